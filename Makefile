@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: all demo bench bench-compare peers test lint fuzz fuzz-inputs mutants completeness clean
+.PHONY: all demo bench bench-compare peers learn test lint fuzz fuzz-inputs mutants completeness clean
 all: test
 
 # An interrupted installation leaves no stamp behind.
@@ -19,6 +19,10 @@ $(READY): pyproject.toml setup.py
 # PyTorch, ONNX Runtime and JAX, for the demo and the benchmark to compare with, and matplotlib for plots.
 peers: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,onnx,jax,bench]'
+
+# PyTorch and transformers, for the agent of PerfLLM.
+learn: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[learn]'
 
 # Compared with PyTorch and ONNX Runtime where they are installed; DEMO='--threads 1' for other runs.
 demo: $(READY)

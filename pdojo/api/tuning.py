@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
@@ -12,6 +14,7 @@ from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
 from pdojo.search.flow import TuneListener, tune_subject
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.perfllm.settings import Settings
 from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.result import TuneResult
@@ -34,6 +37,7 @@ def tune(
     seconds: float | None = None,
     evaluator: str | None = None,
     start: str | None = None,
+    agent: Mapping[str, Any] | None = None,
     seed: int | None = None,
     fresh: bool = False,
     threads: int | None = None,
@@ -52,9 +56,10 @@ def tune(
     `trace`, or the path of one, is replayed first. Then the pass `expert` makes its moves: `naive`, `greedy` or
     `heuristic`; None is no pass.
 
-    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites` or `model`; None is no search. `neighbourhood` says
-    which programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so
-    many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
+    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model` or `perfllm`; None is no search. `agent` are
+    hyper-parameters of `perfllm` by name (docs/perfllm.md); None is the default ones. `neighbourhood` says which
+    programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so many
+    `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
     `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: the `plain` kernel, or
     what the `pass` made of it; None is `pass`. `seed` is that of the search and of random inputs; None goes on with the
     last such run in the database. `fresh` takes a seed that no run has had; without a search it races variants again.
@@ -89,18 +94,20 @@ def tune(
         "seconds": seconds,
         "evaluator": evaluator,
         "start": start,
+        "agent": agent,
     }
     given = next((name for name, value in options.items() if value is not None), None)
     if search is None and given is not None:
         raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None
     if search is not None:
-        _check_search(search, neighbourhood, start, trace, seed, fresh=fresh)
+        hyper = None if agent is None else Settings.from_json(dict(agent))
+        _check_search(search, neighbourhood, start, trace, seed, hyper, fresh=fresh)
         budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
         near = neighbourhood or usual_neighbourhood(described)
-        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh)
+        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh, hyper)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
     return tune_subject(
@@ -115,7 +122,14 @@ def tune(
 
 
 def _check_search(
-    search: str, neighbourhood: str | None, start: str | None, trace: object, seed: int | None, *, fresh: bool
+    search: str,
+    neighbourhood: str | None,
+    start: str | None,
+    trace: object,
+    seed: int | None,
+    agent: Settings | None,
+    *,
+    fresh: bool,
 ) -> None:
     """Raise UsageError for unknown names, for what makes no sense together, and for a package that is missing."""
     if search not in STRATEGIES:
@@ -128,4 +142,4 @@ def _check_search(
         raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
     if fresh and seed is not None:
         raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
-    strategy(search)
+    strategy(search, agent=agent)

@@ -20,9 +20,10 @@ from pdojo.search.driver import run_settings, search
 from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
+from pdojo.search.perfllm.settings import Settings
 from pdojo.search.progress import Budget, Ending, Listener, Result, Times
 from pdojo.search.racing import Race
-from pdojo.search.strategies import strategy
+from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
 
@@ -59,11 +60,17 @@ class SearchPlan:
     """None: the seed of the most recent matching run, else 0."""
     is_fresh: bool = False
     """True to take a seed that no matching run has had."""
+    agent: Settings | None = None
+    """The hyper-parameters of `perfllm`; None for the default ones, and for other strategies."""
 
     @property
     def steps(self) -> int:
         """Number of evaluations that the strategy plans for."""
         return self.budget.evaluations or EVALUATIONS
+
+    def made(self) -> Strategy:
+        """The strategy, before a search."""
+        return strategy(self.strategy, self.steps, self.agent)
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,7 @@ class PlannedSearch:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
         dojo = subject.start(plan.start)
         memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
-        settings = run_settings(strategy(plan.strategy, plan.steps), neighbourhood(plan.neighbourhood))
+        settings = run_settings(plan.made(), neighbourhood(plan.neighbourhood))
         runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
             unused = max((run.seed for run in runs), default=-1) + 1
@@ -150,7 +157,7 @@ class PlannedSearch:
         result = search(
             self.subject.start(plan.start),
             self.evaluator,
-            strategy(plan.strategy, plan.steps),
+            plan.made(),
             neighbourhood(plan.neighbourhood),
             plan.budget,
             self.seed,

@@ -16,6 +16,7 @@ from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, evaluator_for
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.perfllm.settings import Settings
 from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.strategies import STRATEGIES, strategy
@@ -27,7 +28,7 @@ says more."""
 COMPARED_BUDGET = 250
 """Default evaluations of each search of a comparison."""
 SEEDS = 5
-_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "start", "ray")
+_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "ray")
 """Options that need a search."""
 
 
@@ -42,7 +43,7 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     _check_all(given)
     for name in given.search or ():
         # The strategy's packages must be installed: a mistake should show before a pass of minutes.
-        strategy(name)
+        strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
     defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
     for name, value in defaults.items():
@@ -81,6 +82,7 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
         given.start,
         given.seed,
         given.fresh,
+        given.agent,
     )
 
 
@@ -131,6 +133,12 @@ def _add_search(parser: Arguments) -> None:
         "--evaluator",
         choices=EVALUATORS,
         help="what costs are: times on this machine (default), a model's, or simulated cycles (default for Snitch)",
+    )
+    add(
+        "--agent",
+        type=_agent,
+        metavar="NAME=VALUE,...",
+        help="hyper-parameters of perfllm: encoder=hf:FOLDER, target=sum, everywhere=true; see docs/perfllm.md",
     )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
     add("--seed", type=random_seed, metavar="N", help="seed of the search and of the random inputs")
@@ -192,6 +200,13 @@ def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
         return list(dict.fromkeys(names))
 
     return parse_names
+
+
+def _agent(text: str) -> Settings:
+    try:
+        return Settings.parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _budget(text: str) -> Budget:

@@ -164,7 +164,7 @@ class _Work:
             result = search(
                 subject.start(self.given.start),
                 evaluator,
-                strategy(chosen, evaluations),
+                strategy(chosen, evaluations, self.given.agent if chosen == "perfllm" else None),
                 neighbourhood(near),
                 budget,
                 seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
@@ -11,6 +11,8 @@ from pdojo.search.evaluation import JSON
 Target: TypeAlias = Literal["max", "sum", "one-step"]
 """What an action's value is learned from: the best reward to come, the sum of them, or its own reward alone."""
 TARGETS: tuple[Target, ...] = get_args(Target)
+_BOOLEANS = {"true": True, "false": False}
+_MEANT = {bool: "true or false", int: "a whole number", float: "a number", str: "a name"}
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,20 @@ class Settings:
     def to_json(self) -> JSON:
         """Names and values."""
         return asdict(self)
+
+    @classmethod
+    def parse(cls, text: str) -> Settings:
+        """The settings of a command line: `target=sum,horizon=32,everywhere=true`. Raises UsageError."""
+        known: dict[str, type[Any]] = {name: type(value) for name, value in asdict(cls()).items()}
+        data: JSON = {}
+        for part in text.split(","):
+            name, _, value = part.strip().partition("=")
+            kind = known.get(name, str)
+            try:
+                data[name] = _BOOLEANS[value] if kind is bool else kind(value)
+            except (KeyError, ValueError):
+                raise UsageError(f"'{name}' takes {_MEANT[kind]}, not '{value}'") from None
+        return cls.from_json(data)
 
     @classmethod
     def from_json(cls, data: JSON) -> Settings:

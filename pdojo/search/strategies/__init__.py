@@ -13,6 +13,7 @@ from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
+from pdojo.search.perfllm.settings import Settings
 
 __all__ = ["STRATEGIES", "Node", "Proposal", "Strategy", "strategy"]
 
@@ -62,11 +63,14 @@ class Strategy(Protocol):
         ...
 
 
-def strategy(name: str, steps: int = 1000) -> Strategy:
-    """The strategy of that name with its default settings, for about `steps` evaluations.
+def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Strategy:
+    """The strategy of that name, for about `steps` evaluations, with its default settings.
 
-    Raises UsageError if there is none.
+    `agent` are the hyper-parameters of `perfllm`, None for the default ones. Raises UsageError if there is no such
+    strategy, if a package is missing, and for hyper-parameters of another strategy.
     """
+    if agent is not None and name != "perfllm":
+        raise UsageError(f"the strategy '{name}' has no agent; only 'perfllm' has")
     match name:
         case "sample":
             from pdojo.search.strategies.sample import Sample
@@ -91,6 +95,6 @@ def strategy(name: str, steps: int = 1000) -> Strategy:
         case "perfllm":
             from pdojo.search.strategies.perfllm import PerfLLM
 
-            return PerfLLM(steps)
+            return PerfLLM(steps, agent)
         case _:
             raise UsageError(f"unknown strategy '{name}'; known are {', '.join(STRATEGIES)}")
