@@ -11,6 +11,8 @@ from typing import Any, ClassVar, SupportsInt
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import CustomSpaceError
+from gymnasium.vector.utils import create_shared_memory
 
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
@@ -31,6 +33,19 @@ BOUND = 1e9
 """Bound of the features."""
 SEEDS = 1 << 62
 """Seeds drawn for environments that nobody gave one are below."""
+
+
+class ProgramText(spaces.Text):
+    """The space of programs: texts, which vectors of environments must not keep in shared memory.
+
+    `AsyncVectorEnv` reads texts from shared memory once, when it begins, so that observations would never change
+    (gymnasium 1.4). It raises a ValueError for this space, which names the remedy.
+    """
+
+
+@create_shared_memory.register(ProgramText)
+def _refuse_shared_memory(space: ProgramText, n: int = 1, ctx: Any = None) -> Any:
+    raise CustomSpaceError("programs are texts, which gymnasium reads from shared memory only once")
 
 
 class KernelEnv(gymnasium.Env[Observation, np.int64]):
@@ -69,7 +84,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         size = capacity + 1
         self.action_space = spaces.Discrete(size)
         observed: dict[str, spaces.Space[Any]] = {
-            "program": spaces.Text(longest, min_length=1, charset=string.printable),
+            "program": ProgramText(longest, min_length=1, charset=string.printable),
             "features": spaces.Box(-BOUND, BOUND, (self._width,), np.float32),
             "action_mask": spaces.MultiBinary(size),
         }
