@@ -16,9 +16,10 @@ from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.candidates import legal_choices
 from pdojo.search.dojo import Dojo
+from pdojo.search.environment.offers import Offer, offers_of
+from pdojo.search.environment.rules import Rules
 from pdojo.search.experts import expert_pass
 from pdojo.search.neighbourhoods.drawing import useful
-from pdojo.search.offers import offers
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
 from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
@@ -186,7 +187,7 @@ def test_a_learner_is_restored() -> None:
 
 
 def test_settings_survive_json() -> None:
-    mine = Settings(target="sum", everywhere=True, horizon=7)
+    mine = Settings(target="sum", granularity="both", horizon=7)
     assert Settings.from_json(json.loads(json.dumps(mine.to_json()))) == mine
 
 
@@ -227,25 +228,6 @@ def states(kernel: str, seed: int, steps: int) -> list[Dojo]:
     return found
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-@pytest.mark.parametrize("kernel", ["softmax:32x64", "matmul:16x32x16"])
-def test_offers_lead_where_they_say(kernel: str, *, everywhere: bool) -> None:
-    longest = 0
-    for number, dojo in enumerate(states(kernel, 5, 3)):
-        text = dojo.text
-        drawn = list(offers(dojo, 16, Random(number), everywhere=everywhere))
-        assert dojo.text == text
-        assert len({offer.fingerprint for offer in drawn}) == len(drawn) == 16
-        for offer in drawn:
-            after = dojo.fork()
-            for move in offer.moves:
-                after.step(move)
-            assert after.fingerprint == offer.fingerprint != dojo.fingerprint
-            assert len({move.name for move in offer.moves}) == len({move.params for move in offer.moves}) == 1
-            longest = max(longest, len(offer.moves))
-    assert (longest > 1) is everywhere
-
-
 def test_moves_change_the_features() -> None:
     """Fewer than one legal move in a hundred leaves all structural features as they are."""
     same = total = 0
@@ -269,6 +251,10 @@ def test_features_have_names_and_are_finite() -> None:
         assert numpy.isfinite([value for _, value in named]).all()
 
 
+def offers(dojo: Dojo, count: int) -> list[Offer]:
+    return offers_of(dojo, Rules(count), Random(1))
+
+
 def test_unknown_encoders_are_named() -> None:
     with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, hf:MODEL"):
         encoder("words", MACHINE)
@@ -276,7 +262,7 @@ def test_unknown_encoders_are_named() -> None:
 
 def test_equal_programs_have_equal_vectors() -> None:
     one, other = states("softmax:32x64", 3, 2)[:2]
-    drawn = list(offers(one, 4, Random(1)))
+    drawn = offers(one, 4)
     mine = StructureEncoder(MACHINE).encode(drawn)
     assert all((a == b).all() for a, b in zip(mine, StructureEncoder(MACHINE).encode(drawn), strict=True))
     assert other.text != one.text
@@ -307,7 +293,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_transformer_reads_programs(model: Path, tmp_path: Path) -> None:
     from pdojo.search.perfllm.transformer import TransformerEncoder
 
-    drawn = list(offers(states("softmax:32x64", 3, 1)[0], 8, Random(1)))
+    drawn = offers(states("softmax:32x64", 3, 1)[0], 8)
     mine = TransformerEncoder(str(model), tmp_path)
     found = mine.encode(drawn)
     assert {vector.shape for vector in found} == {(16,)}
@@ -320,7 +306,7 @@ def test_a_transformer_reads_programs(model: Path, tmp_path: Path) -> None:
 def test_vectors_are_kept_on_disk(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pdojo.search.perfllm.transformer import TransformerEncoder
 
-    drawn = list(offers(states("softmax:32x64", 3, 1)[0], 4, Random(1)))
+    drawn = offers(states("softmax:32x64", 3, 1)[0], 4)
     found = TransformerEncoder(str(model), tmp_path).encode(drawn)
     again = TransformerEncoder(str(model), tmp_path)
 

@@ -138,7 +138,7 @@ def _add_search(parser: Arguments) -> None:
         "--agent",
         type=_agent,
         metavar="NAME=VALUE,...",
-        help="hyper-parameters of perfllm: encoder=hf:FOLDER, target=sum, everywhere=true; see docs/perfllm.md",
+        help="hyper-parameters of perfllm: encoder=hf:FOLDER, target=sum, granularity=both; see docs/perfllm.md",
     )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
     add("--seed", type=random_seed, metavar="N", help="seed of the search and of the random inputs")

@@ -59,7 +59,9 @@ def legal_by_family(program: Program, random: Random) -> Iterator[Choice]:
     Families that take other moves back are drawn `RARELY`: leaving out the other move has the same effect. Moves on
     arrays that no statement accesses are excluded: they do not change the code.
     """
-    return interleaved({_of_family(program, name, random): _weight(name) for name in transformation_names()}, random)
+    return interleaved(
+        {_of_family(program, name, random): family_weight(name) for name in transformation_names()}, random
+    )
 
 
 def _of_family(program: Program, name: str, random: Random) -> Iterator[Choice]:
@@ -97,7 +99,8 @@ def _buffer_of(site: Site) -> Buffer | None:
             return None
 
 
-def _weight(name: str) -> float:
+def family_weight(name: str) -> float:
+    """The relative weight of a family in draws: `RARELY` if it only takes other moves back."""
     return RARELY if transformation(name).undoes else 1.0
 
 

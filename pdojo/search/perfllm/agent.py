@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.search.dojo import Dojo
-from pdojo.search.offers import Offer, offers
+from pdojo.search.environment.offers import Offer, offers_of
+from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
@@ -24,6 +24,7 @@ class Moment:
 
     visit: Visit
     offers: tuple[Offer, ...]
+    """Numbered as actions: stopping first."""
 
 
 class Agent:
@@ -36,6 +37,7 @@ class Agent:
         self.settings = settings
         self.encoder = encoder
         self.random = random
+        self._rules = Rules(settings.successors, settings.granularity)
         self.replay = Replay(settings.replay)
         self.vectors: dict[str, Vector] = {}
         """Programs that transitions name, by fingerprint."""
@@ -52,12 +54,12 @@ class Agent:
 
     def look(self, dojo: Dojo) -> Moment:
         """Draw what is on offer in a state, and encode it."""
-        drawn = tuple(offers(dojo, self.settings.successors, self.random, everywhere=self.settings.everywhere))
-        own = _Whole(dojo)
-        self._encode([own, *drawn])
-        return Moment(Visit(own.fingerprint, tuple(one.fingerprint for one in drawn)), drawn)
+        drawn = tuple(offers_of(dojo, self._rules, self.random))
+        self._encode(drawn)
+        own, *others = (one.fingerprint for one in drawn)
+        return Moment(Visit(own, tuple(others)), drawn)
 
-    def _encode(self, programs: Sequence[_Whole | Offer]) -> None:
+    def _encode(self, programs: Sequence[Offer]) -> None:
         new = list({one.fingerprint: one for one in programs if one.fingerprint not in self.vectors}.values())
         for one, vector in zip(new, self.encoder.encode(new), strict=True):
             if self._learner is None:
@@ -71,8 +73,8 @@ class Agent:
         return first + (last - first) * min(1.0, progress / max(self.settings.epsilon_decay, 1e-9))
 
     def choose(self, moment: Moment, progress: float) -> int:
-        """An action: 0 stops, k takes offer k - 1. Random actions never stop an episode that could go on."""
-        count = len(moment.offers)
+        """An action: 0 stops, k takes another offer. Random actions never stop an episode that could go on."""
+        count = len(moment.visit.offers)
         if count and self.random.random() < self.epsilon(progress):
             return 1 + self.random.randrange(count)
         values = self.learner.values(moment.visit, self.vectors)
@@ -93,22 +95,3 @@ class Agent:
         for moment in moments:
             used.update(() if moment is None else (moment.visit.state, *moment.visit.offers))
         self.vectors = {fingerprint: vector for fingerprint, vector in self.vectors.items() if fingerprint in used}
-
-
-class _Whole:
-    """The program of a state, for encoders."""
-
-    def __init__(self, dojo: Dojo) -> None:
-        self._dojo = dojo
-
-    @property
-    def program(self) -> Program:
-        return self._dojo.game.program
-
-    @property
-    def text(self) -> str:
-        return self._dojo.text
-
-    @property
-    def fingerprint(self) -> str:
-        return self._dojo.fingerprint

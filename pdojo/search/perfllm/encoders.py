@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
+from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.structure import VERSION, structure
 
@@ -18,29 +18,15 @@ ENCODERS = ("structure", "hf:MODEL")
 """Names of the encoders."""
 
 
-class Encodable(Protocol):
-    """A program with its text; an `Offer` is one."""
-
-    @property
-    def program(self) -> Program:
-        """The program."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """Its canonical notation."""
-        ...
-
-
 class Encoder(Protocol):
-    """Turns programs into vectors of one length. A program has one vector, up to rounding."""
+    """Turns programs, those that offers lead to, into vectors of one length. A program has one vector, up to rounding."""
 
     @property
     def name(self) -> str:
         """Names the encoder and all that its vectors depend on; stored with a run."""
         ...
 
-    def encode(self, programs: Sequence[Encodable]) -> list[Vector]:
+    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
         """One vector per program."""
         ...
 
@@ -53,7 +39,7 @@ class StructureEncoder:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def encode(self, programs: Sequence[Encodable]) -> list[Vector]:
+    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
         """The features of each program."""
         return [numpy.array(structure(one.program.nest, self._machine), dtype=numpy.float32) for one in programs]
 

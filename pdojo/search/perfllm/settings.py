@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from pdojo.errors import UsageError
+from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluation import JSON
 
 Target: TypeAlias = Literal["max", "sum", "one-step"]
@@ -27,8 +28,8 @@ class Settings:
     3). `one-step`: no look-ahead, a control."""
     encoder: str = "structure"
     """`structure` (D), `text-small`, or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
-    everywhere: bool = False
-    """D: beside single moves (P), one family with one set of parameters at all places where it is legal."""
+    granularity: str = "single"
+    """`single` moves (P), the same move `everywhere` at once (D), or `both`: `environment.rules.Rules`."""
     horizon: int = 64
     """D: moves of an episode. It cuts an episode, it does not end it: values look beyond."""
     successors: int = 32
@@ -65,6 +66,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
             raise UsageError(f"unknown target '{self.target}'; known are {', '.join(TARGETS)}")
+        Rules(self.successors, self.granularity)
         for name in ("horizon", "successors", "replay", "batch", "sync", "width"):
             if getattr(self, name) < 1:
                 raise UsageError(f"'{name}' is at least 1, not {getattr(self, name)}")
@@ -78,7 +80,7 @@ class Settings:
 
     @classmethod
     def parse(cls, text: str) -> Settings:
-        """The settings of a command line: `target=sum,horizon=32,everywhere=true`. Raises UsageError."""
+        """The settings of a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError."""
         known: dict[str, type[Any]] = {name: type(value) for name, value in asdict(cls()).items()}
         data: JSON = {}
         for part in text.split(","):
@@ -100,5 +102,5 @@ class Settings:
         return cls(**data)
 
 
-PAPER = Settings(encoder="hf:", everywhere=False, resume_best=0.0)
+PAPER = Settings(encoder="hf:", resume_best=0.0)
 """What the paper describes; the model is to be named."""

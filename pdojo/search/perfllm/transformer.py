@@ -13,7 +13,7 @@ import numpy
 
 from pdojo.errors import UsageError
 from pdojo.files import cache_folder
-from pdojo.search.perfllm.encoders import Encodable
+from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector, import_torch
 
 BATCH = 32
@@ -56,7 +56,7 @@ class TransformerEncoder:
         self.name = f"hf {_identity(self._model, self._limit)}"
         self._kept = Kept(self.name, cache)
 
-    def encode(self, programs: Sequence[Encodable]) -> list[Vector]:
+    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
         """Pooled hidden states, in batches of texts of similar length."""
         texts = [one.text for one in programs]
         known = self._kept.of(texts)

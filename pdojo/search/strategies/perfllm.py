@@ -8,7 +8,6 @@ from random import Random
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent
 from pdojo.search.perfllm.encoders import encoder, encoder_name
@@ -66,10 +65,7 @@ class PerfLLM:
                 self._agent.observe(self._moment, STOP, self._reward(self._node), None)
                 self._begin()
                 continue
-            after = self._node.dojo.fork()
-            for move in self._moment.offers[action - 1].moves:
-                if not step_if_legal(after, move):
-                    break
+            after = self._moment.offers[action].state()
             self._asked = action, after
             return Proposal(after, self._node)
         return None

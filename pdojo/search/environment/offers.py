@@ -1,0 +1,203 @@
+"""Offers: the actions of a state, sampled or all, and what each of them leads to, computed when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from random import Random
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.search.candidates import Choice, choices, shuffled
+from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.environment.rules import Rules
+from pdojo.search.features import features
+from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
+from pdojo.search.neighbourhoods.lengths import is_too_long
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation, transformation_names
+
+MOST = 64
+"""Most moves of a run."""
+STOP = "stop"
+"""Family and label of the action that ends an episode."""
+
+
+class Offer:
+    """An action of a state: the stop, a move, or a run of moves.
+
+    It stays valid after the episode has gone on. What it leads to is computed when it is first asked for, and does not
+    depend on what else is asked.
+    """
+
+    def __init__(self, dojo: Dojo, choice: Choice | None = None, *, is_run: bool = False) -> None:
+        self._before = dojo
+        self._program = dojo.game.program
+        self._choice = choice
+        self.is_run = is_run
+        """True for a family with its parameters at all places where it is legal."""
+
+    @property
+    def is_stop(self) -> bool:
+        """True for the action that ends the episode and changes nothing."""
+        return self._choice is None
+
+    @property
+    def family(self) -> str:
+        """The name of the transformation; `stop` for the stop."""
+        return STOP if self._choice is None else self._choice.transformation.name
+
+    @cached_property
+    def location(self) -> str:
+        """The location for people in the state before; `*` for a run, '' for the stop."""
+        if self._choice is None:
+            return ""
+        return "*" if self.is_run else self._choice.transformation.at(self._program, self._choice.site).at
+
+    @property
+    def label(self) -> str:
+        """The action for people: `tile_scope@y:0{size=4}`, `tile_scope@*{size=4}`, `stop`."""
+        return STOP if self._choice is None else str(self._choice.transformation.as_move(self.location))
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves by identifier, in order; none for the stop."""
+        if self._choice is None:
+            return ()
+        if not self.is_run:
+            return (self._choice.move,)
+        return tuple(step.resolved for step in self._run.trace.steps[len(self._before.trace.steps) :])
+
+    @cached_property
+    def program(self) -> Program:
+        """The program after the action; do not modify its kernel."""
+        if self._choice is None:
+            return self._program
+        if self.is_run:
+            return self._run.game.program
+        return self._choice.transformation.rehearse(self._program, self._choice.site)
+
+    @cached_property
+    def text(self) -> str:
+        """The program after the action in canonical notation, without identifiers."""
+        return self.program.text
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint of the state after the action; the stop has the state's own."""
+        return fingerprint_of(self.text)
+
+    @cached_property
+    def features(self) -> list[float]:
+        """The features of the program after the action (`pdojo.search.features`)."""
+        return features(self.program.nest, self.program.machine)
+
+    def state(self) -> Dojo:
+        """A new state after the action. Raises IllegalMove if the check that offered a move turns out to be wrong."""
+        if self._choice is not None and self.is_run:
+            return self._run.fork()
+        state = self._before.fork()
+        if self._choice is not None:
+            state.step(self._choice.move)
+        return state
+
+    @cached_property
+    def _run(self) -> Dojo:
+        assert self._choice is not None
+        return everywhere(self._before, self._choice.move)
+
+    def __repr__(self) -> str:
+        return f"<Offer {self.label}>"
+
+
+def offers_of(dojo: Dojo, rules: Rules, random: Random) -> list[Offer]:
+    """The stop, then actions: all, or at most `rules.offered` different ones that are drawn.
+
+    For a draw, a family is drawn from those that have legal actions left, then an action of it. So a family with many
+    places and sizes is no likelier than others; families that only take other moves back are a fifth as likely. Moves
+    on arrays that no statement accesses are left out.
+    """
+    kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
+    streams = [_stream(dojo, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
+    if rules.offered is None:
+        return [Offer(dojo), *(offer for stream in streams for offer in stream)]
+    return [Offer(dojo), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
+
+
+def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> Iterator[Offer]:
+    """The actions of one kind, lazily: drawn, or in a fixed order if `random` is None."""
+    names = transformation_names()
+    families = {_of_family(dojo, name, is_run, beside, random): family_weight(name) for name in names}
+    if random is None:
+        return (offer for family in families for offer in family)
+    return interleaved(families, random)
+
+
+def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Offer]:
+    program = dojo.game.program
+    found = useful(choices(program, [name]), program)
+    groups = _alike(found) if is_run else [[choice] for choice in found]
+    for group in groups if random is None else shuffled(groups, random):
+        # A run over one place is a move, which is offered beside.
+        if is_run and beside and len(group) == 1:
+            continue
+        legal = next((choice for choice in group if choice.is_legal(program)), None)
+        if legal is not None:
+            yield Offer(dojo, legal, is_run=is_run)
+
+
+def _alike(found: Sequence[Choice]) -> list[list[Choice]]:
+    """The candidates of a family by parameters, each group in order."""
+    groups: dict[object, list[Choice]] = {}
+    for choice in found:
+        groups.setdefault(choice.transformation, []).append(choice)
+    return list(groups.values())
+
+
+def everywhere(dojo: Dojo, move: Move) -> Dojo:
+    """A new state after a run: a legal move and the same at all other places where it is legal then.
+
+    Places are taken in the program's order. Finishing families (`Transformation.finishes`), such as fusion and smaller
+    memory, are also made at the places that arise, until none is legal; other families only at the places of the
+    program before, once each. A place is left out if the program would become too long there
+    (`neighbourhoods.lengths`). A run has at least one move, and at most `MOST`.
+    """
+    state = dojo.fork()
+    mark = state.game.mark()
+    with state.game.in_place() as is_sound:
+        _make_run(state, dojo, move)
+    if not is_sound():
+        # The check of a move is wrong; making them one by one shows which one.
+        state.game.rewind(mark)
+        _make_run(state, dojo, move)
+    return state
+
+
+def _make_run(state: Dojo, dojo: Dojo, move: Move) -> None:
+    if transformation(move.name).finishes:
+        while len(state.trace.steps) < len(dojo.trace.steps) + MOST:
+            if not any(_make(state, dojo, place) for place in _places(state.game.program, move)):
+                break
+    else:
+        for place in _places(dojo.game.program, move):
+            if len(state.trace.steps) < len(dojo.trace.steps) + MOST:
+                _make(state, dojo, place)
+    if len(state.trace.steps) == len(dojo.trace.steps):
+        state.step(move)
+
+
+def _make(state: Dojo, dojo: Dojo, move: Move) -> bool:
+    """Make a move unless it is illegal or makes the program too long; returns True if it was made."""
+    mark = state.game.mark()
+    if not step_if_legal(state, move):
+        return False
+    if is_too_long(state, dojo):
+        state.game.rewind(mark)
+        return False
+    return True
+
+
+def _places(program: Program, move: Move) -> list[Move]:
+    """The candidates of a move's family with its parameters, by identifier, in order."""
+    found = (choice.move for choice in useful(choices(program, [move.name]), program))
+    return [other for other in found if other.params == move.params]

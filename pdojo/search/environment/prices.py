@@ -1,0 +1,135 @@
+"""Prices of programs in episodes: the cost by an evaluator, asked once per program, and the reward c/T."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.kernels import Workload
+from pdojo.search.costs import Costs
+from pdojo.search.database import Database, Problem
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.planned import reason
+from pdojo.search.progress import Times
+
+OK = "Ok"
+"""The status of a program that has a cost."""
+HARMLESS = ("Timeout", "OutOfMemory", "NoModel")
+"""Failures that do not end an episode: the program may be right, and moves may make it better."""
+
+
+class Prices:
+    """Costs of the programs of one kernel, each evaluated once.
+
+    Computed costs (`analytical`, `cycles`) are the evaluator's. Timed programs run in turns with the start, on inputs
+    that their results are checked on: the cost is the start's time times the median ratio, so that a drift of the
+    machine's speed cancels. Programs of all processes of a user are timed one after another.
+
+    `start` is the state that costs are relative to. `database`, an open one or its file, keeps costs beyond the
+    process; None is one in memory. Not safe for use from several threads.
+    """
+
+    def __init__(
+        self,
+        start: Dojo,
+        evaluator: Evaluator,
+        *,
+        database: str | Path | Database | None = None,
+        workload: Workload | None = None,
+    ) -> None:
+        self._start = start.fork()
+        self._evaluator = evaluator
+        self._own: Database | None = None
+        if isinstance(database, Database):
+            opened = database
+        else:
+            opened = self._own = Database.in_memory() if database is None else Database(database)
+        memory = opened.memory(Problem.of(start, workload), evaluator)
+        self._costs = Costs(evaluator, memory, Times(), lambda _: None)
+        self._known: dict[str, Evaluation] = {}
+        self._is_closed = False
+
+    @property
+    def unit(self) -> str:
+        """The unit of costs: `s`, `cycles`, or '' for a number."""
+        return self._evaluator.unit
+
+    @property
+    def evaluator(self) -> str:
+        """The name of the evaluator."""
+        return self._evaluator.name
+
+    @property
+    def asked(self) -> int:
+        """Number of programs whose cost was asked for."""
+        return len(self._known)
+
+    def cost(self, dojo: Dojo) -> Evaluation:
+        """The cost of a state's program, or its failure."""
+        if self._is_closed:
+            raise UsageError("the environment was closed: make another one")
+        fingerprint = dojo.fingerprint
+        if fingerprint not in self._known:
+            self._known[fingerprint] = self._timed(dojo) if self._costs.is_timed else self._computed(dojo)
+        return self._known[fingerprint]
+
+    def reward(self, evaluation: Evaluation, scale: float | None = None) -> float:
+        """c/T with the constant c = `scale`, None for the cost of the start; 0 for a failure.
+
+        Raises MeasurementError if c is the cost of the start, and that failed, or if T is no positive number.
+        """
+        if scale is None:
+            start = self.cost(self._start)
+            if not start.is_ok:
+                raise MeasurementError(
+                    f"the start has no cost by '{self.evaluator}' ({reason(start)}); give rewards a constant (scale=)"
+                )
+            scale = start.cost
+        if not evaluation.is_ok:
+            return 0.0
+        if evaluation.cost <= 0:
+            raise MeasurementError(f"rewards c/T need positive costs; '{self.evaluator}' gave {evaluation.cost:g}")
+        return scale / evaluation.cost
+
+    def close(self) -> None:
+        """End the evaluator's processes and the own database; closing twice is fine."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._evaluator.close()
+            if self._own is not None:
+                self._own.close()
+
+    def _computed(self, dojo: Dojo) -> Evaluation:
+        (found,) = self._costs.evaluate([(Candidate.of(dojo), dojo.trace)], None)
+        return found
+
+    def _timed(self, dojo: Dojo) -> Evaluation:
+        """The time of a program beside the start's; alone if the start fails, or for the start itself."""
+        is_start = dojo.fingerprint == self._start.fingerprint
+        start = None if is_start else self.cost(self._start)
+        beside = None if start is None or not start.is_ok else Candidate.of(self._start)
+        with _alone():
+            race = self._costs.match(Candidate.of(dojo), beside)
+        if start is None or race.ratio is None or not isfinite(race.ratio):
+            return race.evaluation
+        return replace(race.evaluation, cost=race.ratio * start.cost)
+
+
+@contextmanager
+def _alone() -> Generator[None, None, None]:
+    """A context that one process of this user is in at a time: programs that are timed at once disturb each other."""
+    path = Path(tempfile.gettempdir()) / f"pdojo-timing-{os.getuid()}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

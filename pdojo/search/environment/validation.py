@@ -1,0 +1,74 @@
+"""Validation: the results of a program on fresh random inputs, compared with those of the plain kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from secrets import randbelow
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.backend import backend_of
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.backends.measure.check import Rounding, compare_all
+from pdojo.backends.measure.outcome import Success
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError
+from pdojo.search.dojo import Dojo
+from pdojo.search.environment.prices import OK
+
+LARGEST_SEED = 1 << 62
+"""Fresh seeds are below."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """How a program compared with the plain kernel."""
+
+    status: str
+    """`Ok`, or the kind of the failure: `WrongResult`, `Crash` ..."""
+    summary: str
+    """One line for people."""
+    seed: int
+    """The seed of the inputs."""
+    ran: bool
+    """True if the machine's code ran; False if the interpreter ran, because this computer cannot run the code."""
+
+    @property
+    def is_ok(self) -> bool:
+        """True if the results agree."""
+        return self.status == OK
+
+
+def validate(dojo: Dojo, seed: int | None = None) -> Validation:
+    """Run a state's program and the plain kernel on random inputs of a seed, None for a fresh one, and compare.
+
+    The program's code runs in a process of its own if this computer can run it; else the reference interpreter runs
+    it, with the memory and a schedule of a compiled program. Raises MeasurementError if the plain kernel has no result.
+    """
+    chosen = randbelow(LARGEST_SEED) if seed is None else seed
+    backend = backend_of(dojo.machine)
+    try:
+        backend.check_runs_here(dojo.machine)
+    except LoweringError:
+        return _interpreted(dojo, chosen)
+    options = Options(threads=dojo.machine.threads, seed=chosen, samples=1, attempts=1)
+    reference = KernelReference(print_notation(dojo.plain), compiled=not backend.is_simulated)
+    with backend.runs() as runs:
+        (outcome,) = runs.compare([MeasuredProgram.of(dojo.kernel, dojo.machine)], options, reference)
+    status = OK if isinstance(outcome, Success) else type(outcome).__name__
+    return Validation(status, outcome.summary, chosen, ran=True)
+
+
+def _interpreted(dojo: Dojo, seed: int) -> Validation:
+    nest, plain = dojo.game.program.nest, nest_of(dojo.plain)
+    parameters = parameters_of(plain)
+    inputs = random_inputs(parameters, seed)
+    results = interpret(nest, inputs, seed=seed, storage="cells")
+    references = interpret(plain, inputs)
+    rounding = Rounding.of(nest) | Rounding.of(plain)
+    _, wrong = compare_all(parameters, results, references, rounding)
+    return Validation(
+        OK if wrong is None else "WrongResult", wrong or "the interpreter's results agree", seed, ran=False
+    )
