@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import CustomSpaceError
-from gymnasium.vector.utils import create_shared_memory
+from gymnasium.vector.utils import create_shared_memory  # pyright: ignore[reportUnknownVariableType]
 
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
