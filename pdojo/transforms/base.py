@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_crowded
+from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
 from pdojo.dialect.analysis.program import Program
@@ -129,6 +129,17 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """
         return False
 
+    def argues(self, program: Program, site: SiteT) -> bool:  # for subclasses
+        """Whether the check proves the conditions of the program after the move, if there is room."""
+        return self.argued and not self.needs_conditions
+
+    def grows(self, program: Program, site: SiteT) -> bool:  # for subclasses
+        """Whether stack or registers may be needed for more bytes at once than now, and `check` does not ask for room.
+
+        Asked of moves that argue, on programs that would be full if all buffers were in use at once.
+        """
+        return True
+
     def is_local(self, site: SiteT) -> bool:  # for subclasses
         """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
         return False
@@ -156,7 +167,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _asked(self, program: Program, site: SiteT, *, foresees: bool) -> Reason | None:
         reason = self._checked(program, site)
-        if reason is None and foresees and not self.proves(program):
+        if reason is None and foresees and not self.proves(program, site):
             reason = self._foreseen(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
@@ -217,9 +228,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         fault = self.fault(conditions_of(part), after)
         return None if is_special(after) else Outlook(fault, growth_of(part, after))
 
-    def proves(self, program: Program) -> bool:
+    def proves(self, program: Program, site: SiteT) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
-        return self.argued and not (self.needs_conditions or is_special(program) or is_crowded(program))
+        if not self.argued or is_special(program) or is_long(program):
+            return False
+        return self.argues(program, site) and not (is_full(program) and self.grows(program, site))
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the move may not lead to the program after it; None if it may.
@@ -310,7 +323,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.refusal(program, site) is not None:
                 continue
             after = self.rehearse(program, site)
-            if self.fault(conditions_of(program), after, proved=self.proves(program)) is None:
+            if self.fault(conditions_of(program), after, proved=self.proves(program, site)) is None:
                 self.rewrite(program, site, rewriter)
                 return
 

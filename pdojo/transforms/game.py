@@ -125,7 +125,7 @@ class Game:
         wanted, site = checked(program, Move.parse(move) if isinstance(move, str) else move)
         step, place = _described(program, wanted, site)
         after = wanted.rehearse(program, site)
-        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
+        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
         self._add(step, place, after)
 
     @contextmanager
@@ -169,7 +169,7 @@ class Game:
         program = self.program
         wanted, site = legal(program, move, foresees=False)
         step, place = _described(program, wanted, site)
-        proved = wanted.proves(program)
+        proved = wanted.proves(program, site)
         if program is not state.draft:
             program = program.copy()
             site = wanted.resolve(program, identify(site))
@@ -196,23 +196,20 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, but the programs between are not kept, and whether the program is well-formed is
-        asked once, after the last move.
+        All moves are checked as usual, but the programs between are not kept. Whether the program is well-formed, and
+        keeps the conditions that checks have proved, is asked once, after the last move.
         """
-        wanted, before = list(steps), len(self.trace.steps)
+        wanted, length, before = list(steps), len(self.trace.steps), conditions_of(self.program)
         skipped = self._replay(wanted)
-        try:
-            if len(self.trace.steps) > before:
-                verify_nest(self.program.nest)
-        except VerifyException:
+        if len(self.trace.steps) > length and not self._is_sound(before):
             # The check of a move is wrong; asking after every move shows which one.
-            self._cut(before)
+            self._cut(length)
             skipped = self._replay(wanted, careful=True)
         return skipped
 
     def _replay(self, steps: Iterable[Step], *, careful: bool = False) -> list[Skipped]:
         skipped: list[Skipped] = []
-        before = len(self.programs)
+        before, conditions = len(self.programs), conditions_of(self.program)
         program: Program | None = None
         for step in steps:
             program = program or self.programs.copy(len(self.programs) - 1)
@@ -222,15 +219,17 @@ class Game:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
             made, place = _described(program, wanted, site)
-            conditions, proved = conditions_of(program), wanted.proves(program)
+            proved = wanted.proves(program, site)
             after = wanted.perform(program, site)
-            try:
-                ask = wanted.breach if proved and not careful else wanted.fault
-                confirm(made.move, ask(conditions, after, proved=proved))
-            except IllegalMove as error:
-                skipped.append(Skipped(step.move, str(error)))
-                program = None  # its kernel was rewritten in place
-                continue
+            if careful or not (proved and wanted.keeps_hints):
+                try:
+                    ask = wanted.breach if proved and not careful else wanted.fault
+                    confirm(made.move, ask(conditions, after, proved=proved))
+                except IllegalMove as error:
+                    skipped.append(Skipped(step.move, str(error)))
+                    program = None  # its kernel was rewritten in place
+                    continue
+                conditions = conditions_of(after)
             program = after
             self._add(made, place, None)
         if program is not None and len(self.programs) > before:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.capacity import LIMITED
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import NONTEMPORAL
 from pdojo.dialect.analysis.lanes import lane_problem
@@ -201,6 +202,10 @@ class FoldDim(Transformation[Dimension]):
         lost = _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """True if the memory is limited."""
+        return site.array.buffer.memory in LIMITED
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
@@ -271,6 +276,10 @@ class MaterializeDims(Transformation[Dimension]):
             if problem is not None:
                 return problem
         return room(program, wanted, buffer, buffer.memory)
+
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """True if the memory is limited."""
+        return site.array.buffer.memory in LIMITED
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""

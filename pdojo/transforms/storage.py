@@ -107,6 +107,10 @@ class SetLocation(Transformation[Array]):
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)
 
+    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
+        """False: the check asks for room."""
+        return False
+
     def is_local(self, site: Array) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
