@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
+from enum import Enum
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation
@@ -17,7 +18,7 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems
 from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import is_special
@@ -60,6 +61,14 @@ class Refusal:
     def __str__(self) -> str:
         text = f"{self.move} is refused: {self.reason}"
         return f"{text}\n  witness: {self.witness}" if self.witness else text
+
+
+class Proof(Enum):
+    """What a check proves of the `conditions` of the program after a move."""
+
+    ALL = "all"
+    ALL_BUT_ROOM = "all but the room for buffers"
+    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +210,20 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """
         excerpt = self._rewritten_part(program, site)
         if excerpt is None or is_special(program) or conditions_of(program).problems:
-            return self.fault(conditions_of(program), self.rehearse(program, site))
-        question = "after", self, identify(site)
+            return self._rehearsed(program, site)
+        only_room = self.proof(program, site) is Proof.ALL_BUT_ROOM
+        question = "after", self, identify(site), only_room
         if question not in excerpt.verdicts:
-            excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site))
+            excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site), only_room=only_room)
         outlook = cast(Outlook | None, excerpt.verdicts[question])
         if outlook is None or not has_room(program, excerpt, outlook.growth):
-            return self.fault(conditions_of(program), self.rehearse(program, site))
+            return self._rehearsed(program, site)
         return outlook.fault
+
+    def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
+        """`fault` of the program after the move, as far as the check does not prove it."""
+        ask = self.shortage if self.proof(program, site) is Proof.ALL_BUT_ROOM else self.fault
+        return ask(conditions_of(program), self.rehearse(program, site))
 
     def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
         """The excerpt that holds all that the move rewrites; None if that may be the whole program."""
@@ -222,17 +237,21 @@ class Transformation(RewritePattern, Generic[SiteT]):
             case Dimension():
                 return excerpt_of_buffer(program, site.array.buffer)
 
-    def _outlook(self, part: Program, at: str) -> Outlook | None:
+    def _outlook(self, part: Program, at: str, *, only_room: bool) -> Outlook | None:
         """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
         after = self.rehearse(part, self.resolve(part, at))
-        fault = self.fault(conditions_of(part), after)
+        fault = None if only_room else self.fault(conditions_of(part), after)
         return None if is_special(after) else Outlook(fault, growth_of(part, after))
 
     def proves(self, program: Program, site: SiteT) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
-        if not self.argued or is_special(program) or is_long(program):
-            return False
-        return self.argues(program, site) and not (is_full(program) and self.grows(program, site))
+        return self.proof(program, site) is Proof.ALL
+
+    def proof(self, program: Program, site: SiteT) -> Proof:
+        """What a check that accepts the move proves of the conditions after it, if it is right."""
+        if not self.argued or is_special(program) or is_long(program) or not self.argues(program, site):
+            return Proof.NOTHING
+        return Proof.ALL_BUT_ROOM if is_full(program) and self.grows(program, site) else Proof.ALL
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the move may not lead to the program after it; None if it may.
@@ -260,6 +279,10 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
         return None
+
+    def shortage(self, before: Conditions, after: Program) -> Reason | None:
+        """`breach` for a move of which `ALL_BUT_ROOM` is proved."""
+        return next((p for p in room_problems(after) if p.about not in before.problems), None)
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
         """The program after the rewrite, made on a copy; legality is not asked."""

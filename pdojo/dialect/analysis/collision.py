@@ -8,13 +8,14 @@ what its move touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
+from math import gcd
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Div
 from pdojo.dialect.analysis import integer_sets
 
 
@@ -118,7 +119,7 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
     Digit by digit: in `sum(c * (a - b)) + rest = 0` with |c| greater than all that follows can add up to, a = b.
     """
     forced = {d for d, order in enumerate(query.relation) if order is EQUAL}
-    pending = list(query.equal)
+    pending = [*query.equal, *_derived(query.equal)]
     progress = True
     while progress and pending:
         progress = False
@@ -131,6 +132,19 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
                 progress = True
                 pending.remove(pair)
     return frozenset(forced)
+
+
+def _derived(equal: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr]]:
+    """Sums of equations in which a division falls out: `a // k = b // k` and `a % k = b % k` give `a = b`."""
+    for quotient, other in equal:
+        match quotient.terms:
+            case ((Div() as atom, 1),):
+                for mine, theirs in equal:
+                    factor = dict(mine.terms).get(atom, 0)
+                    if factor and mine is not quotient:
+                        yield mine - quotient * factor, theirs - other * factor
+            case _:
+                pass
 
 
 def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[int] | None:
@@ -157,7 +171,7 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
             _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
     low = constant + sum(item[2] for item in free)
     high = constant + sum(item[3] for item in free)
-    if low > 0 or high < 0:
+    if low > 0 or high < 0 or constant % (gcd(*(item[0] for item in free)) or 1):
         return None
     equal: set[int] = set()
     free.sort(reverse=True)

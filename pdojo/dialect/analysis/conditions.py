@@ -71,14 +71,19 @@ def _problems(program: Program) -> Iterator[Reason]:
         yield from program.known.remembered.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
     yield from _lane_counts(program)
     yield from unusable_hints(program)
-    for memory in LIMITED:
-        if (full := overflow(program, memory)) is not None:
-            yield replace(full, about=f"room in {memory.value} memory")
+    yield from room_problems(program)
     if (large := unrolled(program.nest)) is not None:
         yield replace(large, about="unrolled code")
     if is_special(program):
         yield from meaning_problems(program)
         yield from machine_problems(program)
+
+
+def room_problems(program: Program) -> Iterator[Reason]:
+    """Memories that are too small for their buffers."""
+    for memory in LIMITED:
+        if (full := overflow(program, memory)) is not None:
+            yield replace(full, about=f"room in {memory.value} memory")
 
 
 def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:

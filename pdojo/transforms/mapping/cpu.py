@@ -135,7 +135,24 @@ class Vectorize(MapScope):
 
     name: ClassVar[str] = "vectorize"
     finishes: ClassVar = True
+    argued: ClassVar = True
     mapping: ClassVar = Mapping.VECTOR
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if the scope indexes no dimension with slots, so that all cells stay.
+
+        The check asks the conditions of vectors.
+        """
+        return not any(
+            slots and expression.uses(site.depth)
+            for leaf in site.leaves
+            for access in leaf.accesses
+            for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True)
+        )
+
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: the buffers stay."""
+        return False
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
