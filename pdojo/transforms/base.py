@@ -18,8 +18,16 @@ from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
 from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
+from pdojo.dialect.analysis.layout import (
+    Footprint,
+    accesses_alone,
+    accesses_content,
+    footprint_of,
+    has_patterns,
+    has_room_for,
+)
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import is_special
 from pdojo.dialect.attributes import Numerics
@@ -28,7 +36,7 @@ from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Buffer, Leaf, Scope
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 
@@ -78,6 +86,16 @@ class Outlook:
     fault: Reason | None
     """The rule that it breaks, if there is room; None if it breaks none."""
     growth: Growth
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What a layout move leads to."""
+
+    fault: Reason | None = None
+    """The rule that the program after it breaks; None if it breaks none."""
+    is_known: bool = False
+    """False if the accesses to the buffer do not tell."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +226,10 @@ class Transformation(RewritePattern, Generic[SiteT]):
         the move does: rules are about nests and the buffers that bind them, which the excerpt has, except for those of
         special mappings and the room in memory.
         """
+        if isinstance(site, Array | Dimension) and self.is_local(site):
+            prospect = self._foreseen_layout(program, site)
+            if prospect.is_known:
+                return prospect.fault
         excerpt = self._rewritten_part(program, site)
         if excerpt is None or is_special(program) or conditions_of(program).problems:
             return self._rehearsed(program, site)
@@ -219,6 +241,30 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if outlook is None or not has_room(program, excerpt, outlook.growth):
             return self._rehearsed(program, site)
         return outlook.fault
+
+    def _foreseen_layout(self, program: Program, site: Array | Dimension) -> Prospect:
+        """What the move leads to, from the accesses to its buffer alone (`analysis.layout`)."""
+        if has_patterns(program) or conditions_of(program).problems:
+            return Prospect()
+        buffer = site.buffer if isinstance(site, Array) else site.array.buffer
+        part, verdicts = accesses_alone(program, buffer)
+        question = "after", self, identify(site)
+        if question not in verdicts:
+            verdicts[question] = self._layout_prospect(part, buffer.names[0], identify(site))
+        prospect, footprints = cast("tuple[Prospect, tuple[Footprint, Footprint] | None]", verdicts[question])
+        return prospect if footprints is None or has_room_for(program, *footprints) else Prospect()
+
+    def _layout_prospect(
+        self, part: Program, array: str, at: str
+    ) -> tuple[Prospect, tuple[Footprint, Footprint] | None]:
+        """What the move does to a buffer of a program with nothing else, and what it takes before and after."""
+        before, conditions = footprint_of(part, part.nest.arrays[array].buffer), conditions_of(part)
+        after = self.rehearse(part, self.resolve(part, at))
+        fault = self.fault(conditions, after)
+        if fault is not None:
+            # What is wrong with room is told of the whole program.
+            return Prospect(fault, is_known=fault in tuple(rules_of_buffers(after))), None
+        return Prospect(is_known=True), (before, footprint_of(after, after.nest.arrays[array].buffer))
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
         """`fault` of the program after the move, as far as the check does not prove it."""

@@ -20,7 +20,7 @@ LIMITED = (Memory.STACK, Memory.REGISTER)
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
     """Why the buffers of `memory` do not fit, with `needed` bytes in place of the buffer `present`; None if they do."""
-    limit = _limit(program.machine, memory)
+    limit = limit_of(program.machine, memory)
     if limit is None:
         return None
     # Buffers that nothing uses take no memory.
@@ -94,7 +94,7 @@ def is_full(program: Program) -> bool:
 def _is_full(program: Program) -> bool:
     load = load_of(program)
     return any(
-        total and (limit := _limit(program.machine, memory)) is not None and total > limit
+        total and (limit := limit_of(program.machine, memory)) is not None and total > limit
         for memory, total in ((Memory.STACK, load.stack), (Memory.REGISTER, load.registers))
     )
 
@@ -169,9 +169,9 @@ def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
     load, machine = load_of(program) + growth.added, program.machine
     if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
         return False
-    if (limit := _limit(machine, Memory.STACK)) is not None and load.stack > limit:
+    if (limit := limit_of(machine, Memory.STACK)) is not None and load.stack > limit:
         return False
-    limit = _limit(machine, Memory.REGISTER)
+    limit = limit_of(machine, Memory.REGISTER)
     if limit is None or load.registers <= limit:
         return True
     places = excerpt.places
@@ -188,7 +188,8 @@ def _alive_across(program: Program, place: int) -> int:
     return sum(bytes_in_memory(program, b) for b in across)
 
 
-def _limit(machine: Machine, memory: Memory) -> int | None:
+def limit_of(machine: Machine, memory: Memory) -> int | None:
+    """The bytes of a memory that a thread has; None if that is no limit."""
     match memory:
         case Memory.STACK:
             return machine.stack_bytes
