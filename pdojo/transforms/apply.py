@@ -40,7 +40,7 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
     if verify:
-        confirm(surface, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
+        confirm(surface, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
     return Applied(after, surface, resolved, inverse)
 
 

@@ -10,15 +10,24 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
+from enum import Enum
 from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_crowded
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of
+from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
+from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
 from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
+from pdojo.dialect.analysis.layout import (
+    Footprint,
+    accesses_alone,
+    accesses_content,
+    footprint_of,
+    has_patterns,
+    has_room_for,
+)
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import is_special
 from pdojo.dialect.attributes import Numerics
@@ -27,7 +36,7 @@ from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Buffer, Leaf, Scope
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 
@@ -62,6 +71,14 @@ class Refusal:
         return f"{text}\n  witness: {self.witness}" if self.witness else text
 
 
+class Proof(Enum):
+    """What a check proves of the `conditions` of the program after a move."""
+
+    ALL = "all"
+    ALL_BUT_ROOM = "all but the room for buffers"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What a move that rewrites an excerpt only leads to, in any program with that excerpt that breaks no rule."""
@@ -69,6 +86,16 @@ class Outlook:
     fault: Reason | None
     """The rule that it breaks, if there is room; None if it breaks none."""
     growth: Growth
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What a layout move leads to."""
+
+    fault: Reason | None = None
+    """The rule that the program after it breaks; None if it breaks none."""
+    is_known: bool = False
+    """False if the accesses to the buffer do not tell."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +156,17 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """
         return False
 
+    def argues(self, program: Program, site: SiteT) -> bool:  # for subclasses
+        """Whether the check proves the conditions of the program after the move, if there is room."""
+        return self.argued and not self.needs_conditions
+
+    def grows(self, program: Program, site: SiteT) -> bool:  # for subclasses
+        """Whether stack or registers may be needed for more bytes at once than now, and `check` does not ask for room.
+
+        Asked of moves that argue, on programs that would be full if all buffers were in use at once.
+        """
+        return True
+
     def is_local(self, site: SiteT) -> bool:  # for subclasses
         """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
         return False
@@ -156,7 +194,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _asked(self, program: Program, site: SiteT, *, foresees: bool) -> Reason | None:
         reason = self._checked(program, site)
-        if reason is None and foresees and not self.proves(program):
+        if reason is None and foresees and not self.proves(program, site):
             reason = self._foreseen(program, site)
         if reason is None:
             numerics = self.numerics(program, site)
@@ -188,16 +226,50 @@ class Transformation(RewritePattern, Generic[SiteT]):
         the move does: rules are about nests and the buffers that bind them, which the excerpt has, except for those of
         special mappings and the room in memory.
         """
+        if isinstance(site, Array | Dimension) and self.is_local(site):
+            prospect = self._foreseen_layout(program, site)
+            if prospect.is_known:
+                return prospect.fault
         excerpt = self._rewritten_part(program, site)
         if excerpt is None or is_special(program) or conditions_of(program).problems:
-            return self.fault(conditions_of(program), self.rehearse(program, site))
-        question = "after", self, identify(site)
+            return self._rehearsed(program, site)
+        only_room = self.proof(program, site) is Proof.ALL_BUT_ROOM
+        question = "after", self, identify(site), only_room
         if question not in excerpt.verdicts:
-            excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site))
+            excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site), only_room=only_room)
         outlook = cast(Outlook | None, excerpt.verdicts[question])
         if outlook is None or not has_room(program, excerpt, outlook.growth):
-            return self.fault(conditions_of(program), self.rehearse(program, site))
+            return self._rehearsed(program, site)
         return outlook.fault
+
+    def _foreseen_layout(self, program: Program, site: Array | Dimension) -> Prospect:
+        """What the move leads to, from the accesses to its buffer alone (`analysis.layout`)."""
+        if has_patterns(program) or conditions_of(program).problems:
+            return Prospect()
+        buffer = site.buffer if isinstance(site, Array) else site.array.buffer
+        part, verdicts = accesses_alone(program, buffer)
+        question = "after", self, identify(site)
+        if question not in verdicts:
+            verdicts[question] = self._layout_prospect(part, buffer.names[0], identify(site))
+        prospect, footprints = cast("tuple[Prospect, tuple[Footprint, Footprint] | None]", verdicts[question])
+        return prospect if footprints is None or has_room_for(program, *footprints) else Prospect()
+
+    def _layout_prospect(
+        self, part: Program, array: str, at: str
+    ) -> tuple[Prospect, tuple[Footprint, Footprint] | None]:
+        """What the move does to a buffer of a program with nothing else, and what it takes before and after."""
+        before, conditions = footprint_of(part, part.nest.arrays[array].buffer), conditions_of(part)
+        after = self.rehearse(part, self.resolve(part, at))
+        fault = self.fault(conditions, after)
+        if fault is not None:
+            # What is wrong with room is told of the whole program.
+            return Prospect(fault, is_known=fault in tuple(rules_of_buffers(after))), None
+        return Prospect(is_known=True), (before, footprint_of(after, after.nest.arrays[array].buffer))
+
+    def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
+        """`fault` of the program after the move, as far as the check does not prove it."""
+        ask = self.shortage if self.proof(program, site) is Proof.ALL_BUT_ROOM else self.fault
+        return ask(conditions_of(program), self.rehearse(program, site))
 
     def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
         """The excerpt that holds all that the move rewrites; None if that may be the whole program."""
@@ -211,15 +283,21 @@ class Transformation(RewritePattern, Generic[SiteT]):
             case Dimension():
                 return excerpt_of_buffer(program, site.array.buffer)
 
-    def _outlook(self, part: Program, at: str) -> Outlook | None:
+    def _outlook(self, part: Program, at: str, *, only_room: bool) -> Outlook | None:
         """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
         after = self.rehearse(part, self.resolve(part, at))
-        fault = self.fault(conditions_of(part), after)
+        fault = None if only_room else self.fault(conditions_of(part), after)
         return None if is_special(after) else Outlook(fault, growth_of(part, after))
 
-    def proves(self, program: Program) -> bool:
+    def proves(self, program: Program, site: SiteT) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
-        return self.argued and not (self.needs_conditions or is_special(program) or is_crowded(program))
+        return self.proof(program, site) is Proof.ALL
+
+    def proof(self, program: Program, site: SiteT) -> Proof:
+        """What a check that accepts the move proves of the conditions after it, if it is right."""
+        if not self.argued or is_special(program) or is_long(program) or not self.argues(program, site):
+            return Proof.NOTHING
+        return Proof.ALL_BUT_ROOM if is_full(program) and self.grows(program, site) else Proof.ALL
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the move may not lead to the program after it; None if it may.
@@ -247,6 +325,10 @@ class Transformation(RewritePattern, Generic[SiteT]):
         if self.keeps_hints and useless is not None:
             return Reason(f"a hint that is of no use would become of use: {useless}; clear it first")
         return None
+
+    def shortage(self, before: Conditions, after: Program) -> Reason | None:
+        """`breach` for a move of which `ALL_BUT_ROOM` is proved."""
+        return next((p for p in room_problems(after) if p.about not in before.problems), None)
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
         """The program after the rewrite, made on a copy; legality is not asked."""
@@ -310,7 +392,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.refusal(program, site) is not None:
                 continue
             after = self.rehearse(program, site)
-            if self.fault(conditions_of(program), after, proved=self.proves(program)) is None:
+            if self.fault(conditions_of(program), after, proved=self.proves(program, site)) is None:
                 self.rewrite(program, site, rewriter)
                 return
 

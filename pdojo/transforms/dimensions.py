@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr, floordiv, modulo
+from pdojo.dialect.analysis.capacity import LIMITED
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
@@ -91,6 +92,23 @@ def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
     return swizzled(buffer) or hinted(program, buffer)
 
 
+def _keeps_bytes(program: Program, site: Dimension, *, padded: bool = False) -> bool:
+    """Whether a buffer surely takes as many bytes of stack or registers with a dimension split, or joined to the next.
+
+    `padded` if the new dimensions have more elements.
+    """
+    buffer = site.array.buffer
+    if buffer.memory not in LIMITED:
+        return True
+    # The slots of a reused dimension are as many as lanes index it.
+    lanes = any(
+        leaf.chain[v].mapping is Mapping.VECTOR
+        for leaf, access in accesses_of(program.nest, buffer)
+        for v in access.index[site.index].variables()
+    )
+    return not padded and not (buffer.reuse[site.index] and lanes)
+
+
 def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> tuple[int, ...]:
     return (*values[:at], *by, *values[at + count :])
 
@@ -156,6 +174,10 @@ class TileDim(Transformation[Dimension]):
             return (*index[:at], *parts, *index[at + 1 :])
 
         return digits
+
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """False if the tiles are full, and lanes do not index the dimension."""
+        return not _keeps_bytes(program, site, padded=site.array.shape[site.index] % self.size != 0)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
@@ -243,6 +265,10 @@ class CollapseDims(Transformation[Dimension]):
 
         return joined
 
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """False if lanes do not index the dimensions: the elements stay."""
+        return not _keeps_bytes(program, site)
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
@@ -298,6 +324,10 @@ class PadDim(Transformation[Dimension]):
         if self.to <= extent:
             return Reason(f"'to' must be more than {extent}, the extent")
         return _resize_reason(program, site, self.to)
+
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """True if the memory is limited."""
+        return site.array.buffer.memory in LIMITED
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
@@ -356,6 +386,10 @@ class UnpadDim(Transformation[Dimension]):
             if greatest >= self.to:
                 return Reason(f"{describe_access(access)} goes up to index {greatest}")
         return _resize_reason(program, site, self.to)
+
+    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
+        """False: there are fewer elements."""
+        return False
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""

@@ -19,7 +19,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves
-from pdojo.transforms.base import Refusal, Site, Transformation, identify
+from pdojo.transforms.base import Proof, Refusal, Site, Transformation, identify
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
@@ -79,6 +79,8 @@ class Game:
         self.programs = History(Program(initial, machine))
         """The program before the first move and after each; most of them are made again on demand."""
         validate(self.program)
+        # What is accepted here is not verified again after a move.
+        verify_nest(self.program.nest)
         check_tensor_scopes(self.program)
         self.trace = Trace.of(initial, machine.name)
         self._in_place: InPlace | None = None
@@ -125,7 +127,7 @@ class Game:
         wanted, site = checked(program, Move.parse(move) if isinstance(move, str) else move)
         step, place = _described(program, wanted, site)
         after = wanted.rehearse(program, site)
-        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program)))
+        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
         self._add(step, place, after)
 
     @contextmanager
@@ -169,7 +171,7 @@ class Game:
         program = self.program
         wanted, site = legal(program, move, foresees=False)
         step, place = _described(program, wanted, site)
-        proved = wanted.proves(program)
+        proof = wanted.proof(program, site)
         if program is not state.draft:
             program = program.copy()
             site = wanted.resolve(program, identify(site))
@@ -177,16 +179,12 @@ class Game:
             self.programs.positions[-1].program = None
         after = wanted.perform(program, site, release=False)
         self._add(step, place, after)
-        if proved and wanted.keeps_hints:
-            self._in_place = InPlace(after, state.conditions)
-            return
         try:
-            confirm(step.move, wanted.breach(state.conditions, after, proved=proved))
+            self._in_place = InPlace(after, _confirmed(step.move, wanted, state.conditions, after, proof, verify=False))
         except IllegalMove:
             self._cut(len(self.trace.steps) - 1)
             self._in_place = InPlace(None, state.conditions)
             raise
-        self._in_place = InPlace(after, conditions_of(after))
 
     def apply_all(self, moves: Iterable[Move | str]) -> None:
         """Make moves in order."""
@@ -196,24 +194,27 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, but the programs between are not kept, and whether the program is well-formed is
-        asked once, after the last move.
+        All moves are checked as usual, but the programs between are not kept. Whether the program is well-formed, and
+        keeps the conditions that checks have proved, is asked once, after the last move.
         """
-        wanted, before = list(steps), len(self.trace.steps)
-        skipped = self._replay(wanted)
-        try:
-            if len(self.trace.steps) > before:
-                verify_nest(self.program.nest)
-        except VerifyException:
+        wanted, length = list(steps), len(self.trace.steps)
+        if not wanted:
+            return []
+        start = self.programs.copy(length)
+        before = conditions_of(start)
+        skipped = self._replay(wanted, start, before)
+        if len(self.trace.steps) > length and not self._is_sound(before):
             # The check of a move is wrong; asking after every move shows which one.
-            self._cut(before)
-            skipped = self._replay(wanted, careful=True)
+            self._cut(length)
+            skipped = self._replay(wanted, self.programs.copy(length), before, careful=True)
         return skipped
 
-    def _replay(self, steps: Iterable[Step], *, careful: bool = False) -> list[Skipped]:
+    def _replay(
+        self, steps: Iterable[Step], start: Program, conditions: Conditions, *, careful: bool = False
+    ) -> list[Skipped]:
         skipped: list[Skipped] = []
         before = len(self.programs)
-        program: Program | None = None
+        program: Program | None = start
         for step in steps:
             program = program or self.programs.copy(len(self.programs) - 1)
             try:
@@ -222,11 +223,14 @@ class Game:
                 skipped.append(Skipped(step.move, str(error)))
                 continue
             made, place = _described(program, wanted, site)
-            conditions, proved = conditions_of(program), wanted.proves(program)
+            proof = wanted.proof(program, site)
             after = wanted.perform(program, site)
             try:
-                ask = wanted.breach if proved and not careful else wanted.fault
-                confirm(made.move, ask(conditions, after, proved=proved))
+                if careful:
+                    confirm(made.move, wanted.fault(conditions, after, proved=proof is not Proof.NOTHING))
+                    conditions = conditions_of(after)
+                else:
+                    conditions = _confirmed(made.move, wanted, conditions, after, proof, verify=True)
             except IllegalMove as error:
                 skipped.append(Skipped(step.move, str(error)))
                 program = None  # its kernel was rewritten in place
@@ -287,6 +291,23 @@ class Game:
 
     def _cut(self, length: int) -> None:
         del self.programs.positions[length:], self.trace.steps[length:]
+
+
+def _confirmed(
+    move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof, *, verify: bool
+) -> Conditions:
+    """The latest conditions that were asked, once a move is made; what its check has proved is not asked.
+
+    With `verify`, programs of which nothing is proved are well-formed, too. Raises IllegalMove if the program after the
+    move has a fault.
+    """
+    proved = proof is not Proof.NOTHING
+    if proved and wanted.keeps_hints:
+        confirm(move, wanted.shortage(before, after) if proof is Proof.ALL_BUT_ROOM else None)
+        return before
+    ask = wanted.fault if verify else wanted.breach
+    confirm(move, ask(before, after, proved=proved))
+    return conditions_of(after)
 
 
 def _described(program: Program, wanted: Transformation[Any], site: Site) -> tuple[Step, Place]:

@@ -123,6 +123,10 @@ class Hint(Transformation[Scope | Leaf]):
             problem = rules.access_misfit(program, site, self.access, self.kind, self.value)
         return problem
 
+    def grows(self, program: Program, site: Scope | Leaf) -> bool:  # the same everywhere
+        """False: hints take no memory."""
+        return False
+
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Add the entry to the hints."""
         if isinstance(site, Scope):
@@ -179,6 +183,10 @@ class Unhint(Transformation[Scope | Leaf]):
         misfit = self._again(site).misfit(program, site)
         return None if misfit is None else Reason(f"'hint' could not set it again: {misfit.text}")
 
+    def grows(self, program: Program, site: Scope | Leaf) -> bool:  # the same everywhere
+        """False: hints take no memory."""
+        return False
+
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Remove the entry."""
         kept = {k: v for k, v in self._hints(site).data.items() if k != self.kind}
@@ -234,6 +242,10 @@ class HintBuffer(Transformation[Array]):
             return Reason(f"'{site.name}' has the hint already")
         return rules.buffer_misfit(program, site, self.kind)
 
+    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
+        """False: hints take no memory."""
+        return False
+
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Add the entry."""
         assert site.buffer.op is not None
@@ -280,6 +292,10 @@ class UnhintBuffer(Transformation[Array]):
         if problem is None and not isinstance(value, UnitAttr):
             problem = f"'{self.kind}' has no value"
         return None if problem is None else Reason(f"'hint_buffer' could not set it again: {problem}")
+
+    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
+        """False: hints take no memory."""
+        return False
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Remove the entry."""

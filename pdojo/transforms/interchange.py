@@ -30,6 +30,9 @@ from pdojo.transforms.ordering import (
     same_iteration,
 )
 
+_IN_ORDER = (Mapping.SEQUENTIAL, Mapping.UNROLL)
+"""Mappings of scopes that run their iterations in order."""
+
 
 @dataclass(frozen=True)
 class SwapScopes(Transformation[Scope]):
@@ -47,6 +50,7 @@ class SwapScopes(Transformation[Scope]):
 
     name: ClassVar[str] = "swap_scopes"
     exchanges: ClassVar = "order"
+    argued: ClassVar = True
     site: ClassVar = Scope
 
     @classmethod
@@ -94,6 +98,15 @@ class SwapScopes(Transformation[Scope]):
         """Interchanging two reduction scopes changes the order of the sum."""
         relation = (*same_iteration(site), BEFORE, AFTER)
         return reassociates(program.reorders(site.leaves, site.leaves, relation))
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if both scopes run in order: each cell is accessed in the order of before, or storage was asked."""
+        inner = only_scope(site)
+        return site.mapping in _IN_ORDER and inner is not None and inner.mapping in _IN_ORDER
+
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: the statements and buffers stay."""
+        return False
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""

@@ -66,6 +66,10 @@ class SwapDims(Transformation[Dimension]):
                     return problem
         return swizzled(buffer) or hinted(program, buffer)
 
+    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
+        """False: the elements stay."""
+        return False
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True

@@ -12,6 +12,8 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import var
+from pdojo.dialect.analysis.capacity import MOST_STATEMENTS, unrolled
+from pdojo.dialect.analysis.hints import NONTEMPORAL
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.ops import OpOp, ScopeOp
@@ -19,10 +21,11 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move
+from pdojo.transforms.ordering import displaced_buffers
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that can be peeled: their iterations run in order before and after."""
@@ -45,6 +48,7 @@ class PeelScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "peel_scope"
+    argued: ClassVar = True
     site: ClassVar = Scope
     after: int
 
@@ -91,6 +95,28 @@ class PeelScope(Transformation[Scope]):
                 names[node.id] = fresh_id(taken, f"{node.id}.r")
                 taken[names[node.id]] = node
         return names
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if both parts keep all statements, cells and vectors, so that only the room for two can be in the way.
+
+        Then no condition can tell the iterations of two scopes from those of one.
+        """
+        inside = [node for node in nodes_of(site) if isinstance(node, Scope)]
+        plain = not any(s.mapping.is_threaded or s.mapping.is_special or s.hints.data for s in inside)
+        return (
+            plain
+            and not any(map(_depends_on_place, {a: None for leaf in site.leaves for a in leaf.accesses}))
+            and not (program.machine.aligned_vectors or any(self._dead(site)))
+            and not displaced_buffers(site.leaves, site.depth)
+            and unrolled(program.nest, MOST_STATEMENTS // 4) is None
+        )
+
+    def grows(self, program: Program, site: Scope) -> bool:
+        """True if registers are used inside only, which the scope around both parts has then."""
+        return any(
+            buffer.memory is Memory.REGISTER and live.scope is not None and site in live.scope.chain
+            for buffer, live in program.live_ranges.items()
+        )
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
@@ -185,6 +211,11 @@ class UnpeelScope(Transformation[Scope]):
     def inverse(self, program: Program, site: Scope) -> Move:
         """Peel again."""
         return PeelScope(site.extent).as_move(f"%{site.id}")
+
+
+def _depends_on_place(access: Access) -> bool:
+    """Whether an access demands more of its index than a stride: alignment, granules of a swizzle."""
+    return bool(access.array.buffer.swizzles) or NONTEMPORAL in access.hints.data
 
 
 def likely_cuts(site: Scope) -> list[int]:

@@ -8,12 +8,13 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.capacity import LIMITED
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.hints import NONTEMPORAL
-from pdojo.dialect.analysis.lanes import lane_problem
+from pdojo.dialect.analysis.lanes import lane_problem, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.ops import reuse_attr
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes
@@ -70,6 +71,15 @@ def _vector_accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, A
             yield leaf, access, lanes
 
 
+def _vector_problem(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
+    """Why vectors cannot be accessed with other slots; None if they can."""
+    for leaf, access, lanes in _vector_accesses(program, buffer):
+        problem = lane_problem(access, leaf, lanes, program.machine, reuse=slots)
+        if problem is not None:
+            return problem
+    return None
+
+
 def _streamed(program: Program, buffer: Buffer) -> Reason | None:
     """Why slots must stay: a nontemporal store needs vectors that are known to be aligned; None if they need not."""
     for leaf, access, _ in _vector_accesses(program, buffer):
@@ -111,6 +121,7 @@ class ReuseDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "reuse_dims"
     finishes: ClassVar = True
+    argued: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod
@@ -132,6 +143,26 @@ class ReuseDims(Transformation[Dimension]):
             return Reason(f"dimension {site.index} of '{site.array.name}' is reused already")
         slots = _with(buffer.reuse, site.index, 1)
         return _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
+
+    def argues(self, program: Program, site: Dimension) -> bool:
+        """True if no thread or lane indexes the dimension, so that all indices take the same slot.
+
+        The check asks what storage and races are then. Vectors and registers find fewer elements, in the same order.
+        """
+        buffer = site.array.buffer
+        slots = _with(buffer.reuse, site.index, 1)
+        ordered = all(
+            leaf.chain[v].mapping in (Mapping.SEQUENTIAL, Mapping.UNROLL)
+            for leaf, access in accesses_of(program.nest, buffer)
+            for v in access.index[site.index].variables()
+        )
+        fit = _vector_problem(program, buffer, slots) is None
+        in_register = buffer.memory is Memory.REGISTER
+        return ordered and fit and not (in_register and register_problem(program.nest, buffer, reuse=slots))
+
+    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
+        """False: there are fewer slots."""
+        return False
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
@@ -201,6 +232,10 @@ class FoldDim(Transformation[Dimension]):
         lost = _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
         return lost or room(program, replace(buffer, reuse=slots), buffer, buffer.memory)
 
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """True if the memory is limited."""
+        return site.array.buffer.memory in LIMITED
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
@@ -266,11 +301,12 @@ class MaterializeDims(Transformation[Dimension]):
     def _fits(program: Program, buffer: Buffer, slots: Sequence[int]) -> Reason | None:
         """Why vectors cannot be accessed, or elements have no room; None if all fits."""
         wanted = replace(buffer, reuse=tuple(slots))
-        for leaf, access, lanes in _vector_accesses(program, buffer):
-            problem = lane_problem(access, leaf, lanes, program.machine, reuse=wanted.reuse)
-            if problem is not None:
-                return problem
-        return room(program, wanted, buffer, buffer.memory)
+        problem = _vector_problem(program, buffer, wanted.reuse)
+        return problem or room(program, wanted, buffer, buffer.memory)
+
+    def grows(self, program: Program, site: Dimension) -> bool:
+        """True if the memory is limited."""
+        return site.array.buffer.memory in LIMITED
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.analysis.capacity import overflow
+from pdojo.dialect.analysis.frames import frame_problem
 from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory, MemoryAttr
@@ -106,6 +107,17 @@ class SetLocation(Transformation[Array]):
         if memory is Memory.SHARED and not program.machine.gpu.shared_bytes:
             return Reason(f"{program.machine.name} has no shared memory")
         return room(program, site.buffer, site.buffer, memory)
+
+    def argues(self, program: Program, site: Array) -> bool:
+        """True for registers, too, if all statements run in the function that has them; the check asks the rest."""
+        if self.location != Memory.REGISTER.value:
+            return super().argues(program, site)
+        nest, buffer = program.nest, site.buffer
+        return not is_in_grid(nest, buffer) and frame_problem(nest, buffer, Memory.REGISTER) is None
+
+    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
+        """False: the check asks for room."""
+        return False
 
     def is_local(self, site: Array) -> bool:  # everywhere
         """True: only the buffer matters."""

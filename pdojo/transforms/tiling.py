@@ -100,6 +100,14 @@ class TileScope(Transformation[Scope]):
         taken = program.nest.by_id
         return fresh_id(taken, f"{site.id}.o"), fresh_id(taken, f"{site.id}.i")
 
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True without a tail that is peeled off, and with one if `peel_scope` argues."""
+        return super().argues(program, site) or (self.tail == PEEL and self._peel(site).argues(program, site))
+
+    def grows(self, program: Program, site: Scope) -> bool:
+        """False without a tail that is peeled off."""
+        return self.tail == PEEL and self._peel(site).grows(program, site)
+
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
         return True
@@ -197,6 +205,10 @@ class CollapseScopes(Transformation[Scope]):
         """The program with full tiles collapsed, and their scope."""
         collapsed = rewritten(program, CollapseScopes(), site)
         return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
+
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: the statements and buffers stay."""
+        return False
 
     def is_local(self, site: Scope) -> bool:
         """True if the scope that follows is in the nest."""

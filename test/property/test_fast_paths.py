@@ -286,7 +286,7 @@ def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
     def checked(self: Transformation[Any], program: Program, site: Any, *, foresees: bool = True) -> Refusal | None:
         found = refusal(self, program, site, foresees=foresees)
-        if found is None and self.argued and random.random() < SAMPLED:
+        if found is None and self.proves(program, site) and random.random() < SAMPLED:
             asked[True] += 1
             fault = self.fault(conditions_of(program), self.rehearse(program, site))
             assert fault is None, (program.text, self.at(program, site), fault)

@@ -8,13 +8,13 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove
-from pdojo.transforms.apply import confirm, legal, make
+from pdojo.transforms.apply import legal, make
 from pdojo.transforms.game import Game
 from pdojo.transforms.history import STRIDE, Place
 from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Step
 
 TOY = machine("toy")
 KERNEL = """
@@ -134,13 +134,15 @@ def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch)
     expected = texts(by_hand())
     game = Game(parse(), TOY)
 
-    def interrupted(move: Move, fault: Reason | None) -> None:
+    add = game._add  # pyright: ignore[reportPrivateUsage]
+
+    def interrupted(step: Step, place: Place, program: Program | None) -> None:
         # The kernel is changed already, and the move is not made.
         if len(game.trace.steps) == 5:
             raise KeyboardInterrupt
-        confirm(move, fault)
+        add(step, place, program)
 
-    monkeypatch.setattr("pdojo.transforms.game.confirm", interrupted)
+    monkeypatch.setattr(game, "_add", interrupted)
     with pytest.raises(KeyboardInterrupt):
         game.replay(steps)
     monkeypatch.undo()

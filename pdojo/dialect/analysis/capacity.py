@@ -20,7 +20,7 @@ LIMITED = (Memory.STACK, Memory.REGISTER)
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
     """Why the buffers of `memory` do not fit, with `needed` bytes in place of the buffer `present`; None if they do."""
-    limit = _limit(program.machine, memory)
+    limit = limit_of(program.machine, memory)
     if limit is None:
         return None
     # Buffers that nothing uses take no memory.
@@ -56,40 +56,45 @@ MOST_STATEMENTS = 1 << 14
 """Most statements of an unrolled kernel, and half of the most iterations; compilers take minutes for more."""
 
 
-def unrolled(nest: Nest, most: int = MOST_STATEMENTS) -> Reason | None:
-    """Why a kernel is too large once scopes `:u` and those of one iteration are unrolled; None if it is not."""
-    statements, iterations = _unrolled_counts(nest)
+def unrolled(nest: Nest, most: int = MOST_STATEMENTS, also: Scope | None = None) -> Reason | None:
+    """Why a kernel is too large once scopes `:u` and those of one iteration are unrolled; None if it is not.
+
+    `also` is taken for a scope `:u`.
+    """
+    statements, iterations = _unrolled_counts(nest, also)
     for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
         if count > limit:
             return Reason(f"the kernel unrolls to {count} {what}, more than {limit}; unroll fewer scopes")
     return None
 
 
-def _unrolled_counts(nest: Nest) -> tuple[int, int]:
+def _unrolled_counts(nest: Nest, also: Scope | None = None) -> tuple[int, int]:
     """Statements and iterations of the unrolled kernel."""
 
+    def is_unrolled(scope: Scope) -> bool:
+        return scope.mapping is Mapping.UNROLL or scope is also
+
     def turns(scopes: Iterable[Scope]) -> int:
-        return prod(s.extent for s in scopes if s.mapping is Mapping.UNROLL)
+        return prod(s.extent for s in scopes if is_unrolled(s))
 
     statements = sum(turns(leaf.chain) for leaf in nest.leaves)
-    return statements, sum(turns(s.chain) for s in nest.scopes if s.mapping is Mapping.UNROLL or s.extent == 1)
+    return statements, sum(turns(s.chain) for s in nest.scopes if is_unrolled(s) or s.extent == 1)
 
 
-def is_crowded(program: Program) -> bool:
-    """Whether room is so short that moves may run out of it that take none themselves.
-
-    True if a memory is too small for all its buffers at once, or if the kernel would unroll to too much with twice
-    the statements.
-    """
-    return program.once("crowded", lambda: _is_crowded(program))
+def is_long(program: Program) -> bool:
+    """Whether the kernel would unroll to too much with twice the statements."""
+    return program.once("long", lambda: unrolled(program.nest, MOST_STATEMENTS // 2) is not None)
 
 
-def _is_crowded(program: Program) -> bool:
-    if unrolled(program.nest, MOST_STATEMENTS // 2) is not None:
-        return True
+def is_full(program: Program) -> bool:
+    """Whether a memory is too small for all its buffers at once, so that moves may run out of room."""
+    return program.once("full", lambda: _is_full(program))
+
+
+def _is_full(program: Program) -> bool:
     load = load_of(program)
     return any(
-        total and (limit := _limit(program.machine, memory)) is not None and total > limit
+        total and (limit := limit_of(program.machine, memory)) is not None and total > limit
         for memory, total in ((Memory.STACK, load.stack), (Memory.REGISTER, load.registers))
     )
 
@@ -164,9 +169,9 @@ def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
     load, machine = load_of(program) + growth.added, program.machine
     if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
         return False
-    if (limit := _limit(machine, Memory.STACK)) is not None and load.stack > limit:
+    if (limit := limit_of(machine, Memory.STACK)) is not None and load.stack > limit:
         return False
-    limit = _limit(machine, Memory.REGISTER)
+    limit = limit_of(machine, Memory.REGISTER)
     if limit is None or load.registers <= limit:
         return True
     places = excerpt.places
@@ -183,7 +188,8 @@ def _alive_across(program: Program, place: int) -> int:
     return sum(bytes_in_memory(program, b) for b in across)
 
 
-def _limit(machine: Machine, memory: Memory) -> int | None:
+def limit_of(machine: Machine, memory: Memory) -> int | None:
+    """The bytes of a memory that a thread has; None if that is no limit."""
     match memory:
         case Memory.STACK:
             return machine.stack_bytes

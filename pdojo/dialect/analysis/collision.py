@@ -8,13 +8,14 @@ what its move touched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
+from math import gcd
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Div
 from pdojo.dialect.analysis import integer_sets
 
 
@@ -98,7 +99,8 @@ def impossible(query: Query) -> bool:
     related = any(order in (BEFORE, AFTER) and depth in forced for depth, order in enumerate(query.relation))
     if related:
         return True
-    return bool(query.differs) and all(_same(a, b, forced) for a, b in query.differs)
+    known = {*query.equal, *_derived(query.equal)} if query.differs else set[tuple[Expr, Expr]]()
+    return bool(query.differs) and all((a, b) in known or _same(a, b, forced) for a, b in query.differs)
 
 
 def share_iterations(query: Query, depth: int) -> bool:
@@ -118,7 +120,7 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
     Digit by digit: in `sum(c * (a - b)) + rest = 0` with |c| greater than all that follows can add up to, a = b.
     """
     forced = {d for d, order in enumerate(query.relation) if order is EQUAL}
-    pending = list(query.equal)
+    pending = [*query.equal, *_derived(query.equal)]
     progress = True
     while progress and pending:
         progress = False
@@ -131,6 +133,19 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
                 progress = True
                 pending.remove(pair)
     return frozenset(forced)
+
+
+def _derived(equal: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr]]:
+    """Sums of equations in which a division falls out: `a // k = b // k` and `a % k = b % k` give `a = b`."""
+    for quotient, other in equal:
+        match quotient.terms:
+            case ((Div() as atom, 1),):
+                for mine, theirs in equal:
+                    factor = dict(mine.terms).get(atom, 0)
+                    if factor and mine is not quotient:
+                        yield mine - quotient * factor, theirs - other * factor
+            case _:
+                pass
 
 
 def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[int] | None:
@@ -157,7 +172,7 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
             _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
     low = constant + sum(item[2] for item in free)
     high = constant + sum(item[3] for item in free)
-    if low > 0 or high < 0:
+    if low > 0 or high < 0 or constant % (gcd(*(item[0] for item in free)) or 1):
         return None
     equal: set[int] = set()
     free.sort(reverse=True)
@@ -181,16 +196,32 @@ def _add_enclosure(free: list[tuple[int, int, int, int]], bounds: tuple[int, int
 
 
 def guesses(query: Query) -> Iterator[Witness]:
-    """A few likely collisions: neighbours at the related depths, everything else at zero."""
+    """A few likely collisions: neighbours at the related depths, at zero or where guards begin."""
     choices = {EQUAL: ((0, 0),), BEFORE: ((0, 1),), AFTER: ((1, 0),), ANY: ((0, 0), (0, 1), (1, 0))}
     pairs = [choices[order] for order in query.relation]
-    inner = len(query.first.extents) - len(pairs), len(query.second.extents) - len(pairs)
-    for head in product(*pairs) if len(pairs) < 7 else ():
-        first = (*(a for a, _ in head), *(0,) * inner[0])
-        second = (*(b for _, b in head), *(0,) * inner[1])
-        yield Witness(first, second)
-        if query.differs and inner[0] and inner[1]:
-            yield Witness((*first[:-1], 0), (*second[:-1], 1))
+    zeros = (0,) * len(query.first.extents), (0,) * len(query.second.extents)
+    starts = _start(query.first), _start(query.second)
+    inner = all(len(zero) > len(pairs) for zero in zeros)
+    for one, other in (zeros,) if starts == zeros else (zeros, starts):
+        outer = [max(a, b) for a, b, _ in zip(one, other, pairs, strict=False)]
+        for head in product(*pairs) if len(pairs) < 7 else ():
+            first = (*(k + a for k, (a, _) in zip(outer, head, strict=True)), *one[len(pairs) :])
+            second = (*(k + b for k, (_, b) in zip(outer, head, strict=True)), *other[len(pairs) :])
+            yield Witness(first, second)
+            if query.differs and inner:
+                yield Witness(first, (*second[:-1], second[-1] + 1))
+
+
+def _start(domain: Domain) -> tuple[int, ...]:
+    """The first iteration that guards of one variable leave, for each scope."""
+    start = [0] * len(domain.extents)
+    for guard in domain.guards:
+        match guard.terms:
+            case ((int() as depth, factor),) if factor > 0:
+                start[depth] = max(start[depth], -(guard.constant // factor))
+            case _:
+                pass
+    return tuple(start)
 
 
 def holds(query: Query, witness: Witness) -> bool:

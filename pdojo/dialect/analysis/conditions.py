@@ -21,6 +21,7 @@ from pdojo.dialect.analysis.lanes import register_problem, vector_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.special_mappings import is_special, machine_problems, meaning_problems
+from pdojo.dialect.analysis.threads import visibility_problems
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -66,19 +67,34 @@ def _conditions(program: Program) -> Conditions:
 
 
 def _problems(program: Program) -> Iterator[Reason]:
-    for buffer in program.live_ranges:
-        question = "conditions", uses_content(program, buffer)
-        yield from program.known.remembered.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
+    yield from _all_buffer_problems(program)
     yield from _lane_counts(program)
     yield from unusable_hints(program)
-    for memory in LIMITED:
-        if (full := overflow(program, memory)) is not None:
-            yield replace(full, about=f"room in {memory.value} memory")
+    yield from room_problems(program)
     if (large := unrolled(program.nest)) is not None:
         yield replace(large, about="unrolled code")
     if is_special(program):
         yield from meaning_problems(program)
         yield from machine_problems(program)
+
+
+def _all_buffer_problems(program: Program) -> Iterator[Reason]:
+    for buffer in program.live_ranges:
+        question = "conditions", uses_content(program, buffer)
+        yield from program.known.remembered.verdict(question, lambda b=buffer: tuple(buffer_problems(program, b)))
+
+
+def rules_of_buffers(program: Program) -> Iterator[Reason]:
+    """The problems that concern one buffer, whatever else is in the program, but for streams."""
+    yield from _all_buffer_problems(program)
+    yield from visibility_problems(program)
+
+
+def room_problems(program: Program) -> Iterator[Reason]:
+    """Memories that are too small for their buffers."""
+    for memory in LIMITED:
+        if (full := overflow(program, memory)) is not None:
+            yield replace(full, about=f"room in {memory.value} memory")
 
 
 def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:

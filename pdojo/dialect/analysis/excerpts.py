@@ -88,7 +88,7 @@ def _content(nest: Nest, roots: list[Node]) -> Content:
     from pdojo.dialect.notation.printer import declaration_line, tree_lines
 
     used = {a.array.buffer for root in roots for leaf in leaves_of(root) for a in leaf.accesses}
-    return _digest(
+    return digest_of(
         [declaration_line(b) for b in nest.buffers if b in used],
         list(tree_lines(roots)),
         [n.id for n in (*nest.scopes, *nest.leaves) if _root(n) in roots],
@@ -114,7 +114,7 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
     from pdojo.dialect.notation.printer import access_text, declaration_line
 
     users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
-    return _digest(
+    return digest_of(
         declaration_line(buffer),
         relative_paths(users),
         [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
@@ -131,7 +131,7 @@ def bytes_in_memory(program: Program, buffer: Buffer) -> int:
     return program.known.remembered.verdict(question, lambda: physical_bytes(program.nest, buffer))
 
 
-def _digest(*parts: object) -> Content:
+def digest_of(*parts: object) -> Content:
     """Digest of strings, numbers and enumerations, in lists and tuples."""
     return sha256(repr(parts).encode()).digest()
 

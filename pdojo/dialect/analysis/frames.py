@@ -31,12 +31,12 @@ def frame_owners(nest: Nest, buffer: Buffer) -> tuple[Scope | None, ...]:
     return _owners(_groups(nest, buffer), private=private_scope(nest, buffer) is not None)
 
 
-def frame_problem(nest: Nest, buffer: Buffer) -> Reason | None:
-    """Why some statement cannot reach the buffer, or not find its value there; None if all can."""
+def frame_problem(nest: Nest, buffer: Buffer, memory: Memory | None = None) -> Reason | None:
+    """Why some statement cannot reach the buffer in a memory (None: its own), or not find its value; None if all can."""
     groups, private = _groups(nest, buffer), private_scope(nest, buffer) is not None
     if private and len(groups) > 1 and (problem := _value_from_outside(buffer, groups)) is not None:
         return problem
-    if buffer.memory is not Memory.REGISTER:
+    if (memory or buffer.memory) is not Memory.REGISTER:
         return None
     owners = _owners(groups, private=private)
     far = next((leaves[0] for scope, leaves in groups.items() if scope not in owners), None)

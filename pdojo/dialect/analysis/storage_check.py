@@ -18,6 +18,7 @@ from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.rings import in_ring
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
@@ -76,6 +77,8 @@ class StorageChecks:
         self, uses: Sequence[Use], reuse: Sequence[int], owner: int | None, caller: Caller | None, *, alone: bool
     ) -> Reason | None:
         if (alone and within_iteration(uses, reuse, together=True)) or in_turn(uses, reuse, caller, together=True):
+            return None
+        if alone and caller is None and in_ring(uses, reuse, owner):
             return None
         lost = lost_value(uses)
         if lost is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Self
 
+from pdojo.dialect.analysis.capacity import unrolled
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
 from pdojo.dialect.analysis.lanes import lane_problem
@@ -34,6 +35,7 @@ class Unroll(MapScope):
 
     name: ClassVar[str] = "unroll"
     finishes: ClassVar = True
+    argued: ClassVar = True
     mapping: ClassVar = Mapping.UNROLL
 
     @classmethod
@@ -42,6 +44,15 @@ class Unroll(MapScope):
         for scope in program.nest.scopes:
             if scope.mapping is Mapping.SEQUENTIAL and expansion(scope) <= program.machine.unroll_limit:
                 yield scope, cls()
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if no special mapping is inside, and the kernel unrolls to little enough: cells and order stay."""
+        inside = {s for leaf in site.leaves for s in leaf.chain[site.depth :]}
+        return not any(s.mapping.is_special for s in inside) and unrolled(program.nest, also=site) is None
+
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: the buffers stay."""
+        return False
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
@@ -124,7 +135,24 @@ class Vectorize(MapScope):
 
     name: ClassVar[str] = "vectorize"
     finishes: ClassVar = True
+    argued: ClassVar = True
     mapping: ClassVar = Mapping.VECTOR
+
+    def argues(self, program: Program, site: Scope) -> bool:
+        """True if the scope indexes no dimension with slots, so that all cells stay.
+
+        The check asks the conditions of vectors.
+        """
+        return not any(
+            slots and expression.uses(site.depth)
+            for leaf in site.leaves
+            for access in leaf.accesses
+            for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True)
+        )
+
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: the buffers stay."""
+        return False
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""

@@ -70,6 +70,10 @@ class Unmap(Transformation[Scope]):
         relation = (*same_iteration(site), BEFORE)
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
 
+    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
+        """False: there are fewer slots, for one lane."""
+        return False
+
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
         return True

@@ -94,7 +94,7 @@ MUTANTS = (
     _proves(
         "conditions: full memories are trusted",
         "Moves are listed that let too many buffers be in use at once.",
-        without("is_crowded"),
+        without("is_full"),
     ),
     _proves(
         "conditions: moves to registers are trusted",

@@ -1,0 +1,87 @@
+"""What a move that only rewrites a buffer, its declaration and the accesses to it, depends on.
+
+The rules of a state are about one buffer each, except for room in memory and the rules of streams, hardware loops and
+instructions. So the rules of all other buffers stay as they are. A program that has nothing but the statements that
+access the buffer shows what becomes of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.dialect.analysis.capacity import LIMITED, limit_of, load_of
+from pdojo.dialect.analysis.excerpts import bytes_in_memory, digest_of, uses_content
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.remembered import Content, Verdicts
+from pdojo.dialect.analysis.threads import thread_bytes
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.notation.printer import tree_lines
+from pdojo.dialect.view.grids import is_in_grid
+from pdojo.dialect.view.nest import Buffer, Leaf
+from pdojo.dialect.view.storage import accesses_of
+
+_PATTERNS = (Mapping.STREAM, Mapping.FREP, Mapping.TENSOR)
+
+
+def has_patterns(program: Program) -> bool:
+    """Whether a scope has rules about all that is accessed inside: a stream, a hardware loop, an instruction."""
+    return program.once("patterns", lambda: any(s.mapping in _PATTERNS or s.intrinsic for s in program.nest.scopes))
+
+
+def accesses_content(program: Program, buffer: Buffer) -> Content:
+    """The identity of a buffer with the statements that access it, and the scopes around them."""
+    return program.once(("accesses", buffer), lambda: _accesses_content(program, buffer))
+
+
+def _accesses_content(program: Program, buffer: Buffer) -> Content:
+    users = _users(program, buffer)
+    texts = [(program.chain_texts[leaf], *tree_lines([leaf])) for leaf in users]
+    return digest_of(uses_content(program, buffer), texts)
+
+
+def _users(program: Program, buffer: Buffer) -> list[Leaf]:
+    """The statements that access a buffer; any statement if none does, because a kernel has some."""
+    return list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))) or program.nest.leaves[:1]
+
+
+def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]:
+    """A program that has only the statements that access a buffer, and the verdicts on it, once for each content."""
+
+    def cut_out() -> Program:
+        nest = program.nest.copy(leaves=set(_users(program, buffer)))
+        return program.successor(nest.kernel, nest)
+
+    part, verdicts = program.known.remembered.part(accesses_content(program, buffer), cut_out)
+    assert part is not None
+    return part, verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a buffer takes of a memory."""
+
+    memory: Memory
+    size: int
+    """Bytes of one copy; of a thread's part, if that is on a stack or in registers of a grid."""
+    in_grid: bool
+
+
+def footprint_of(program: Program, buffer: Buffer) -> Footprint:
+    """The footprint of a buffer, by the statements that access it."""
+    in_grid = is_in_grid(program.nest, buffer)
+    threaded = in_grid and buffer.memory in LIMITED
+    size = thread_bytes(program.nest, buffer) if threaded else bytes_in_memory(program, buffer)
+    return Footprint(buffer.memory, size, in_grid)
+
+
+def has_room_for(program: Program, before: Footprint, after: Footprint) -> bool:
+    """Whether a program within all limits surely stays so if a buffer takes other memory (not complete)."""
+    stays = after.memory is before.memory
+    if after.memory is Memory.HEAP or (stays and after.size <= before.size):
+        return True
+    limit = limit_of(program.machine, after.memory)
+    if after.in_grid or after.memory not in LIMITED or limit is None:
+        return after.memory in LIMITED and not after.in_grid
+    load = load_of(program)
+    taken = load.stack if after.memory is Memory.STACK else load.registers
+    return taken + after.size - (before.size if stays else 0) <= limit
