@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -95,14 +96,18 @@ def test_at_full_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_nothing_is_spilled(name: str) -> None:
+def test_resources(name: str) -> None:
+    """Nothing is spilled; a block has the shared memory that the comment lists."""
     kernel = replayed(name, SIZES[name][0]).kernel
     made = device_text(kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90"))
     try:
         image = compile_cuda(made.text)
     except MissingTool as missing:
         pytest.skip(str(missing))
-    assert {entry.name for entry in made.kernels[0].launches} == {*image.kernels}
+    for entry in made.kernels[0].launches:
+        listed = re.search(r"^// bytes of shared memory: (.*)$", entry.text, re.MULTILINE)
+        counted = sum(map(int, re.findall(r"\w+ (\d+)", listed[1]))) if listed else 0
+        assert image.kernels[entry.name].shared + entry.shared_bytes == counted
     for resources in image.kernels.values():
         assert not resources.spills
         assert resources.stack == 0

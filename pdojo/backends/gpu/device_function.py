@@ -130,9 +130,21 @@ class DeviceFunction(LoopText):
         self._grid()
         self.kernel.shuffles |= self.trees.shuffles
         head = spelling.kernel(name, parameters, found.threads, self._resident())
-        lines = [f"// {printable(line)}" for line in tree_lines([found.root])]
+        lines = [f"// {printable(line)}" for line in (*tree_lines([found.root]), *self._shared_lines())]
         text = "\n".join(["", *lines, f"{head} {{", *self.code.lines, "}"])
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
+
+    def _shared_lines(self) -> list[str]:
+        """What is in the shared memory of a block, by the names of the code, for the comment above."""
+        names = self.kernel.names
+        held = [f"{names[b]} {layout_of(self.nest, b).size_bytes}" for b in self.buffers if b.memory is Memory.SHARED]
+        width = self.launch.threads
+        held += [
+            f"{t.shared} {width * byte_width(t.dtype)} (tree of {t.leaf.output.array.name})"
+            for t in self.trees.trees
+            if t.blocks
+        ]
+        return [f"bytes of shared memory: {', '.join(held)}"] * bool(held)
 
     def _resident(self) -> int | None:
         """Blocks per multiprocessor that the hint of a grid scope asks for."""
