@@ -97,7 +97,7 @@ class JoinScopes(Transformation[Scope]):
     def _plain(self, program: Program, site: Scope, second: Scope) -> Reason | None:
         # Parallel scopes wait for each other, but their iterations do not: after the fusion accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
-        racing = threaded and not site.mapping.declares_tree
+        racing = threaded and not site.mapping.combines
         leaves = site.leaves, second.leaves
 
         def reversed_pair(uses: Uses) -> Conflict | None:

@@ -69,7 +69,7 @@ class SwapScopes(Transformation[Scope]):
 
     def _dependences(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         outside, leaves, threaded = same_iteration(site), site.leaves, inner.mapping.is_threaded
-        racing = threaded and not inner.mapping.declares_tree
+        racing = threaded and not inner.mapping.combines
 
         def turned(uses: Uses) -> Conflict | None:
             found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), uses=uses)
