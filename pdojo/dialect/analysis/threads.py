@@ -281,12 +281,12 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
     for launch, buffers in found.items():
         threads = block_threads(launch)
         shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
-        trees = [(leaf.output.array.name, size) for leaf in launch.leaves if (size := tree_bytes(leaf))]
-        scratch = sum(size for _, size in trees)
+        trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf))]
+        scratch = sum(taken for _, taken in trees)
         stack = sum(_thread_bytes(program, b) for b in buffers.get(Memory.STACK, ()))
         registers = _register_bytes(program, buffers.get(Memory.REGISTER, ()))
         if shared + scratch > machine.gpu.shared_bytes:
-            listed = ", ".join(f"'{name}' {size}" for name, size in trees)
+            listed = ", ".join(f"'{name}' {taken}" for name, taken in trees)
             also = f", and reduction trees {scratch} ({listed})" if trees else ""
             yield Reason(
                 f"shared buffers would take {shared} bytes{also}; {machine.name} allows {machine.gpu.shared_bytes}"

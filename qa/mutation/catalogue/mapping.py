@@ -93,13 +93,11 @@ MUTANTS = (
     _unmap("unmap: registers with changing indices", "A loop indexes registers.", never("in_register")),
     _atomics(
         "atomics: on a machine without",
-        "Blocks of a grid add to one cell, an update is lost.",
+        "Blocks add to one cell, an update is lost.",
         never("atomics operation"),
     ),
     _atomics("atomics: fused sums", "An atomic sum of products rounds twice.", never("contracted")),
-    _atomics(
-        "atomics: denormal numbers", "Sums lose denormal numbers that the kernel wants.", never("flushing_atomics")
-    ),
+    _atomics("atomics: denormal numbers", "Sums lose denormal numbers.", never("flushing_atomics")),
     _threads(
         "threads: races do not matter", "Threads overwrite each other's values.", replaced("race is None", "True")
     ),
