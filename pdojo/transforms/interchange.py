@@ -91,9 +91,12 @@ class SwapScopes(Transformation[Scope]):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Interchanging two reduction scopes changes the order of the sum."""
-        relation = (*same_iteration(site), BEFORE, AFTER)
-        return reassociates(program.reorders(site.leaves, site.leaves, relation))
+        """Interchanging two reduction scopes changes the order of the sum; threads outside have none."""
+        inner = only_scope(site)
+        assert inner is not None
+        orders = (AFTER, BEFORE) if inner.mapping.is_threaded else (AFTER,)
+        relations = ((*same_iteration(site), BEFORE, order) for order in orders)
+        return reassociates(any(program.reorders(site.leaves, site.leaves, each) for each in relations))
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""
