@@ -41,6 +41,15 @@ class Mapping(StrEnum):
         return self in (Mapping.BLOCK, Mapping.WARP)
 
     @property
+    def combines(self) -> bool:
+        """True if accumulations of several iterations into one cell are combined.
+
+        Threads of a block or a warp do it by a tree, blocks of a grid by atomic operations (`analysis.atomics`). For
+        `p` they are a race.
+        """
+        return self.declares_tree or self is Mapping.GRID
+
+    @property
     def is_special(self) -> bool:
         """Whether the mapping has placement rules for everything inside (`g b w f s m`)."""
         return self in _SPECIAL

@@ -97,7 +97,7 @@ class JoinScopes(Transformation[Scope]):
     def _plain(self, program: Program, site: Scope, second: Scope) -> Reason | None:
         # Parallel scopes wait for each other, but their iterations do not: after the fusion accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
-        racing = threaded and not site.mapping.declares_tree
+        racing = threaded and not site.mapping.combines
         leaves = site.leaves, second.leaves
 
         def reversed_pair(uses: Uses) -> Conflict | None:
@@ -120,11 +120,13 @@ class JoinScopes(Transformation[Scope]):
         return storage_after(program, self, site, changed)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Two accumulations into one element may change order."""
+        """Two accumulations into one element may change order; those of different threads have none afterwards."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         later = delayed(program, second.leaves, site.depth, self.shift) if self.shift else None
-        return reassociates(program.reorders(site.leaves, second.leaves, (*same_iteration(site), AFTER), later))
+        orders = (AFTER, BEFORE) if site.mapping.is_threaded else (AFTER,)
+        relations = ((*same_iteration(site), order) for order in orders)
+        return reassociates(any(program.reorders(site.leaves, second.leaves, each, later) for each in relations))
 
     def _parts(self, program: Program, site: Scope, second: Scope) -> tuple[Part, Part]:
         first_id, second_id = (fresh_id(program.nest.by_id, f"{scope.id}.g") for scope in (site, second))

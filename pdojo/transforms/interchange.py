@@ -73,7 +73,7 @@ class SwapScopes(Transformation[Scope]):
 
     def _dependences(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         outside, leaves, threaded = same_iteration(site), site.leaves, inner.mapping.is_threaded
-        racing = threaded and not inner.mapping.declares_tree
+        racing = threaded and not inner.mapping.combines
 
         def turned(uses: Uses) -> Conflict | None:
             found = program.conflict(leaves, leaves, (*outside, BEFORE, AFTER), uses=uses)
@@ -95,9 +95,12 @@ class SwapScopes(Transformation[Scope]):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Interchanging two reduction scopes changes the order of the sum."""
-        relation = (*same_iteration(site), BEFORE, AFTER)
-        return reassociates(program.reorders(site.leaves, site.leaves, relation))
+        """Interchanging two reduction scopes changes the order of the sum; threads outside have none."""
+        inner = only_scope(site)
+        assert inner is not None
+        orders = (AFTER, BEFORE) if inner.mapping.is_threaded else (AFTER,)
+        relations = ((*same_iteration(site), BEFORE, order) for order in orders)
+        return reassociates(any(program.reorders(site.leaves, site.leaves, each) for each in relations))
 
     def argues(self, program: Program, site: Scope) -> bool:
         """True if both scopes run in order: each cell is accessed in the order of before, or storage was asked."""

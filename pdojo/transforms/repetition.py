@@ -56,9 +56,11 @@ class Repetition:
 
     @property
     def numerics(self) -> Numerics:
-        """What the repetition, in order, does to rounding: lanes and threads sum in another order."""
+        """What the repetition, in order, does to rounding: lanes, threads and blocks sum in another order."""
         assert self.step.accumulate is not None
         mapped = any(s.mapping is Mapping.VECTOR or s.mapping.declares_tree for s in self.step.chain)
+        index = self.step.output.index
+        mapped |= any(s.mapping is Mapping.GRID and not any(e.uses(s.depth) for e in index) for s in self.step.chain)
         return Numerics.REASSOCIATES if mapped and not ACCUMULATIONS[self.step.accumulate].exact else Numerics.EXACT
 
 

@@ -59,9 +59,13 @@ class Visit:
     block: int
     thread: int
     passed: int
+    atomic: bool = False
+    """Whether it is an atomic operation."""
 
     def races(self, other: Visit) -> bool:
-        """Whether nothing orders the two."""
+        """Whether nothing orders the two, and one of them is no atomic operation."""
+        if self.atomic and other.atomic:
+            return False
         if self.block != other.block:
             return True
         return self.thread != other.thread and self.passed == other.passed
@@ -258,11 +262,11 @@ class Thread:
             carried = yield from self.run(block)
         return tuple(carried)
 
-    def visit(self, memory: Memory, index: list[int], *, writing: bool) -> tuple[int, ...]:
+    def visit(self, memory: Memory, index: list[int], *, writing: bool, atomic: bool = False) -> tuple[int, ...]:
         """Note an access; the index."""
         place = tuple(index)
         team = self.team
-        visit = None if team is None else Visit(team.number, self.number, team.passed)
+        visit = None if team is None else Visit(team.number, self.number, team.passed, atomic=atomic)
         memory.visit(place, visit, writing=writing)
         return place
 
@@ -296,6 +300,20 @@ def _store(op: Operation) -> Step:
         return ()
 
     return store
+
+
+def _atomic(op: Operation) -> Step:
+    assert isinstance(op, memref.AtomicRMWOp)
+    function = {0: "arith.addf", 1: "arith.addi"}[op.kind.value.data]
+
+    def add(thread: Thread, operands: list[Any]) -> tuple[Any, ...]:
+        value, memory, *index = operands
+        place = thread.visit(memory, index, writing=True, atomic=True)
+        old = memory.values[place]
+        memory.values[place] = apply(function, [old, value], [memory.dtype] * 2, memory.dtype)
+        return (old,)
+
+    return add
 
 
 def _allocate(op: Operation) -> Step:
@@ -359,6 +377,7 @@ def _nothing(op: Operation) -> Step:
 _STEPS: dict[type[Operation], Callable[[Operation], Step]] = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
+    memref.AtomicRMWOp: _atomic,
     memref.AllocaOp: _allocate,
     memref.ViewOp: _view,
     gpu.AllocOp: _allocate,

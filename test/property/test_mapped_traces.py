@@ -39,9 +39,9 @@ class Case:
     """The nest at the end, at full size."""
 
 
-def softmax(rows: int, columns: int) -> KernelOp:
-    """The library's softmax with arrays of another size, aligned to vectors of four."""
-    return with_alignment(workload(f"softmax:{rows}x{columns}").instantiate(), 16)
+def library(text: str) -> KernelOp:
+    """A library kernel at some sizes, whose arrays are aligned to vectors of four."""
+    return with_alignment(workload(text).instantiate(), 16)
 
 
 def dot() -> KernelOp:
@@ -52,8 +52,8 @@ def dot() -> KernelOp:
 CASES = {
     "softmax, a warp per row": Case(
         KERNELS / "traces" / "softmax-nvidia-sm90.trace",
-        softmax(24576, 512),
-        softmax(8, 256),
+        library("softmax:24576x512"),
+        library("softmax:8x256"),
         (
             "m f32 [24576:N] register",
             "e f32 [24576:N, 512] register",
@@ -61,6 +61,36 @@ CASES = {
             "r f32 [6144:N, 4:N, 512] register",
             "| | 4:v m[{0}*4+{1}] max= r[{0},{1},{2}*4+{3}*128+{4}]",
             "| | 4:v s[{0}*4+{1}] += e[{0}*4+{1},{2}*4+{3}*128+{4}]",
+        ),
+    ),
+    "add, vectors of two rows for a block": Case(
+        KERNELS / "traces" / "add-nvidia-sm90.trace",
+        library("add:3072x4096"),
+        library("add:2x1024"),
+        (
+            "6144:g 256:b 2:u 4:v z[{0}//2,{1}*4+{2}*1024+{3}+{0}%2*2048]!streaming = "
+            "x[{0}//2,{1}*4+{2}*1024+{3}+{0}%2*2048]!streaming + y[{0}//2,{1}*4+{2}*1024+{3}+{0}%2*2048]"
+            "!readonly!streaming",
+        ),
+    ),
+    "layernorm, a block per row": Case(
+        KERNELS / "traces" / "layernorm-nvidia-sm90.trace",
+        library("layernorm:16384x1024"),
+        library("layernorm:2x256"),
+        (
+            "r f32 [16384:N, 1024] register",
+            "| | 4:v v[{0}] += q[{0},{1}*128+{2}*4+{3}]",
+            "| v[{0}] = rsqrt(v[{0}])",
+        ),
+    ),
+    "reducesum, partial sums in shared memory": Case(
+        KERNELS / "traces" / "reducesum-nvidia-sm90.trace",
+        library("reducesum:4096x4096"),
+        library("reducesum:3x4096"),
+        (
+            "p f32 [4096:N, 8] shared",
+            "| | 32:w 4:u 4:v p[{0},{1}] += x[{0},{1}*512+{2}*4+{3}*128+{4}]",
+            "| 8:w y[{0}] += p[{0},{1}]",
         ),
     ),
     "dot, streams and a hardware loop": Case(

@@ -97,6 +97,16 @@ MISTAKES = {
         WHOLE + "[gpu]\nwarp_size = -1\n",
         "key 'gpu.warp_size': must be a whole number of at least 0, not -1",
     ),
+    "no atomic operation": (
+        WHOLE + '[gpu]\natomics = ["add.f31"]\n',
+        "key 'gpu.atomics': 'add.f31' is no accumulation; write add.f32, max.i32, umin.i64 ...",
+    ),
+    "no accumulation of floats": (WHOLE + '[gpu]\natomics = ["umax.f32"]\n', "'umax.f32' is no accumulation"),
+    "a sign for a name": (WHOLE + '[gpu]\natomics = ["+.f32"]\n', "'+.f32' is no accumulation"),
+    "flushing what is not there": (
+        WHOLE + '[gpu]\natomics = ["add.f64"]\nflushing_atomics = ["add.f32"]\n',
+        "key 'gpu.flushing_atomics': 'add.f32' is not among gpu.atomics",
+    ),
     "order": (
         WHOLE + "cache_bytes = [8, 4]\n",
         "key 'cache_bytes': must be a list of positive whole numbers, ascending",

@@ -52,8 +52,17 @@ WRONG = {
         ARRAYS + "t f32 [8] heap\n8:g\n| t[{0}] = 0\n| 4:w\n| | t[{0}] += x[{0},{1}]\n| | y[{0},{1}] = t[{0}]",
         "iterations of scope {1} of extent 4:w race",
     ),
-    "blocks of a grid add up": (
-        ARRAYS + "t f32 [1] heap\nt[0] = 0\n8:g 4:b t[0] += x[{0},{1}]\n8 4 y[{0},{1}] = t[0]",
+    "blocks of a grid zero what others add up": (
+        ARRAYS + "t f32 [1] heap\n8:g\n| t[0] = 0\n| 4:b t[0] += x[{0},{1}]\n8 4 y[{0},{1}] = t[0]",
+        "iterations of scope {0} of extent 8:g race",
+    ),
+    "blocks of a grid read what others add up": (
+        ARRAYS + "t f32 [1] heap\nt[0] = 0\n8:g\n| 4:b t[0] += x[{0},{1}]\n| 4:b y[{0},{1}] = t[0]",
+        "iterations of scope {0} of extent 8:g race",
+    ),
+    "blocks of a grid add up and take maxima": (
+        ARRAYS
+        + "t f32 [1] heap\nt[0] = 0\n8:g 4:b\n| t[0] += x[{0},{1}]\n| t[0] max= x[{0},{1}]\n8 4 y[{0},{1}] = t[0]",
         "iterations of scope {0} of extent 8:g race",
     ),
     "a stream reads ahead of a write": (

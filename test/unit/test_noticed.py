@@ -411,7 +411,7 @@ t f32 [2:N, 32, 8] heap
 | 32:b s[{0}] += x[{0},{1},0]
 """,
         "set_location@t{location=shared}",
-        "shared buffers would take 1024 bytes, and reduction trees 128; toy-gpu allows",
+        "shared buffers would take 1024 bytes, and reduction trees 128 ('s' 128); toy-gpu allows",
         "toy-gpu",
     ),
     "more registers than a multiprocessor has": (

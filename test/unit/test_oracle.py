@@ -64,6 +64,10 @@ SHARED = "sm f32 [6] heap -> s, m"
 
 RIGHT = {
     "fused": SOFTMAX.replace("{R}", "6") + FUSED,
+    "blocks of a grid add up": PLAIN.replace(
+        "6\n| s[{0}] = 0\n| 8 s[{0}] += e[{0},{1}]", "6 s[{0}] = 0\n8:g 6:b s[{1}] += e[{1},{0}]"
+    ),
+    "a grid for each sum": PLAIN.replace("| 8 s[{0}]", "| 8:g s[{0}]"),
     "fused and reused": SOFTMAX.replace("{R}", "6:N") + FUSED,
     "parallel with private rows": SOFTMAX.replace("{R}", "6:N") + FUSED.replace("6\n", "6:p\n"),
     "rows of a grid, lanes of a warp reduce": SOFTMAX.replace("{R}", "6:N")
@@ -81,7 +85,13 @@ RIGHT = {
 WRONG = {
     "parallel reduction": PLAIN.replace("| 8 s[{0}]", "| 8:p s[{0}]"),
     "parallel maximum": PLAIN.replace("| 8 m[{0}]", "| 8:p m[{0}]"),
-    "grid reduction": PLAIN.replace("| 8 s[{0}]", "| 8:g s[{0}]"),
+    "grid reduction with its init": PLAIN.replace(
+        "6\n| s[{0}] = 0\n| 8 s[{0}] += e[{0},{1}]", "8:g 6\n| s[{1}] = 0\n| s[{1}] += e[{1},{0}]"
+    ),
+    "grid reduction that is read inside": PLAIN.replace(
+        "| 8 s[{0}] += e[{0},{1}]\n6 8 y[{0},{1}] = e[{0},{1}] / s[{0}]",
+        "8:g 6\n| s[{1}] += e[{1},{0}]\n| y[{1},{0}] = e[{1},{0}] / s[{1}]",
+    ),
     "shared row under parallel rows": SOFTMAX.replace("{R}", "6")
     + FUSED.replace("6\n", "6:p\n").replace("e[{0},", "e[0,"),
     "reuse without fusion": PLAIN.replace("m f32 [6]", "m f32 [6:N]"),

@@ -10,14 +10,16 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from pdojo.backends.addresses import known_alignment, lanes_of, layout_of
 from pdojo.backends.c.code import printable, variable
+from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.c.statement import assignment
+from pdojo.backends.c.statement import assignment, computed
+from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic, helper_of
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
-from pdojo.backends.gpu.launches import THREADS, Launch, launch, threads_of
+from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by, threads_of
 from pdojo.backends.gpu.numbering import is_complete, leader, partly_run
 from pdojo.backends.gpu.spelling import GROUP, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
@@ -61,6 +63,8 @@ class Kernel:
     """Sizes of asynchronous copies in bytes."""
     helpers: set[str] = field(default_factory=set[str])
     """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
+    atomics: set[str] = field(default_factory=set[str])
+    """Atomic operations, as `add.f32`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,11 @@ class DeviceFunction(LoopText):
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain
         """The host's loops around the launch."""
         self.extents.extend(s.extent for s in self.outer)
-        self.trees = TreeText(self.launch, code, kernel.taken)
+        self.atomics = atomics_of(self.nest, self.launch)
+        self.kernel.atomics.update(self.atomics.values())
+        for leaf in self.atomics:
+            check_atomic(leaf, tree=bool(reduced_by(leaf)))
+        self.trees = TreeText(self.launch, code, kernel.taken, self.atomics)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
 
@@ -130,9 +138,21 @@ class DeviceFunction(LoopText):
         self._grid()
         self.kernel.shuffles |= self.trees.shuffles
         head = spelling.kernel(name, parameters, found.threads, self._resident())
-        lines = [f"// {printable(line)}" for line in tree_lines([found.root])]
+        lines = [f"// {printable(line)}" for line in (*tree_lines([found.root]), *self._shared_lines())]
         text = "\n".join(["", *lines, f"{head} {{", *self.code.lines, "}"])
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
+
+    def _shared_lines(self) -> list[str]:
+        """What is in the shared memory of a block, by the names of the code, for the comment above."""
+        names = self.kernel.names
+        held = [f"{names[b]} {layout_of(self.nest, b).size_bytes}" for b in self.buffers if b.memory is Memory.SHARED]
+        width = self.launch.threads
+        held += [
+            f"{t.shared} {width * byte_width(t.dtype)} (tree of {t.leaf.output.array.name})"
+            for t in self.trees.trees
+            if t.blocks
+        ]
+        return [f"bytes of shared memory: {', '.join(held)}"] * bool(held)
 
     def _resident(self) -> int | None:
         """Blocks per multiprocessor that the hint of a grid scope asks for."""
@@ -275,12 +295,16 @@ class DeviceFunction(LoopText):
         if leaf.asynchronous:
             self._copy(leaf, target, 1)
             return
+        atomic = self.atomics.get(leaf) if tree is None else None
         loaded = dict(self.device.loaded)
         for access in leaf.reads:
             load = _LOADS.get(_cached(access) or "")
             if load is not None and access not in loaded:
                 self.device.loaded[access] = f"{self._helper(load)}(&{self.code.element(access, leaf)})"
-        text = assignment(self.code, leaf, target, target)
+        if atomic is not None:
+            text = f"{helper_of(atomic)}(&{target}, {strip(computed(self.code, leaf))})"
+        else:
+            text = assignment(self.code, leaf, target, target)
         self.device.loaded = loaded
         if place is None:
             self.code.line(f"{text};")
@@ -357,7 +381,7 @@ class DeviceFunction(LoopText):
     def _lanes(self, scope: Scope, leaf: Leaf) -> None:
         """A statement for all lanes: load vectors, compute lane by lane, store a vector."""
         tree = self.trees.of(leaf)
-        stores = tree is None and self._is_vector(leaf.output, scope, leaf)
+        stores = tree is None and leaf not in self.atomics and self._is_vector(leaf.output, scope, leaf)
         written = self.code.place(leaf.output, leaf)
         same = [a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer]
         apart = tree is None and any(self.code.place(a, leaf) != written for a in same)

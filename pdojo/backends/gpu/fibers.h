@@ -186,6 +186,28 @@ inline const char *waiting_name(Waiting waiting) {
   return waiting == BLOCK ? "__syncthreads" : waiting == WARP_BARRIER ? "__syncwarp" : "pd_shfl_xor";
 }
 
+/* The type with which numbers are added: unsigned for integers. */
+template <typename T, bool INTEGER = std::is_integral<T>::value> struct Word {
+  typedef T type;
+};
+template <typename T> struct Word<T, true> {
+  typedef typename std::make_unsigned<T>::type type;
+};
+
+/* What blocks write, for grids in small memory: the bytes before the block, and which block changed each.
+
+   A GPU runs blocks at the same time. A number that two blocks change without an atomic operation loses one of the
+   changes, which blocks that run one after the other do not show. */
+struct Written {
+  std::vector<std::vector<unsigned char>> before;
+  std::vector<std::vector<int>> writer; /* of each byte: 1 more than the block's number; -1: by atomic operations */
+  bool active;
+};
+inline Written written;
+
+/* An atomic operation stores its result: no other block comes in between. */
+template <typename T> inline void atomic(T *to, T value);
+
 /* Why a thread does not come to where another one waits. */
 inline const char *whereabouts(int thread) {
   static char text[128];
@@ -362,12 +384,72 @@ inline void map_shared(size_t bytes) {
   state.shared_bytes = bytes;
 }
 
+constexpr size_t MOST_COMPARED = size_t(1) << 30; /* bytes, of all blocks together */
+
+/* Begin to watch what the blocks of a grid write. */
+inline void watch(long blocks) {
+  size_t bytes = 0;
+  for (const Region &region : state.regions) bytes += region.size;
+  written.active = blocks > 1 && bytes * size_t(blocks) <= MOST_COMPARED;
+  written.before.clear();
+  written.writer.clear();
+  if (!written.active) return;
+  for (const Region &region : state.regions) {
+    const auto *from = reinterpret_cast<unsigned char *>(region.start);
+    written.before.emplace_back(from, from + region.size);
+    written.writer.emplace_back(region.size, 0);
+  }
+}
+
+/* What the block wrote that has ended. */
+inline void check_written() {
+  const int block = int(blockIdx.x) + 1;
+  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+    const Region &region = state.regions[k];
+    const auto *now = reinterpret_cast<unsigned char *>(region.start);
+    unsigned char *before = written.before[k].data();
+    if (memcmp(now, before, region.size) == 0) continue;
+    for (size_t at = 0; at < region.size; ++at) {
+      if (now[at] == before[at]) continue;
+      int &writer = written.writer[k][at];
+      if (writer < 0) fail("the block writes byte %zu of %s, which blocks change by atomic operations", at, region.name);
+      if (writer && writer != block)
+        fail("the block writes byte %zu of %s, which block %d wrote: that takes an atomic operation", at, region.name,
+             writer - 1);
+      writer = block;
+      before[at] = now[at];
+    }
+  }
+}
+
+template <typename T> inline void atomic(T *to, T value) {
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(T)) fail("an atomic operation on a misaligned number");
+  const T old = *to;
+  *to = value;
+  const char *place = reinterpret_cast<char *>(to);
+  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+    const Region &region = state.regions[k];
+    if (place < region.start || place >= region.start + region.size) continue;
+    const size_t at = size_t(place - region.start);
+    if (memcmp(&written.before[k][at], &old, sizeof(T)))
+      fail("an atomic operation on byte %zu of %s, which the block wrote otherwise", at, region.name);
+    memcpy(&written.before[k][at], &value, sizeof(T));
+    for (size_t byte = at; byte < at + sizeof(T); ++byte) {
+      const int writer = written.writer[k][byte];
+      if (writer > 0)
+        fail("an atomic operation on byte %zu of %s, which block %d wrote otherwise", byte, region.name, writer - 1);
+      written.writer[k][byte] = -1;
+    }
+  }
+}
+
 __attribute__((noinline)) inline void run_grid(const char *name, long blocks, long threads, size_t shared_bytes,
                                                void (*body)(void *), void *closure) {
   state.kernel = nullptr;
   if (threads < 1 || threads > MOST_THREADS) fail("kernel '%s': a block cannot have %ld threads", name, threads);
   if (blocks < 1 || blocks > 0x7fffffffL) fail("kernel '%s': a grid cannot have %ld blocks", name, blocks);
   const std::vector<Region> regions = state.regions;
+  watch(blocks);
   map_shared(shared_bytes);
   const Region shared = state.regions.back();
   state.kernel = name;
@@ -377,8 +459,13 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
   gridDim.x = unsigned(blocks);
   blockDim.x = unsigned(threads);
   rank_threads();
-  for (long block = 0; block < blocks; ++block) {
-    blockIdx.x = unsigned(block);
+  /* Blocks run in the order of threads. */
+  std::vector<unsigned> numbers;
+  for (long block = 0; state.order == SHUFFLED && block < blocks; ++block) numbers.push_back(unsigned(block));
+  for (long k = long(numbers.size()) - 1; k > 0; --k) std::swap(numbers[k], numbers[random_number() % (k + 1)]);
+  for (long turn = 0; turn < blocks; ++turn) {
+    const long block = state.order == DESCENDING ? blocks - 1 - turn : turn;
+    blockIdx.x = numbers.empty() ? unsigned(block) : numbers[turn];
     memset(shared.start, 0xff, shared.high - shared.start);
     for (int t = 0; t < threads; ++t) {
       Fiber &fiber = state.fibers[t];
@@ -391,7 +478,9 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
     all_ready();
     go(state.host, pick());
     check_outcome();
+    check_written();
   }
+  written.active = false;
   state.kernel = nullptr;
   munmap(shared.low - shared.gap, shared.high - shared.low + 2 * shared.gap);
   state.regions = regions;
@@ -664,6 +753,24 @@ inline void pd_copy_async8(void *to, const void *from, int line = __builtin_LINE
 inline void pd_copy_async16(void *to, const void *from, int line = __builtin_LINE()) {
   pd_copy_async<16>(to, from, line);
 }
+/* Atomic operations of several blocks on one number. */
+template <typename T> inline void pd_atomic_add(T *to, T value) {
+  typedef typename pd_fiber::Word<T>::type word; /* integers wrap around */
+  pd_fiber::atomic(to, T(word(*to) + word(value)));
+}
+template <typename T> inline void pd_atomic_max(T *to, T value) { pd_fiber::atomic(to, value > *to ? value : *to); }
+template <typename T> inline void pd_atomic_min(T *to, T value) { pd_fiber::atomic(to, value < *to ? value : *to); }
+template <typename T> inline void pd_atomic_umax(T *to, T value) {
+  typedef typename pd_fiber::Word<T>::type word;
+  pd_fiber::atomic(to, word(value) > word(*to) ? value : *to);
+}
+template <typename T> inline void pd_atomic_umin(T *to, T value) {
+  typedef typename pd_fiber::Word<T>::type word;
+  pd_fiber::atomic(to, word(value) < word(*to) ? value : *to);
+}
+template <typename T> inline void pd_atomic_and(T *to, T value) { pd_fiber::atomic(to, T(*to & value)); }
+template <typename T> inline void pd_atomic_or(T *to, T value) { pd_fiber::atomic(to, T(*to | value)); }
+
 inline void pd_copy_commit() { ++pd_fiber::state.copies[pd_fiber::state.current].committed; }
 template <int N> inline void pd_copy_wait() { pd_fiber::land(N); }
 

@@ -39,7 +39,9 @@ class KernelText:
         self.text = "\n".join([comment, *(entry.text for entry in host.launches), host.text, ""])
         """The functions, with the kernel's declarations as a comment."""
         self.workspace: Workspace = kernel.workspace
-        self.uses = Uses(kernel.shuffles, frozenset(kernel.copies), frozenset(kernel.helpers))
+        self.uses = Uses(
+            kernel.shuffles, frozenset(kernel.copies), frozenset(kernel.helpers), frozenset(kernel.atomics)
+        )
 
 
 def kernel_text(nest: Nest, prelude: Prelude, *, most_threads: int, warp: int) -> KernelText:

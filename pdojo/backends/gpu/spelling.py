@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.gpu.atomic_text import cuda_helper, hip_helper
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
@@ -140,9 +141,16 @@ class Uses:
     """Sizes of asynchronous copies in bytes."""
     helpers: frozenset[str] = frozenset()
     """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
+    atomics: frozenset[str] = frozenset()
+    """Atomic operations, as `add.f32`."""
 
     def __add__(self, other: Uses) -> Uses:
-        return Uses(self.shuffles or other.shuffles, self.copies | other.copies, self.helpers | other.helpers)
+        return Uses(
+            self.shuffles or other.shuffles,
+            self.copies | other.copies,
+            self.helpers | other.helpers,
+            self.atomics | other.atomics,
+        )
 
 
 class DeviceSpelling(Spelling, ABC):
@@ -235,6 +243,7 @@ class CudaSpelling(DeviceSpelling):
         )
         for size in sorted(uses.copies):
             text += _COPY.format(bytes=size, cache="cg" if size == 16 else "ca")
+        text += "".join(cuda_helper(operation, self.types) for operation in sorted(uses.atomics))
         return text + _COPIES * bool(uses.copies)
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
@@ -259,6 +268,7 @@ class HipSpelling(DeviceSpelling):
         words = ("uint64_t", "uint32_t __attribute__((ext_vector_type(4)))")
         store = "__builtin_nontemporal_store(bits, (decltype(bits) *)to)"
         text = _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles + _HIP_GROUP * (GROUP in uses.helpers)
+        text += "".join(hip_helper(operation, self.types) for operation in sorted(uses.atomics))
         return text + _accesses(uses, words, load="__builtin_nontemporal_load", readonly="*", store=store)
 
 

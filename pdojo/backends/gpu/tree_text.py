@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 
 from pdojo.backends.c.code import variable
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.values import apply, literal
+from pdojo.backends.gpu.atomic_text import helper_of
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.trees import Tree, trees_of
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.view.nest import Leaf, Scope
 
 
 class TreeText:
     """Prints the trees of a launch."""
 
-    def __init__(self, found: Launch, code: DeviceCode, names: Names) -> None:
-        self.launch, self.code = found, code
+    def __init__(self, found: Launch, code: DeviceCode, names: Names, atomics: Mapping[Leaf, str]) -> None:
+        """`atomics` has the statements whose results are added to the cells by an atomic operation."""
+        self.launch, self.code, self.atomics = found, code, atomics
         self.trees = trees_of(found, names)
         self.shuffles = False
         """Whether threads exchange registers."""
@@ -79,7 +82,7 @@ class TreeText:
     def _combine(self, tree: Tree) -> None:
         part = self.partial(tree)
         for scope in reversed(tree.reduced):
-            if scope.mapping is Mapping.WARP:
+            if scope.mapping is ScopeMapping.WARP:
                 self.shuffles = True
                 for offset in tree.offsets:
                     other = f"pd_shfl_xor({part}, {offset}, {scope.extent})"
@@ -121,8 +124,12 @@ class TreeText:
             conditions += [test.text for test in tree.within()]
         target = self.code.element(tree.leaf.output, tree.leaf)
         old = f"({target} != 0)" if tree.dtype == "i1" else target
+        atomic = self.atomics.get(tree.leaf)
         with self.code.block(f"if ({' && '.join(conditions)})") if conditions else nullcontext():
-            self.code.line(f"{target} = {self._both(tree, part, old)};")
+            if atomic is not None:
+                self.code.line(f"{helper_of(atomic)}(&{target}, {part});")
+            else:
+                self.code.line(f"{target} = {self._both(tree, part, old)};")
 
     def _guards(self, tree: Tree) -> list[str]:
         bound = map(self.code.bind, tree.guards())

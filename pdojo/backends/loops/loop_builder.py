@@ -138,12 +138,19 @@ class LoopBuilder(NestWalk):
         """Append the operation of a function; its result of element type `dtype`."""
         return self.append(function_op(function, operands, dtype))
 
+    def value(self, leaf: Leaf) -> SSAValue:
+        """The value of the function of a statement, before any accumulation; it is not contracted."""
+        return self._computed(leaf, [self._input(i, leaf) for i in leaf.inputs])
+
+    def _computed(self, leaf: Leaf, operands: Sequence[SSAValue]) -> SSAValue:
+        return operands[0] if leaf.function is None else self.apply(leaf.function, leaf.output.array.dtype, *operands)
+
     def _value(self, leaf: Leaf, operands: Sequence[SSAValue], old: Callable[[], SSAValue]) -> SSAValue:
         """What a statement writes; `old` loads what is there."""
         dtype = leaf.output.array.dtype
         if leaf.contracted:
             return self.apply("math.fma", dtype, *operands, old())
-        value = operands[0] if leaf.function is None else self.apply(leaf.function, dtype, *operands)
+        value = self._computed(leaf, operands)
         return value if leaf.accumulate is None else self.apply(leaf.accumulate, dtype, old(), value)
 
     def _input(self, value: Access | Constant | Index, leaf: Leaf) -> SSAValue:

@@ -1,7 +1,8 @@
 """Races: two iterations of a concurrent scope that touch one cell, at least one of them writing.
 
-Accumulations of the threads of a block or a warp into one cell are no race: the mapping declares a reduction tree.
-Every other access to that cell in another iteration is one, so that nothing sees the tree unfinished.
+Accumulations of the threads of a block or a warp into one cell are no race: the mapping declares a reduction tree. Nor
+are those of the blocks of a grid, which are atomic (`analysis.atomics` asks whether the machine can do that). Every
+other access to that cell in another iteration is a race, so that nothing sees the sum unfinished.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def find_race(
     for scope in program.nest.scopes if scopes is None else scopes:
         if scope.mapping.is_threaded:
             relation = _across(scope)
-            racing = not scope.mapping.declares_tree
+            racing = not scope.mapping.combines
             conflict = program.conflict(scope.leaves, scope.leaves, relation, racing=racing, uses=known, only=only)
         elif scope.mapping is Mapping.VECTOR:
             conflict = _lanes_conflict(program, scope, known, only)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pdojo.dialect.analysis.atomics import atomics_problems
 from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
@@ -37,6 +38,7 @@ def meaning_problems(program: Program) -> Iterator[Reason]:
 def machine_problems(program: Program) -> Iterator[Reason]:
     """What the machine cannot do."""
     yield from gpu_limits(program)
+    yield from atomics_problems(program)
     yield from snitch_limits(program)
     yield from hint_problems(program)
     yield from _tensor_problems(program)

@@ -281,11 +281,13 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
     for launch, buffers in found.items():
         threads = block_threads(launch)
         shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
-        trees = sum(tree_bytes(leaf) for leaf in launch.leaves)
+        trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf))]
+        scratch = sum(taken for _, taken in trees)
         stack = sum(_thread_bytes(program, b) for b in buffers.get(Memory.STACK, ()))
         registers = _register_bytes(program, buffers.get(Memory.REGISTER, ()))
-        if shared + trees > machine.gpu.shared_bytes:
-            also = f", and reduction trees {trees}" if trees else ""
+        if shared + scratch > machine.gpu.shared_bytes:
+            listed = ", ".join(f"'{name}' {taken}" for name, taken in trees)
+            also = f", and reduction trees {scratch} ({listed})" if trees else ""
             yield Reason(
                 f"shared buffers would take {shared} bytes{also}; {machine.name} allows {machine.gpu.shared_bytes}"
             )
@@ -318,7 +320,8 @@ def block_threads(launch: Scope) -> int:
 def tree_bytes(leaf: Leaf) -> int:
     """Bytes of shared memory in which threads of several warps add up a result: one value for each thread."""
     added = leaf.accumulate is not None and any(
-        s.mapping is Mapping.BLOCK and not any(e.uses(s.depth) for e in leaf.output.index) for s in leaf.chain
+        s.mapping is Mapping.BLOCK and s.extent > 1 and not any(e.uses(s.depth) for e in leaf.output.index)
+        for s in leaf.chain
     )
     launch = launch_of(leaf)
     return block_threads(launch) * byte_width(leaf.output.array.dtype) if added and launch is not None else 0

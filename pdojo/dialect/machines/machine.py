@@ -66,6 +66,11 @@ class Gpu(_Part):
     """Processors that run blocks at the same time; 0 if there are no blocks."""
     async_copy_bytes: tuple[int, ...] = ()
     """Sizes of asynchronous copies from global to shared memory, ascending; empty if there are none."""
+    atomics: tuple[str, ...] = ()
+    """Accumulations into global memory between whose load and store no other thread comes, such as `add.f32`: operation
+    (`add mul max min umax umin and or`) and element type."""
+    flushing_atomics: tuple[str, ...] = ()
+    """Those of them that take denormal numbers for zero."""
     registers: int = 0
     """32-bit registers of a multiprocessor, which the threads of its blocks share; 0 if that limits nothing."""
     memory_bandwidth: float = 0.0

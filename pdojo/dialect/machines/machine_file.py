@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.functions import DTYPES, accumulation_function
 from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
@@ -274,6 +274,7 @@ def _checked(path: Path, described: Machine) -> Machine:
     for key, number in powers.items():
         if number & (number - 1):
             raise _error(path, key, f"must be a power of two, not {number}")
+    _check_atomics(path, described.gpu)
     if not described.cache_bytes:
         raise _error(path, "cache_bytes", "must name at least one memory that data may stay in")
     if described.gpu.warp_size and described.gpu.block_threads % described.gpu.warp_size:
@@ -284,6 +285,17 @@ def _checked(path: Path, described: Machine) -> Machine:
             missing, there = (one, other) if not getattr(core, one) else (other, one)
             raise _error(path, f"snitch.{missing}", f"must not be 0 where the machine has '{there}'")
     return described
+
+
+def _check_atomics(path: Path, gpu: Gpu) -> None:
+    """Raise UsageError for an atomic operation that no program has, or that is flushed and does not exist."""
+    for name in gpu.atomics:
+        operation, _, dtype = name.partition(".")
+        spelling = {"add": "+", "mul": "*"}.get(operation, operation)
+        if operation in ("+", "*") or dtype not in DTYPES or accumulation_function(spelling, dtype) is None:
+            raise _error(path, "gpu.atomics", f"'{name}' is no accumulation; write add.f32, max.i32, umin.i64 ...")
+    for name in sorted({*gpu.flushing_atomics} - {*gpu.atomics}):
+        raise _error(path, "gpu.flushing_atomics", f"'{name}' is not among gpu.atomics")
 
 
 def machine_to_json(described: Machine) -> dict[str, Any]:
@@ -314,8 +326,9 @@ def machine_facts(described: Machine) -> dict[str, Any]:
         del data["aligned_vectors"]
     data["cpu"] = {key: value for key, value in data["cpu"].items() if not isinstance(value, float)}
     data["gpu"] = {key: data["gpu"][key] for key in _GPU_FACTS}
-    if described.gpu.registers:
-        data["gpu"]["registers"] = described.gpu.registers
+    for later in ("registers", "atomics", "flushing_atomics"):
+        if fact := getattr(described.gpu, later):
+            data["gpu"][later] = _plain(fact)
     for key in _PARTS.keys() & data.keys():
         data |= data.pop(key)
     return data

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from pdojo.dialect.analysis.atomics import atomics_needed, atomics_problem
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
@@ -32,14 +33,14 @@ class MapThreads(MapScope):
         if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
         relation = (*same_iteration(site), BEFORE)
-        uses = program.uses_if({site: self.mapping})
-        racing = not self.mapping.declares_tree
-        race = program.conflict(site.leaves, site.leaves, relation, racing=racing, uses=uses)
+        race = program.conflict(site.leaves, site.leaves, relation, uses=program.uses_if({site: self.mapping}))
         if race is None:
             return None
-        summed = race.first_writes and race.second_writes and race.first.accumulate is not None
-        hint = "; split_reduction gives each iteration a partial result" if racing and summed else ""
-        return Reason(f"different iterations race on '{race.first_access.array.name}'{hint}", str(race))
+        return Reason(f"different iterations race on '{race.first_access.array.name}'", str(race))
+
+    def numerics(self, program: Program, site: Scope) -> Numerics:
+        """Iterations that accumulate into one cell are combined by a tree, or atomically: in another order."""
+        return reassociates(program.reorders(site.leaves, site.leaves, (*same_iteration(site), BEFORE)))
 
 
 @dataclass(frozen=True)
@@ -51,25 +52,29 @@ class MapGrid(MapThreads):
     N y[{0}] = x[{0}]  -->  N:g y[{0}] = x[{0}]
 
     Each outermost grid scope, with the grid scopes that are its only children, is one launch. Legal iff no two
-    different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with body(j). Around it
-    are sequential scopes and grids only. Buffers reused in a dimension that the scope indexes get a copy per block.
+    different iterations conflict, except for accumulations into one cell of the heap: those are atomic operations,
+    which the machine must have, and nothing else in the launch may access the cell. Around it are sequential scopes
+    and grids only. Buffers reused in a dimension that the scope indexes get a copy per block.
     """
 
     name: ClassVar[str] = "map_grid"
     mapping: ClassVar = Mapping.GRID
 
+    def check_mapping(self, program: Program, site: Scope) -> Reason | None:
+        """No race, and a machine that can add atomically what blocks add to one cell."""
+        reason = super().check_mapping(program, site)
+        if reason is not None:
+            return reason
+        inside = set(site.leaves)
+        for leaf, witness in atomics_needed(program, {site: Mapping.GRID}).items():
+            problem = atomics_problem(program, leaf, witness) if leaf in inside else None
+            if problem is not None:
+                return replace(problem, text=f"{problem.text}; split_reduction gives each iteration a partial result")
+        return None
+
 
 @dataclass(frozen=True)
-class MapTree(MapThreads):
-    """Base of the mappings under which accumulations into one cell are a reduction tree."""
-
-    def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Threads that accumulate into one cell are combined by a tree, in another order."""
-        return reassociates(program.reorders(site.leaves, site.leaves, (*same_iteration(site), BEFORE)))
-
-
-@dataclass(frozen=True)
-class MapBlock(MapTree):
+class MapBlock(MapThreads):
     """Give the iterations of a scope to the threads of a block.
 
     `map_block@y:1`:
@@ -86,7 +91,7 @@ class MapBlock(MapTree):
 
 
 @dataclass(frozen=True)
-class MapWarp(MapTree):
+class MapWarp(MapThreads):
     """Give the iterations of a scope to the threads of a warp, which exchange registers.
 
     `map_warp@m#1:1`:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from qa.mutation.mutant import family
-from qa.mutation.operators import answers, assigned, dropped, never, replaced, returns, without
+from qa.mutation.operators import answers, dropped, never, replaced, returns, without
 
 _CPU = "transforms/mapping/cpu.py"
 _SCOPE = "transforms/mapping/scope.py"
 _UNMAP = "transforms/mapping/unmap.py"
 _GPU = "transforms/mapping/gpu.py"
+_ATOMICS = "dialect/analysis/atomics.py"
 _SNITCH = "transforms/mapping/snitch.py"
 _THREADS = "dialect/analysis/threads.py"
 _STREAMS = "dialect/analysis/streams.py"
@@ -21,6 +22,7 @@ _lanes = family(_CPU, "Vectorize._lanes_independent", "vectorize")
 _unmap = family(_UNMAP, "Unmap", "unmap")
 
 _threads = family(_GPU, "MapThreads.check_mapping", "map_grid", "map_block", "map_warp")
+_atomics = family(_ATOMICS, "atomics_problem", "map_grid")
 _memory = family(_THREADS, "memory_problem", "set_location", "map_grid", "map_block", "map_warp")
 _level = family(_THREADS, "_Level", "map_block", "map_warp", "set_location")
 _gpu = family(_THREADS, "gpu_limits", "map_grid", "map_block", "map_warp")
@@ -89,11 +91,13 @@ MUTANTS = (
         "unmap: slots are not asked", "One slot is left where each lane had its own.", returns("None", "storage_reason")
     ),
     _unmap("unmap: registers with changing indices", "A loop indexes registers.", never("in_register")),
-    _threads(
-        "threads: sums race between blocks",
-        "Blocks of a grid add to one cell at the same time, an update is lost.",
-        assigned("racing", "False"),
+    _atomics(
+        "atomics: on a machine without",
+        "Blocks add to one cell, an update is lost.",
+        never("atomics operation"),
     ),
+    _atomics("atomics: fused sums", "An atomic sum of products rounds twice.", never("contracted")),
+    _atomics("atomics: denormal numbers", "Sums lose denormal numbers.", never("flushing_atomics")),
     _threads(
         "threads: races do not matter", "Threads overwrite each other's values.", replaced("race is None", "True")
     ),
@@ -103,9 +107,9 @@ MUTANTS = (
         replaced("BEFORE", "type(BEFORE).EQUAL"),
     ),
     _threads("threads: on a machine without", "Blocks of threads on a processor.", never("block_threads")),
-    family(_GPU, "MapTree.numerics", "map_block", "map_warp")(
+    family(_GPU, "MapThreads.numerics", "map_grid", "map_block", "map_warp")(
         "threads: trees are exact",
-        "Threads are combined by a tree where the kernel forbids it.",
+        "Threads are combined by a tree, or blocks atomically, where the kernel forbids it.",
         returns("reassociates(False)"),
     ),
     _memory(

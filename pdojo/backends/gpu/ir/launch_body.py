@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, SSAValue
 
 from pdojo.backends.c.names import Names
+from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic
 from pdojo.backends.gpu.barriers import synchronisation
 from pdojo.backends.gpu.homes import own_part, shared_offsets
+from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.dialect import WORKGROUP, DynamicSharedMemoryOp
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
 from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
@@ -39,7 +41,10 @@ class LaunchBody(ThreadBuilder):
         super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
         self.sync = synchronisation(nest, found)
         self.trees = trees_of(found, Names())
-        self.tree_code = TreeBuilder(self, warp)
+        self.atomics = atomics_of(nest, found)
+        for leaf in self.atomics:
+            check_atomic(leaf, tree=self._tree(leaf) is not None)
+        self.tree_code = TreeBuilder(self, warp, self.atomics)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
         self.extents.extend(s.extent for s in found.root.chain[: len(variables)])
@@ -149,7 +154,11 @@ class LaunchBody(ThreadBuilder):
     def statement(self, leaf: Leaf) -> None:
         """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
         with self._stored(leaf):
-            super().statement(leaf)
+            if leaf in self.atomics and self._tree(leaf) is None:
+                place, index = self.target(leaf)
+                self.builder.insert(atomic_rmw(leaf, self.value(leaf), place, index))
+            else:
+                super().statement(leaf)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a loop over the lanes."""

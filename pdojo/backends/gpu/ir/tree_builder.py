@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from contextlib import contextmanager
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Region, SSAValue
 
+from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.shuffles import Shuffles
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
 from pdojo.backends.gpu.numbering import iteration, partly_run
 from pdojo.backends.gpu.trees import Tree
 from pdojo.backends.walk import describe
-from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 
 
 class TreeBuilder:
     """Appends the trees of a launch."""
 
-    def __init__(self, code: ThreadBuilder, warp: int) -> None:
-        self.code, self.warp = code, warp
+    def __init__(self, code: ThreadBuilder, warp: int, atomics: Container[Leaf]) -> None:
+        """`atomics` are the statements whose results are added to the cells by an atomic operation."""
+        self.code, self.warp, self.atomics = code, warp, atomics
         self.partials: dict[Tree, SSAValue] = {}
         """The memory of each thread's partial results."""
         self.scratch: dict[Tree, SSAValue] = {}
@@ -156,6 +158,9 @@ class TreeBuilder:
             guards = [g for g in tree.guards() if g.bounds(leaf.extents)[0] < 0]
         with code.only_if(tests, guards):
             place, index = code.memory(leaf.output, leaf), code.position(leaf.output, leaf)
+            if leaf in self.atomics:
+                code.builder.insert(atomic_rmw(leaf, value, place, index))
+                return
             old = code.append(memref.LoadOp.get(place, index))
             code.builder.insert(memref.StoreOp.get(self._both(tree, value, old), place, index))
 

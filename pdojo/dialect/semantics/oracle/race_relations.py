@@ -20,6 +20,9 @@ from pdojo.dialect.semantics.oracle.relations import (
 )
 from pdojo.dialect.view.nest import Scope
 
+_COMBINING = (Mapping.BLOCK, Mapping.WARP, Mapping.GRID)
+"""Mappings whose iterations may accumulate into one cell: by trees, or by atomic operations."""
+
 
 def race(memory: MemoryEvents) -> str | None:
     """Two events in either order on one cell: not exists x, y unordered: cell(x) = cell(y), one of them writing."""
@@ -43,7 +46,7 @@ def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
     left, right = _names("a", x), _names("b", y)
     same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1] if s.mapping is not Mapping.VECTOR]
     related = [*same, f"a{scope.depth} != b{scope.depth}"]
-    combined = x.kind is y.kind is Kind.FOLD and x.fold == y.fold and scope.mapping in (Mapping.BLOCK, Mapping.WARP)
+    combined = x.kind is y.kind is Kind.FOLD and x.fold == y.fold and scope.mapping in _COMBINING
     return _meet(x, left, y, right, related, elements_differ=combined)
 
 

@@ -1,9 +1,10 @@
 """The order in which events execute, under one of the schedules that the mappings permit.
 
 A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is the whole event. If
-another thread can tear an accumulation apart (under `p` and `g`), its store of the new value is a step of its own. In
-blocks and warps (`b`, `w`) an accumulation of several threads is a reduction tree, so that no other thread comes in
-between. In a streaming region (`s`) reads of the heap may happen as early as its entry, writes as late as its end.
+another thread can tear an accumulation apart (under `p`), its store of the new value is a step of its own. In blocks
+and warps (`b`, `w`) an accumulation of several threads is a reduction tree, and blocks of a grid (`g`) accumulate by
+atomic operations, so that no other thread comes in between. In a streaming region (`s`) reads of the heap may happen
+as early as its entry, writes as late as its end.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
 
 Ints: TypeAlias = NDArray[np.int64]
 
-_TEARING = (Mapping.PARALLEL, Mapping.GRID)
+_TEARING = (Mapping.PARALLEL,)
 
 
 class Part(IntEnum):

@@ -1,0 +1,95 @@
+"""Atomic operations as text: which statements are some, and the helpers that device code calls for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pdojo.backends.gpu.launches import Launch
+from pdojo.dialect.analysis.atomics import atomic_operation, atomic_statements
+from pdojo.dialect.analysis.collision import Collisions
+from pdojo.dialect.analysis.uses import uses_together
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Leaf, Nest
+from pdojo.errors import LoweringError
+
+HELPER = "pd_atomic_"
+"""The beginning of the helpers' names; the operation follows."""
+_DTYPES = ("f32", "f64", "i32", "i64")
+
+
+def atomics_of(nest: Nest, found: Launch) -> dict[Leaf, str]:
+    """The statements of a launch that several blocks run on one cell, with the operations: `add.f32`."""
+    heap = [buffer for buffer in nest.buffers if buffer.memory is Memory.HEAP]
+    uses = (u for buffer in heap for u in uses_together(nest, [buffer], buffer.reuse) if u.leaf in found.leaves)
+    return {leaf: atomic_operation(leaf) for leaf in atomic_statements(uses, Collisions())}
+
+
+def check_atomic(leaf: Leaf, *, tree: bool = False) -> None:
+    """Raise LoweringError if a statement cannot be an atomic operation; `tree` if it adds the result of a tree."""
+    operation = atomic_operation(leaf)
+    where = f"blocks accumulate into {describe_access(leaf.output)}, and device code has no atomic operation"
+    if not has_helper(operation):
+        raise LoweringError(f"{where} {operation}; give each block a partial result (split_reduction)")
+    if leaf.contracted and not tree:
+        raise LoweringError(f"{where} that multiplies and adds; make them two statements (expand)")
+
+
+def has_helper(operation: str) -> bool:
+    """Whether device code has an atomic operation, such as `add.f32`."""
+    name, dtype = operation.split(".")
+    return dtype in _DTYPES and name != "mul" and (name == "add" or dtype.startswith("i"))
+
+
+def helper_of(operation: str) -> str:
+    """The name of a helper."""
+    return HELPER + operation.split(".")[0]
+
+
+def cuda_helper(operation: str, types: Mapping[str, str]) -> str:
+    """A helper in CUDA: the result is not used, so that it becomes `red` (PTX ISA, red)."""
+    name, dtype = operation.split(".")
+    called = "atomic" + name.removeprefix("u").capitalize()
+    return _helper(operation, types, f"{called}(({{word}} *)to, ({{word}})value)", _CUDA_WORDS.get((name, dtype)))
+
+
+def hip_helper(operation: str, types: Mapping[str, str]) -> str:
+    """A helper in HIP. Clang takes the instruction, or a loop where the instruction would flush denormal numbers."""
+    called = f"__hip_atomic_fetch_{operation.split('.')[0].removeprefix('u')}"
+    order = "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT"
+    return _helper(operation, types, f"{called}(({{word}} *)to, ({{word}})value, {order})")
+
+
+_CUDA_WORDS = {
+    ("add", "i64"): "unsigned long long",
+    ("and", "i64"): "unsigned long long",
+    ("or", "i64"): "unsigned long long",
+    ("max", "i64"): "long long",
+    ("min", "i64"): "long long",
+    ("umax", "i64"): "unsigned long long",
+    ("umin", "i64"): "unsigned long long",
+}
+"""The types that CUDA's functions have for 64 bits."""
+
+
+def _helper(operation: str, types: Mapping[str, str], call: str, word: str | None = None) -> str:
+    name, dtype = operation.split(".")
+    own = types[dtype]
+    word = word or (f"u{own}" if name.startswith("u") else own)
+    return f"""
+/* {_SAID[name]} in memory that other blocks change as well. */
+static __device__ __forceinline__ void {HELPER}{name}({own} *to, {own} value) {{
+  {call.format(word=word)};
+}}
+"""
+
+
+_SAID = {
+    "add": "Add to a number",
+    "max": "Take the maximum with a number",
+    "min": "Take the minimum with a number",
+    "umax": "Take the unsigned maximum with a number",
+    "umin": "Take the unsigned minimum with a number",
+    "and": "Combine bits by `and` with a number",
+    "or": "Combine bits by `or` with a number",
+}

@@ -1,0 +1,32 @@
+"""Atomic operations of MLIR's memref dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import memref
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import SSAValue
+
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Leaf
+from pdojo.errors import LoweringError
+
+_KINDS = {"arith.addf": 0, "arith.addi": 1}
+"""Numbers of `arith::AtomicRMWKind` by the function of an accumulation (MLIR, ArithBase.td). The others have different
+numbers in different versions of MLIR."""
+
+
+def atomic_rmw(leaf: Leaf, value: SSAValue, place: SSAValue, index: Sequence[SSAValue]) -> memref.AtomicRMWOp:
+    """The accumulation of a value into an element by the function of a statement, as one atomic operation.
+
+    Raises LoweringError for functions other than sums.
+    """
+    assert leaf.accumulate is not None
+    if leaf.accumulate not in _KINDS:
+        raise LoweringError(
+            f"blocks accumulate into {describe_access(leaf.output)}, and versions of MLIR agree on atomic sums only; "
+            f"give each block a partial result (split_reduction)"
+        )
+    kind = IntegerAttr(_KINDS[leaf.accumulate], i64)
+    return memref.AtomicRMWOp(operands=[value, place, index], result_types=[value.type], properties={"kind": kind})
