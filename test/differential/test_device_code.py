@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from differential.compiled import Arrays, kernel, random_inputs
-from differential.device_code import MACHINES, require_fibers, run_fibers, run_text
+from differential.compiled import kernel, random_inputs
+from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
 from differential.library import close, library_kernel
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.gpu.fibers import FiberError, Order
+from pdojo.backends.gpu.fibers import Order
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.assumptions import with_alignment
@@ -108,16 +108,7 @@ def test_broken_code_is_noticed(text: str) -> None:
     mutants = list(broken(made.text, [p.name for p in parameters_of(nest_of(final))]))
     assert mutants
     for what, broken_text in mutants:
-        assert is_noticed(broken_text, program, final, inputs, wanted, scratch), what
-
-
-def is_noticed(text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, scratch: int) -> bool:
-    try:
-        for found in run_text(text, final, inputs, warp=32, scratch=scratch):
-            close(found, wanted, program)
-    except (FiberError, AssertionError):
-        return True
-    return False
+        assert is_noticed(broken_text, program, final, inputs, wanted, warp=32, scratch=scratch), what
 
 
 def broken(text: str, arrays: list[str]) -> Iterator[tuple[str, str]]:

@@ -103,7 +103,7 @@ def _launched(nodes: Sequence[Node], times: int = 1) -> Iterator[tuple[Node, int
 class _Launch:
     def __init__(self, nest: Nest, machine: Machine, node: Node) -> None:
         self.nest, self.machine = nest, machine
-        self.found: Launch = launch(nest, node, most_threads=machine.gpu.block_threads, warp=machine.gpu.warp_size)
+        self.found: Launch = launch(nest, node, machine)
         self.outer = len(self.found.grids) + node.depth if isinstance(node, Scope) else node.depth
 
     def cost(self, times: int) -> LaunchCost:
@@ -135,7 +135,7 @@ class _Launch:
         own = [b for b in buffers if b.op is not None and b.memory is Memory.REGISTER]
         registers = OTHER_REGISTERS + sum(own_part(found, nest, b).layout.size_bytes for b in own) // 4
         shared = sum(layout_of(nest, b).size_bytes for b in buffers if b.memory is Memory.SHARED)
-        shared += sum(tree_bytes(leaf) for leaf in found.leaves)
+        shared += sum(tree_bytes(leaf, found.threads) for leaf in found.leaves)
         limits = MULTIPROCESSORS[self.machine.processor]
         fits = occupancy(Resources(min(registers, limits.thread_registers), shared=shared), found.threads, limits)
         return max(1, fits.blocks), fits.share
