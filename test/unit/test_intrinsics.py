@@ -179,7 +179,7 @@ def test_mistake_about_warps(case: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"machine file '{path}': key 'intrinsics': intrinsic 'f': ")
 
 
-WARP_INTRINSICS = [(name, i) for name, i in ALL if isinstance(i, Intrinsic) and i.threads]
+WARP_INTRINSICS = [(name, i) for name, i in ALL if i.threads]
 
 
 @pytest.mark.parametrize(("name", "intrinsic"), WARP_INTRINSICS, ids=lambda v: getattr(v, "name", v))
