@@ -19,7 +19,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, UsageError
 from pdojo.frontends.text import Chunk
@@ -49,7 +49,9 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
         name = kernel.sym_name.data
         if name not in kernels:
             raise UsageError(f"--verify compares kernels, and the passes left no pdojo.kernel '{name}'; lower it later")
-        said = _Verification(kernel, nest_of(kernel), nest_of(kernels[name])).run(games.get(name), _source(chunk))
+        game, after_it = games.get(name), kernels[name]
+        tuned = nest_of(after_it) if game is None else nest_on(after_it, game.machine)
+        said = _Verification(kernel, nest_of(kernel), tuned).run(game, _source(chunk))
         sys.stderr.write(f"{said}\n")
 
 

@@ -85,6 +85,7 @@ class Numerics(StrEnum):
     FLUSHES = "flush"
     RECIPROCAL = "reciprocal"
     NUMBERS = "numbers"
+    TF32 = "tf32"
 
 
 @irdl_attr_definition

@@ -8,11 +8,12 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
 from pdojo.search.shrinking import MOST, QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning
+from pdojo.transforms.game import Game
 from pdojo.transforms.registry import transformation
 
 FEW_SEEDS = 3
@@ -41,13 +42,14 @@ def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QU
     instances, else at reduced sizes with the same moves (`pdojo.search.shrinking`). If no such sizes are found, integer
     sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
     """
-    before, after = (nest_of(kernel) for kernel in (tuning.before, tuning.after))
+    before, after = _nests(tuning.game, tuning.before, tuning.after)
     if _instances(before, after) <= limit:
-        return _exact(tuning.before, tuning.after, "exact oracle")
+        return _exact(before, after, "exact oracle")
     family = family_of(tuning.before, source)
     small = None if family is None else shrunk(tuning.game, family)
     if small is not None:
-        return replace(_exact(small.before, small.after, f"exact oracle at reduced sizes ({small})"), is_reduced=True)
+        nests = _nests(tuning.game, small.before, small.after)
+        return replace(_exact(*nests, f"exact oracle at reduced sizes ({small})"), is_reduced=True)
     why = "its sizes cannot be changed" if family is None else "the moves fit no small sizes"
     return _by_sets(tuning, why)
 
@@ -56,8 +58,12 @@ def _instances(*nests: Nest) -> int:
     return max(count_instances(nest) for nest in nests)
 
 
-def _exact(before: KernelOp, after: KernelOp, how: str) -> Decision:
-    large = _instances(nest_of(before), nest_of(after)) > INSTANCE_LIMIT
+def _nests(game: Game, before: KernelOp, after: KernelOp) -> tuple[Nest, Nest]:
+    return nest_on(before, game.machine), nest_on(after, game.machine)
+
+
+def _exact(before: Nest, after: Nest, how: str) -> Decision:
+    large = _instances(before, after) > INSTANCE_LIMIT
     oracle = Oracle(before, seeds=FEW_SEEDS if large else DEFAULT_SEEDS, limit=MOST)
     difference = oracle.difference(after)
     if difference is None:

@@ -413,6 +413,7 @@ EFFECT = {
     Numerics.FLUSHES: "take denormal numbers for zero",
     Numerics.RECIPROCAL: "round a quotient twice",
     Numerics.NUMBERS: "lose a NaN where the other operand of a maximum or minimum is a number",
+    Numerics.TF32: "round the factors of a product to tf32",
 }
 """The effect of each numerics class on rounding, for messages."""
 

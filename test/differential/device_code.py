@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays
+from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
-from pdojo.backends.gpu.fibers import REMEDY, WAYS, Order, compile_fibers, compilers
+from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.machine import Machine
@@ -71,3 +72,15 @@ def run_text(
         compiled.run(Names().fresh(nest.name), [*arrays.values(), workspace], late=late, order=order, seconds=120)
         found.append({p.name: arrays[p.name] for p in parameters_of(nest) if p.written})
     return found
+
+
+def is_noticed(
+    text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, *, warp: int, scratch: int
+) -> bool:
+    """Whether a text for fibers is an error, or gives other results than wanted, in one of the ways to run it."""
+    try:
+        for found in run_text(text, final, inputs, warp=warp, scratch=scratch):
+            close(found, wanted, program)
+    except (FiberError, AssertionError):
+        return True
+    return False

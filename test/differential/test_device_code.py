@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from differential.compiled import Arrays, kernel, random_inputs
-from differential.device_code import MACHINES, require_fibers, run_fibers, run_text
+from differential.compiled import kernel, random_inputs
+from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
 from differential.library import close, library_kernel
 from pdojo.backends.arrays import parameters_of
-from pdojo.backends.gpu.fibers import FiberError, Order
+from pdojo.backends.gpu.fibers import Order
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.assumptions import with_alignment
@@ -24,7 +24,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names, workload
-from pdojo.search.experts.gpu.heuristic import heuristic
+from pdojo.search.experts.gpu.heuristic import heuristic, open_heuristic
 from pdojo.transforms.game import Game
 
 FEW_WAYS: tuple[tuple[bool, Order], ...] = ((True, "ascending"), (False, "descending"), (True, 1))
@@ -42,6 +42,26 @@ TILED = (
     "attention:2x64x48",
 )
 """Contractions at sizes that have tiles in shared memory."""
+PRODUCTS = (
+    *(
+        (f"{name}:{sizes}", 32, "mma_16x8x8_3xtf32")
+        for name, sizes in (
+            ("matmul", "130x75x66"),
+            ("matmul_nt", "40x64x160"),
+            ("matmul_tn", "100x96x132"),
+            ("matmul_tt", "64x64x64"),
+            ("bmm", "3x64x48x80"),
+            ("conv", "2x32x24x14"),
+        )
+    ),
+    ("matmul_bf16:64x96x128", 32, "mma_16x8x16_bf16"),
+    ("matmul_bf16:130x75x66", 32, "mma_16x8x16_bf16"),
+    ("matmul_bf16:128x64x256", 64, "mfma_32x32x8_bf16"),
+    ("matmul_bf16:97x130x70", 64, "mfma_32x32x8_bf16"),
+    ("matmul_tn:64x64x64", 64, "mfma_32x32x2_f32"),
+    ("matmul:130x75x66", 64, "mfma_32x32x2_f32"),
+)
+"""Contractions, the threads of a warp, and the instruction that computes them."""
 USER_KERNELS = sorted((Path(__file__).parent / "user_kernels").iterdir())
 BROKEN = ("softmax:12x200", "layernorm:6x700", "matmul:66x75x66", "matmul_nt:64x36x40", "colmean:300x70")
 
@@ -95,6 +115,19 @@ def test_contractions_have_tiles_in_shared_memory(text: str) -> None:
     agree(program, final, described)
 
 
+@pytest.mark.parametrize(("text", "warp", "unit"), PRODUCTS)
+def test_contractions_on_tensor_units(text: str, warp: int, unit: str) -> None:
+    require_fibers()
+    described = small(warp, 4)
+    program = with_alignment(workload(text).instantiate(), 64)
+    game = Game(program, described)
+    (question,) = (c.question for c in open_heuristic(game.fork()).choices if c.question.startswith("products of "))
+    choices = open_heuristic(game, {question: unit}).choices
+    assert unit in {c.taken for c in choices}
+    assert any(scope.intrinsic == unit for scope in nest_of(game.kernel).scopes)
+    agree(program, game.kernel, described, seed=len(text))
+
+
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_code_is_noticed(text: str) -> None:
     require_fibers()
@@ -108,16 +141,7 @@ def test_broken_code_is_noticed(text: str) -> None:
     mutants = list(broken(made.text, [p.name for p in parameters_of(nest_of(final))]))
     assert mutants
     for what, broken_text in mutants:
-        assert is_noticed(broken_text, program, final, inputs, wanted, scratch), what
-
-
-def is_noticed(text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, scratch: int) -> bool:
-    try:
-        for found in run_text(text, final, inputs, warp=32, scratch=scratch):
-            close(found, wanted, program)
-    except (FiberError, AssertionError):
-        return True
-    return False
+        assert is_noticed(broken_text, program, final, inputs, wanted, warp=32, scratch=scratch), what
 
 
 def broken(text: str, arrays: list[str]) -> Iterator[tuple[str, str]]:

@@ -31,3 +31,28 @@ def test_walks_around_instructions(seed: int) -> None:
         if isinstance(step, FailedWalk):
             pytest.fail(lit_test(shrunk(step)))
     assert counts.compiled
+
+
+WARPS = """
+kernel warps(x, z) -> (y)
+x f32 [16, 4] heap
+z f32 [4, 4] heap
+y f32 [16, 4] heap
+s f32 [2:N, 2, 4, 2] MEMORY
+
+2:g
+| 2:b 2:u 4:w s[{0},{1},{2}*2+{3}//2,{3}%2] = 0
+| 2:b 2
+| | 4 2 2 s[{0},{1},{3},{4}] += x[{0}*8+{1}*4+{3},{2}*2+{5}] * z[{2}*2+{5},{4}]
+| 2:b 2:u 4:w y[{0}*8+{1}*4+{2}*2+{3}//2,{3}%2] = s[{0},{1},{2}*2+{3}//2,{3}%2]
+| 2:b 4:w 2 y[{0}*8+{1}*4+{2},{3}+2] = x[{0}*8+{1}*4+{2},{3}]
+""".replace("| | 4 2 2", "| | 4:m(toy_mma) 2 2")
+
+
+@pytest.mark.parametrize("memory", ["register", "stack", "shared"])
+@pytest.mark.parametrize("seed", range(2))
+def test_walks_around_instructions_of_a_warp(memory: str, seed: int) -> None:
+    (kernel,) = parse_notation(WARPS.replace("MEMORY", memory))
+    for step in walk(kernel, machine("toy-gpu"), seed, 10, Counts()):
+        if isinstance(step, FailedWalk):
+            pytest.fail(lit_test(shrunk(step)))

@@ -12,8 +12,9 @@ from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machines.intrinsic import LANGUAGES
+from pdojo.dialect.machines.intrinsic import LANGUAGES, Intrinsic
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation
@@ -96,6 +97,102 @@ def test_mistake(case: str, tmp_path: Path) -> None:
         described(tmp_path, text)
     assert expected in str(caught.value)
     assert "m.toml" in str(caught.value)
+
+
+PRODUCT = """kernel f(a, b) -> (c)
+a f32 [4, 2] heap
+b f32 [2, 2] heap
+c f32 [4, 2] heap
+4 2 2 c[{0},{1}] += a[{0},{2}] * b[{2},{1}]
+"""
+FRAGMENTS = {"a": "{0}, {1}", "b": "{1}*2+{0}, 0", "c": "{0}%2*2+{1}, {0}//2"}
+
+
+def warp_table(meaning: str = PRODUCT, threads: int = 4, **fragments: str) -> str:
+    given = {**FRAGMENTS, **fragments}
+    rows = ", ".join(f'{name} = "{text}"' for name, text in given.items() if text)
+    return table(meaning, threads=str(threads), fragments="{ " + rows + " }")
+
+
+WARP_MISTAKES = {
+    "no warp": (
+        warp_table(threads=2, a="{0}%2, {0}//2*2+{1}", b="{1}, {0}", c="{1}, {0}"),
+        "'threads' must be a whole warp, gpu.warp_size = 4, not 2",
+    ),
+    "negative": (warp_table(threads=-1), "'threads' must be a whole number, the threads of a warp"),
+    "no threads": (warp_table(threads=0), "'fragments' are those of a warp; 'threads' says how many threads it has"),
+    "missing": (warp_table(b=""), "operand 'b' needs a fragment, as 4 threads share it"),
+    "no operand": (warp_table(d="{0}, {1}"), "a fragment is given for 'd', which is no operand: a, b, c"),
+    "no text": (table(PRODUCT, threads="4", fragments="3"), "'fragments' must be a table of texts"),
+    "no expression": (warp_table(a="{0}, x"), "fragment of 'a': '{0}, x' is no fragment: "),
+    "no dimension": (warp_table(a="{0}, {2}"), "fragment of 'a': '{0}, {2}' is no fragment: "),
+    "one expression": (warp_table(a="{0}"), "two expressions are wanted, 'lane, slot'"),
+    "collision": (
+        warp_table(c="{0}%2*2+{1}, {0}%2"),
+        "fragment of 'c': elements [0, 0] and [2, 0] would both be in lane 0, slot 0",
+    ),
+    "outside": (
+        warp_table(c="{0}*2+{1}, 0"),
+        "fragment of 'c': element [2, 0] would be in lane 4, slot 0: there are 4 lanes of 2 slots",
+    ),
+    "not alike": (
+        warp_table(
+            PRODUCT.replace("4 2 2 c", "4 2 3 c").replace("[2, 2]", "[3, 2]").replace("a f32 [4, 2]", "a f32 [4, 3]")
+        ),
+        "fragment of 'b': 6 elements cannot be shared by 4 threads alike",
+    ),
+    "irregular": (
+        warp_table(b="({1}*2+{0}+3)%4, 0", c="({0}+1)%4, {1}"),
+        "fragment of 'b': lane 3, slot 0 has element [0, 0], which the bits of the lane's number do not add up to",
+    ),
+    "strides": (
+        table(
+            PRODUCT,
+            threads="4",
+            strides="{ a = ['*', 1] }",
+            fragments='{ a = "{0}, {1}", b = "{1}*2+{0}, 0", c = "{0}%2*2+{1}, {0}//2" }',
+        ),
+        "'strides' mean nothing to a warp, whose threads load their elements one by one",
+    ),
+    "two indices": (
+        warp_table(
+            PRODUCT.replace("b[{2},{1}]", "a[{0},{1}]").replace("f(a, b)", "f(a)").replace("b f32 [2, 2] heap\n", ""),
+            b="",
+        ),
+        "operand 'a' must be used at one index, so that each thread has its elements",
+    ),
+    "shifted": (
+        warp_table(PRODUCT.replace("a[{0},{2}]", "a[3-{0},{2}]")),
+        "a scope of its own must run along each dimension of operand 'a'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WARP_MISTAKES)
+def test_mistake_about_warps(case: str, tmp_path: Path) -> None:
+    text, expected = WARP_MISTAKES[case]
+    path = tmp_path / "m.toml"
+    path.write_text(f'inherits = "toy-gpu"\nname = "m"\n{text}')
+    with pytest.raises(UsageError) as caught:
+        machine(str(path))
+    assert expected in str(caught.value)
+    assert str(caught.value).startswith(f"machine file '{path}': key 'intrinsics': intrinsic 'f': ")
+
+
+WARP_INTRINSICS = [(name, i) for name, i in ALL if i.threads]
+
+
+@pytest.mark.parametrize(("name", "intrinsic"), WARP_INTRINSICS, ids=lambda v: getattr(v, "name", v))
+def test_fragments(name: str, intrinsic: Intrinsic) -> None:
+    """Forwards and backwards: `element` finds what `lane` and `slot` number."""
+    assert intrinsic.threads == machine(name).gpu.warp_size
+    assert machine_from_json(machine_to_json(machine(name))) == machine(name)
+    for fragment in pattern_of(intrinsic).fragments.values():
+        extents = (intrinsic.threads,)
+        for lane in range(intrinsic.threads):
+            for slot in range(fragment.slots):
+                index = [e.evaluate([lane]) for e in fragment.element(slot, 0, extents)]
+                assert (fragment.lane.evaluate(index), fragment.slot.evaluate(index)) == (lane, slot)
 
 
 def test_inheritance_replaces_by_name(tmp_path: Path) -> None:

@@ -405,6 +405,40 @@ def test_results_are_as_precise_as_what_they_are_computed_from() -> None:
     assert (rounding | Rounding.of(narrower)).types["y"] == "f16"
 
 
+def test_factors_in_tf32_widen_the_tolerance() -> None:
+    """Of sums of products of f32 and of what is computed from them, if the kernel permits it."""
+    text = """kernel k(a, b) -> (c, d, e, n)
+numerics reassociate contract tf32
+a f32 [4, 8] heap
+b f32 [8] heap
+c f32 [4] heap
+d f32 [4] heap
+e f32 [4] heap
+n f32 [4] heap
+4
+| c[{0}] = 0
+| 8 c[{0}] += a[{0},{1}] * b[{1}]
+4 d[{0}] = exp(c[{0}])
+4 e[{0}] = d[{0}] + 1
+4
+| n[{0}] = 0
+| 8 n[{0}] += a[{0},{1}]
+"""
+    rounding = Rounding.of(nest_of(parse_notation(text)[0]))
+    assert rounding.short == {"c", "d", "e"}
+    plain = Rounding.of(nest_of(parse_notation(text.replace(" tf32", ""))[0]))
+    assert plain.short == frozenset()
+    assert (plain | rounding).short == {"c", "d", "e"}
+    random = np.random.default_rng()
+    a, b = random.standard_normal((256, 512)), random.standard_normal(512)
+    parameter = Parameter("c", "f32", (256,), Intent.OUT, 4)
+    exact = (a @ b).astype(np.float32)
+    short = (np.float32(a).view(np.uint32) & 0xFFFFE000).view(np.float32).astype(float) @ b
+    assert compare(parameter, short.astype(np.float32), exact, Rounding(short=frozenset("c")))[1] is None
+    assert compare(parameter, short.astype(np.float32), exact, Rounding())[1] is not None
+    assert compare(parameter, short.astype(np.float32) + 8, exact, Rounding(short=frozenset("c")))[1] is not None
+
+
 # Timing
 
 

@@ -93,7 +93,9 @@ class _Synchroniser:
         for buffer in nest.buffers:
             if buffer.memory in (Memory.SHARED, Memory.HEAP):
                 inside = uses_together(nest, [buffer], buffer.reuse)
-                self.uses += [use for use in inside if use.leaf in found.leaves]
+                self.uses += [
+                    use for use in inside if use.leaf in found.leaves and use.access in found.touched(use.leaf)
+                ]
         self.depth = found.depth
         self.sync = Synchronisation()
 
@@ -125,16 +127,24 @@ class _Synchroniser:
             for second in self.uses:
                 if first.memory is second.memory and (first.writes or second.writes):
                     commute = first.commutes_with is not None and first.commutes_with == second.commutes_with
-                    if not commute or reduced_by(first.leaf) or reduced_by(second.leaf):
+                    shared = self._is_shared(first.leaf) or self._is_shared(second.leaf)
+                    if not commute or shared:
                         yield first, second
+
+    def _is_shared(self, leaf: Leaf) -> bool:
+        """Whether several threads write the cells of a statement: they add up a result, or compute a tile together."""
+        return bool(reduced_by(leaf)) or self.launch.collectives.of(leaf) is not None
 
     def _needs(self, first: Use, second: Use) -> Iterator[tuple[Body, _Need]]:
         """Barriers between an instance of `first` and a later one of `second`."""
-        common = _common(first.leaf, second.leaf)
+        common = self._common(first.leaf, second.leaf)
         body = common[-1] if len(common) > self.depth else None
         if self.launch.group(common) == 1:
             return
-        if first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
+        together = self.launch.collectives.of(first.leaf)
+        if together is not None and together is self.launch.collectives.of(second.leaf):
+            pass  # one instruction
+        elif first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
             one, other = self._place(body, first.leaf), self._place(body, second.leaf)
             yield body, _Need(frozenset(range(one + 1, other + 1)))
         for scope in common[self.depth :]:
@@ -160,7 +170,7 @@ class _Synchroniser:
 
     def _same_threads(self, first: Leaf, second: Leaf) -> bool:
         """Whether the thread of a statement follows from its iteration, and alike for both."""
-        if reduced_by(first) or reduced_by(second):
+        if self._is_shared(first) or self._is_shared(second):
             return False
         one, other = (
             [(s.extent, self.launch.strides[s], s.mapping) for s in threads_of(leaf.chain)] for leaf in (first, second)
@@ -177,7 +187,7 @@ class _Synchroniser:
         for use in self.uses:
             if use.memory is not written.memory or use.leaf is copy:
                 continue
-            common = _common(copy, use.leaf)
+            common = self._common(copy, use.leaf)
             loops = [s for s in common[self.depth :] if s.extent > 1 and s.mapping in _LOOPS]
             if len(loops) <= 1 and (loops[-1] if loops else None) is home:
                 yield from self._arrival(written, use, home)
@@ -224,6 +234,12 @@ class _Synchroniser:
 
     # Bodies
 
+    def _common(self, first: Leaf, second: Leaf) -> tuple[Scope, ...]:
+        """The scopes around both statements, as far as they are executed one after the other."""
+        shared = [a for a, b in zip(first.chain, second.chain, strict=False) if a is b]
+        inside = [k for k, s in enumerate(shared) if s in self.launch.collectives.scopes]
+        return tuple(s for s in shared[: inside[0] if inside else None] if s.mapping is not Mapping.VECTOR)
+
     def _nodes(self, body: Body) -> Sequence[Node]:
         return self.launch.nodes if body is None else body.children
 
@@ -248,12 +264,6 @@ class _Synchroniser:
 def _stores(leaf: Leaf) -> bool:
     """Whether one thread of a group runs a statement for all: it writes memory that they share."""
     return leaf.output.array.buffer.memory in (Memory.SHARED, Memory.HEAP)
-
-
-def _common(first: Leaf, second: Leaf) -> tuple[Scope, ...]:
-    """The scopes around both statements."""
-    shared = [a for a, b in zip(first.chain, second.chain, strict=False) if a is b]
-    return tuple(s for s in shared if s.mapping is not Mapping.VECTOR)
 
 
 def _fewest(needs: set[_Need], places: int) -> tuple[int, ...]:

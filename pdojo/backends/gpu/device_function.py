@@ -17,11 +17,12 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment, computed
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic, helper_of
 from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
+from pdojo.backends.gpu.collective_text import CollectiveText
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
 from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by, threads_of
 from pdojo.backends.gpu.numbering import is_complete, leader, partly_run
-from pdojo.backends.gpu.spelling import GROUP, STATIC_SHARED, DeviceSpelling
+from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
@@ -30,6 +31,7 @@ from pdojo.dialect.analysis.hints import READONLY, STREAMING
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import tree_lines
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
@@ -53,16 +55,13 @@ class Kernel:
     taken: Names
     """Names that are taken in all of its functions."""
     workspace: Workspace
-    most_threads: int
-    """Most threads of a block."""
-    warp: int
-    """Threads of a warp."""
+    machine: Machine
     shuffles: bool = False
     """Whether threads exchange registers."""
     copies: set[int] = field(default_factory=set[int])
     """Sizes of asynchronous copies in bytes."""
     helpers: set[str] = field(default_factory=set[str])
-    """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
+    """Names of helpers: for accesses with hints, instructions of a warp, barriers of a group of threads."""
     atomics: set[str] = field(default_factory=set[str])
     """Atomic operations, as `add.f32`."""
 
@@ -96,9 +95,9 @@ class DeviceFunction(LoopText):
 
     def __init__(self, kernel: Kernel, node: Node, number: int, known: dict[int, int]) -> None:
         self.kernel, self.nest, self.spelling, self.number = kernel, kernel.nest, kernel.spelling, number
-        self.launch = launch(self.nest, node, most_threads=kernel.most_threads, warp=kernel.warp)
+        self.launch = launch(self.nest, node, kernel.machine)
         self.sync: Synchronisation = synchronisation(self.nest, self.launch)
-        used = {a.array.buffer for leaf in self.launch.leaves for a in leaf.accesses}
+        used = {a.array.buffer for leaf in self.launch.leaves for a in self.launch.touched(leaf)}
         self.buffers = [b for b in self.nest.buffers if b in used]
         own = {
             b: own_part(self.launch, self.nest, b)
@@ -120,6 +119,7 @@ class DeviceFunction(LoopText):
         for leaf in self.atomics:
             check_atomic(leaf, tree=bool(reduced_by(leaf)))
         self.trees = TreeText(self.launch, code, kernel.taken, self.atomics)
+        self.collectives = CollectiveText(self.launch, code, self.nest)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
 
@@ -228,7 +228,7 @@ class DeviceFunction(LoopText):
             raise LoweringError(
                 f"threads of {describe(lanes)} must wait for each other, but a guard lets some of them out"
             )
-        if around and self.kernel.warp % group == 0:
+        if around and self.kernel.machine.gpu.warp_size % group == 0:
             self.code.line(f"{self._helper(GROUP)}<{group}>();")
             return
         for scope in partly_run(self.launch, chain):
@@ -244,7 +244,11 @@ class DeviceFunction(LoopText):
     # Threads
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a scope whose iterations are threads."""
+        """Append a scope whose iterations are threads, or that the threads of a warp compute together."""
+        if scope in self.launch.collectives.scopes:
+            self._helper(MATRICES)
+            self.collectives.append(self.launch.collectives.scopes[scope])
+            return
         if scope.mapping not in THREADS:
             super().other(scope, bounds)
             return

@@ -53,7 +53,7 @@ constexpr size_t PAGE_BYTES = 64 << 10; /* a multiple of the pages of any system
 constexpr size_t GAP_BYTES = size_t(1) << 30;
 
 enum Order { ASCENDING, DESCENDING, SHUFFLED };
-enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE };
+enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE, MATRIX };
 
 #ifdef PD_UCONTEXT
 struct Context {
@@ -129,6 +129,12 @@ struct Copies {
   int committed; /* groups */
 };
 
+/* What a thread gives to an instruction of its warp, and where it gets its part of the result. */
+struct Fragments {
+  const void *a, *b;
+  float *c;
+};
+
 struct Region {
   char *low, *high; /* accessible */
   char *start;
@@ -158,6 +164,8 @@ struct State {
   int rank[MOST_THREADS], thread[MOST_THREADS];
   uint64_t arrived_lanes[MOST_THREADS / 32]; /* of a warp, at a barrier or an exchange of lanes */
   alignas(16) unsigned char sent[MOST_THREADS][16], received[MOST_THREADS][16];
+  Fragments fragments[MOST_THREADS]; /* of an instruction of a warp */
+  void (*multiply)(const Fragments *warp);
   Fiber fibers[MOST_THREADS];
   Copies copies[MOST_THREADS];
   Context host, gone;
@@ -183,7 +191,8 @@ inline State state;
 }
 
 inline const char *waiting_name(Waiting waiting) {
-  return waiting == BLOCK ? "__syncthreads" : waiting == WARP_BARRIER ? "__syncwarp" : "pd_shfl_xor";
+  static const char *const names[] = {"nothing", "__syncthreads", "__syncwarp", "pd_shfl_xor", "pd_mma"};
+  return names[waiting];
 }
 
 /* The type with which numbers are added: unsigned for integers. */
@@ -530,6 +539,7 @@ __attribute__((noinline)) inline void lane_barrier(Waiting waiting, uint64_t mas
         fail("it exchanges at line %d with offset %d, thread %d with offset %d", line, offset, t, member.offset);
     }
     lanes &= ~mask;
+    if (waiting == MATRIX) state.multiply(&state.fragments[base]);
     for (uint64_t rest = mask; rest; rest &= rest - 1) {
       const int t = base + __builtin_ctzll(rest);
       if (waiting == SHUFFLE) memcpy(state.received[t], state.sent[t ^ offset], 16);

@@ -13,6 +13,9 @@ from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.collectives import Held
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
 from pdojo.errors import LoweringError
@@ -88,11 +91,18 @@ class Own:
 
 
 def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
-    """The part of a buffer that each thread of a launch has."""
+    """The part of a buffer that each thread of a launch has.
+
+    Raises LoweringError if warps hold a tile of it, and not all accesses find their elements there.
+    """
     uses = [(leaf, access) for leaf, access in accesses_of(nest, buffer) if leaf in found.leaves]
-    indices = {access: [_without_threads(e, leaf) for e in physical_index(access, leaf.chain)] for leaf, access in uses}
-    extents = [1] * len(buffer.shape)
-    for d in range(len(buffer.shape)):
+    held = found.collectives.held(nest, buffer)
+    if isinstance(held, Reason):
+        raise LoweringError(held.text)
+    indices = {access: _part_index(access, leaf, held) for leaf, access in uses}
+    count = len(indices[uses[0][1]])
+    extents = [1] * count
+    for d in range(count):
         ranked = _ranked([(leaf.extents, indices[access][d]) for leaf, access in uses])
         for (_, access), expression in zip(uses, ranked, strict=True):
             indices[access][d] = expression
@@ -100,6 +110,17 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
     strides = [prod(extents[d + 1 :]) for d in range(len(extents))]
     layout = Layout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
     return Own(layout, {access: tuple(index) for access, index in indices.items()})
+
+
+def _part_index(access: Access, leaf: Leaf, held: Held | None) -> list[Expr]:
+    """The index in a thread's part: without the threads, and with the slot in the place of a tile's dimensions."""
+    index = physical_index(access, leaf.chain)
+    if held is None:
+        return [_without_threads(e, leaf) for e in index]
+    slot = held.slot(access, leaf)
+    if any(slot.uses(s.depth) for s in threads_of(leaf.chain)):
+        raise LoweringError(f"{describe_access(access)} is not in one place for all threads of a warp")
+    return [*(_without_threads(e, leaf) for d, e in enumerate(index) if d not in held.dims), slot]
 
 
 def _without_threads(expression: Expr, leaf: Leaf) -> Expr:

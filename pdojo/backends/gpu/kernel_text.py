@@ -14,6 +14,7 @@ from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
 from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import header_lines
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
@@ -25,13 +26,17 @@ _OWN = ("thread", "total", "lane", "stream", "workspace", "pd_shared")
 class KernelText:
     """Device functions and launching function of a kernel."""
 
-    def __init__(self, nest: Nest, prelude: Prelude, *, most_threads: int, warp: int) -> None:
+    def __init__(self, nest: Nest, prelude: Prelude, machine: Machine) -> None:
         spelling = prelude.spelling
         assert isinstance(spelling, DeviceSpelling)
-        variables = [variable(d) for d in range(1 + max((s.depth for s in nest.scopes), default=0))]
-        taken = Names([*variables, *_OWN, nest.symbol])
+        # One more than there are scopes: the lane in an instruction of a warp.
+        variables = [variable(d) for d in range(2 + max((s.depth for s in nest.scopes), default=0))]
+        intrinsics = {s.intrinsic for s in nest.scopes if s.intrinsic}
+        if nest.symbol in intrinsics:
+            raise LoweringError("its function would have the name of an instruction that it uses")
+        taken = Names([*variables, *_OWN, nest.symbol, *intrinsics])
         names = {b: taken.fresh(b.names[0]) for b in nest.buffers}
-        kernel = Kernel(nest, prelude, spelling, names, taken, workspace_of(nest), most_threads, warp)
+        kernel = Kernel(nest, prelude, spelling, names, taken, workspace_of(nest), machine)
         host = _Host(kernel)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(nest))
         self.nest = nest
@@ -44,13 +49,13 @@ class KernelText:
         )
 
 
-def kernel_text(nest: Nest, prelude: Prelude, *, most_threads: int, warp: int) -> KernelText:
-    """The code of a kernel for blocks of at most `most_threads` threads, in warps of `warp`.
+def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
+    """The code of a kernel for the blocks, the warps and the instructions of a machine.
 
     Raises LoweringError for what device code cannot say.
     """
     try:
-        return KernelText(nest, prelude, most_threads=most_threads, warp=warp)
+        return KernelText(nest, prelude, machine)
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
 

@@ -12,6 +12,8 @@ from math import prod
 
 from pdojo.backends.walk import describe
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.machines.collectives import Collectives, collectives_of
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.grids import launch_of
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
@@ -39,6 +41,8 @@ class Launch:
     """Threads of a block."""
     strides: dict[Scope, int]
     """Consecutive threads that run one iteration of a thread scope together."""
+    collectives: Collectives
+    """The scopes that the threads of a warp compute together."""
 
     @property
     def blocks(self) -> int:
@@ -54,6 +58,12 @@ class Launch:
     def leaves(self) -> Sequence[Leaf]:
         """The statements, in textual order."""
         return self.root.leaves if isinstance(self.root, Scope) else [self.root]
+
+    def touched(self, leaf: Leaf) -> Sequence[Access]:
+        """The accesses of a statement in the code: an instruction of a warp keeps its temporaries to itself."""
+        if self.collectives.of(leaf) is None:
+            return leaf.accesses
+        return [access for access in leaf.accesses if access in self.collectives.spreads]
 
     def group(self, chain: Sequence[Scope]) -> int:
         """How many consecutive threads contain all that run one instance of what is inside of a chain of scopes.
@@ -94,7 +104,7 @@ def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
     return tuple(s for s in several if not any(e.uses(s.depth) for e in leaf.output.index))
 
 
-def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
+def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
     """The launch of an outermost grid, or of a node outside of grids.
 
     Raises LoweringError if statements stand beside a grid inside another one, if a block has too many threads, or if
@@ -111,23 +121,27 @@ def launch(nest: Nest, node: Node, *, most_threads: int, warp: int) -> Launch:
         if inner is not (grids[-1] if grids else None):
             assert inner is not None
             raise LoweringError(f"{describe(inner)} is not the only child of the grid around it")
-    strides = _strides(nest, nodes)
+    collectives = collectives_of(nest)
+    strides = _strides(nest, nodes, collectives)
     widths = [s.extent * stride for s, stride in strides.items() if not threads_of(s.chain[:-1])]
     threads = max(widths, default=1)
     # Groups that exchange registers are complete: the last one, too.
     whole = max((s.extent for s in strides if s.mapping is Mapping.WARP), default=1)
+    whole = max(whole, *(collectives.threads(leaf.chain) for leaf in leaves))
     threads = -(-threads // whole) * whole
-    if threads > most_threads:
-        raise LoweringError(f"a block of {describe(grids[-1])} would have {threads} threads, more than {most_threads}")
-    found = Launch(node, tuple(grids), nodes, threads, strides)
+    limits = machine.gpu
+    if threads > limits.block_threads:
+        where = describe(grids[-1]) if grids else "no grid"
+        raise LoweringError(f"a block of {where} would have {threads} threads, more than {limits.block_threads}")
+    found = Launch(node, tuple(grids), nodes, threads, strides, collectives)
     for scope in strides:
-        if scope.mapping is Mapping.WARP and warp % scope.extent:
-            raise LoweringError(f"{describe(scope)} does not divide a warp of {warp} threads")
+        if scope.mapping is Mapping.WARP and limits.warp_size % scope.extent:
+            raise LoweringError(f"{describe(scope)} does not divide a warp of {limits.warp_size} threads")
     _check_distributed(nest, found)
     return found
 
 
-def _strides(nest: Nest, nodes: Sequence[Node]) -> dict[Scope, int]:
+def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dict[Scope, int]:
     """Threads per iteration of each thread scope: as many as the widest thread scope inside needs.
 
     Scopes whose threads index one buffer in registers get the same, so that each finds its own cells.
@@ -136,7 +150,7 @@ def _strides(nest: Nest, nodes: Sequence[Node]) -> dict[Scope, int]:
     while True:
         strides: dict[Scope, int] = {}
         for node in nodes:
-            _measure(node, strides, least)
+            _measure(node, strides, least, collectives)
         raised = False
         for buffer in nest.buffers:
             innermost = [
@@ -153,17 +167,19 @@ def _strides(nest: Nest, nodes: Sequence[Node]) -> dict[Scope, int]:
             return strides
 
 
-def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int]) -> int:
+def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], collectives: Collectives) -> int:
     """Threads that a node needs; notes the strides of the thread scopes within."""
     if isinstance(node, Leaf):
         return 1
-    inner = max([1, *(_measure(child, strides, least) for child in node.children)])
+    if node in collectives.scopes:
+        return collectives.scopes[node].intrinsic.threads
+    inner = max([1, *(_measure(child, strides, least, collectives) for child in node.children)])
     if node.mapping not in THREADS:
         return inner
     # A warp's threads begin at a multiple of their number, so they run one iteration only if all begin there.
-    warp = max(
-        (s.extent for leaf in node.leaves for s in leaf.chain[node.depth + 1 :] if s.mapping is Mapping.WARP), default=1
-    )
+    inside = [leaf.chain[node.depth + 1 :] for leaf in node.leaves]
+    warp = max((s.extent for chain in inside for s in chain if s.mapping is Mapping.WARP), default=1)
+    warp = max(warp, *(collectives.threads(chain) for chain in inside))
     strides[node] = -(-max(inner, least.get(node, 1)) // warp) * warp
     return node.extent * strides[node]
 
@@ -177,9 +193,12 @@ def _own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
 def _check_distributed(nest: Nest, found: Launch) -> None:
     for buffer in nest.buffers:
         known: tuple[tuple[int, int], ...] | None = None
+        spreads = found.collectives.spreads
         for leaf, access in _own_accesses(nest, buffer):
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
             used = tuple((s.extent, found.strides[s]) for s in scopes if any(e.uses(s.depth) for e in access.index))
+            if access in spreads:
+                used = (*used, (spreads[access].fragment.threads, 1))
             if known is None:
                 known = used
             elif scopes and used != known:

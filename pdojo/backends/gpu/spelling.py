@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.gpu.atomic_text import cuda_helper, hip_helper
@@ -127,6 +128,8 @@ template <int N> static __device__ __forceinline__ void pd_sync_group() {
 """
 GROUP = "pd_sync_group"
 """The name of the barrier of a group of threads."""
+MATRICES = "pd_mma"
+"""The name of what computes instructions of a warp for fibers."""
 
 _BOUNDS = tuple(f"static inline int64_t {name}(" for name in ("pd_min", "pd_max"))
 """Beginnings of the helpers for bounds of loops."""
@@ -140,7 +143,7 @@ class Uses:
     copies: frozenset[int] = frozenset()
     """Sizes of asynchronous copies in bytes."""
     helpers: frozenset[str] = frozenset()
-    """Names of the helpers for accesses with hints, and of the barrier of a group of threads."""
+    """Names of helpers: for accesses with hints, instructions of a warp, barriers of a group of threads."""
     atomics: frozenset[str] = frozenset()
     """Atomic operations, as `add.f32`."""
 
@@ -158,6 +161,8 @@ class DeviceSpelling(Spelling, ABC):
 
     name: str
     """The language, for messages."""
+    language: ClassVar[str]
+    """The language of the templates of instructions."""
     index = "int"
     restrict = "__restrict__"
     library = True
@@ -231,6 +236,7 @@ class CudaSpelling(DeviceSpelling):
     """CUDA C++."""
 
     name = "CUDA"
+    language = "cuda"
     helpers = MappingProxyType({f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")})
     stream = "cudaStream_t"
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
@@ -258,6 +264,7 @@ class HipSpelling(DeviceSpelling):
     """HIP C++."""
 
     name = "HIP"
+    language = "hip"
     machine = "amd-gfx942"
     library = False
     has_copies = False
@@ -276,6 +283,7 @@ class FiberSpelling(DeviceSpelling):
     """C++ for the fibers of `fibers.h`, with checked arrays in shared memory."""
 
     name = "fibers"
+    language = "fibers"
 
     def __init__(self, *, library: bool = True) -> None:
         """`library` is False for pdojo's elementary functions instead of those of the C library."""
@@ -285,7 +293,8 @@ class FiberSpelling(DeviceSpelling):
 
     def device_head(self, uses: Uses) -> str:
         """The runtime."""
-        return (Path(__file__).parent / "fibers.h").read_text()
+        files = ["fibers.h", *["fibers_matrices.h"] * (MATRICES in uses.helpers)]
+        return "".join((Path(__file__).parent / name).read_text() for name in files)
 
     def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
         """A reference to an array in the memory of the block, whose bounds are checked."""

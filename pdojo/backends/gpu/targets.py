@@ -17,7 +17,7 @@ from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, FiberSpell
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_on
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def _kernel(kernel: KernelOp, prelude: Prelude, machine: Machine | None) -> Kern
     spelling = prelude.spelling
     assert isinstance(spelling, DeviceSpelling)
     described = machine or device_of(kernel, spelling.machine)
-    return kernel_text(nest_of(kernel), prelude, most_threads=described.gpu.block_threads, warp=described.gpu.warp_size)
+    return kernel_text(nest_on(kernel, described), prelude, described)
 
 
 @dataclass(frozen=True)

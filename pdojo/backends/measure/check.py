@@ -7,7 +7,9 @@ An element may differ from the reference by
 where `eps` is the distance from 1 to the next value of the element type, and `L` is the number of terms of the longest
 chain of rounded accumulations: sums may be reordered, and the error of a sum of n terms is at most about n eps times
 the sum of their magnitudes, estimated by the mean magnitude of the array. An array computed from numbers of a less
-precise type is no more precise than these: an array of f64 may hold casts of sums of f32. Integers and booleans are
+precise type is no more precise than these: an array of f64 may hold casts of sums of f32. If the kernel permits `tf32`,
+16 * 2**-10 are added to `eps * (16 + 2 L)` for sums of products of f32, whose factors may have 11 significant bits, and
+for what is computed from them. Integers and booleans are
 equal or wrong. NaN equals NaN, and infinities equal themselves.
 """
 
@@ -22,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.arrays import Parameter
+from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.nest import Leaf, Nest
@@ -30,6 +33,8 @@ EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 """Distance from 1 to the next value, by element type."""
 _ROUNDED = ("arith.addf", "arith.mulf")
 """Accumulations whose order matters."""
+_TF32 = 16 * 2.0**-10
+"""What factors that are rounded to tf32 add to the tolerance."""
 _CHUNK = 1 << 20
 """Elements that are compared at a time."""
 
@@ -42,21 +47,24 @@ class Rounding:
     """Terms of the longest chain of rounded accumulations."""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
     """By array, the least precise type that any value it is computed from was rounded to; its own by default."""
+    short: frozenset[str] = frozenset()
+    """The arrays computed from sums of products whose factors may be rounded to tf32."""
 
     @staticmethod
     def of(nest: Nest) -> Rounding:
         """The rounding in a program."""
-        return Rounding(accumulated_terms(nest), _rounded_types(nest))
+        return Rounding(accumulated_terms(nest), _rounded_types(nest), _short_products(nest))
 
     def __or__(self, other: Rounding) -> Rounding:
         """The coarser rounding of two programs."""
         names = {**self.types, **other.types}
         types = {name: _coarsest(known[name] for known in (self.types, other.types) if name in known) for name in names}
-        return Rounding(max(self.terms, other.terms), types)
+        return Rounding(max(self.terms, other.terms), types, self.short | other.short)
 
     def factor(self, parameter: Parameter) -> float:
         """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
-        return tolerance_factor(self.types.get(parameter.name, parameter.dtype), self.terms)
+        factor = tolerance_factor(self.types.get(parameter.name, parameter.dtype), self.terms)
+        return factor + _TF32 if parameter.name in self.short else factor
 
 
 def _rounded_types(nest: Nest) -> dict[str, str]:
@@ -71,6 +79,22 @@ def _rounded_types(nest: Nest) -> dict[str, str]:
             if types := [found[name] for name in names if name in found]:
                 found[array.name] = _coarsest(types)
     return found
+
+
+def _short_products(nest: Nest) -> frozenset[str]:
+    """The arrays computed from sums of products of f32, if the kernel permits factors in tf32."""
+    if Numerics.TF32 not in nest.kernel.permitted:
+        return frozenset()
+    sums = (
+        leaf.output.array for leaf in nest.leaves if leaf.accumulate == "arith.addf" and leaf.function == "arith.mulf"
+    )
+    found = {array.name for array in sums if array.dtype == "f32"}
+    count = 0
+    while count != len(found):
+        count = len(found)
+        readers = (leaf for leaf in nest.leaves if any(access.array.name in found for access in leaf.reads))
+        found |= {leaf.output.array.name for leaf in readers}
+    return frozenset(found)
 
 
 def _coarsest(types: Iterable[str]) -> str:

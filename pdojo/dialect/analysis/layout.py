@@ -70,7 +70,7 @@ def footprint_of(program: Program, buffer: Buffer) -> Footprint:
     """The footprint of a buffer, by the statements that access it."""
     in_grid = is_in_grid(program.nest, buffer)
     threaded = in_grid and buffer.memory in LIMITED
-    size = thread_bytes(program.nest, buffer) if threaded else bytes_in_memory(program, buffer)
+    size = thread_bytes(program, buffer) if threaded else bytes_in_memory(program, buffer)
     return Footprint(buffer.memory, size, in_grid)
 
 

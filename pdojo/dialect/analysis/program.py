@@ -25,7 +25,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import print_nest, scope_text
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
@@ -128,7 +128,7 @@ class Program:
     def nest(self) -> Nest:
         """The kernel as a tree of scopes and statements."""
         if self._nest is None:
-            self._nest, self._before = nest_of(self.kernel, self._before), None
+            self._nest, self._before = nest_on(self.kernel, self.machine, self._before), None
         return self._nest
 
     @property

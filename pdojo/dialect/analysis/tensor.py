@@ -8,7 +8,7 @@ written by the instruction; nothing outside may read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -69,8 +69,9 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
     if problem is not None:
         return problem
     operands: list[Operand] = []
+    unify = _spread_operand if intrinsic.threads else _operand
     for name in pattern.operands:
-        found = _operand(nest, pattern, site, [p for p in places if p[0].array.name == name])
+        found = unify(nest, pattern, site, [p for p in places if p[0].array.name == name])
         if isinstance(found, Reason):
             return found
         operands.append(found)
@@ -226,6 +227,46 @@ def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> 
     return found
 
 
+def _spread_operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | Reason:
+    """An operand of an instruction of a warp, whose threads each find their elements by the program's index.
+
+    All accesses have one index, in which no scope occurs that the meaning's index does not have. Elements that the
+    instruction writes are different cells.
+    """
+    one, other, leaf = places[0]
+    wanted = {d + site.depth for e in one.index for d in e.variables()}
+    for _, access, _ in places:
+        if access.index != other.index:
+            return Reason(f"accesses to '{other.array.name}' have two indices, {_spell_index(other)} and another one")
+    physical = physical_index(other, leaf.chain)
+    for depth in range(site.depth, leaf.depth):
+        if depth not in wanted and any(e.uses(depth) for e in physical):
+            return Reason(
+                f"{describe_access(other)} changes with {{{depth}}}, but '{one.array.name}' of the meaning does not"
+            )
+    if pattern.writes(one.array) and _one_cell(physical, leaf, sorted(wanted)):
+        return Reason(f"elements of '{other.array.name}' that the instruction writes would be one cell")
+    return Operand(other.array, const(0), ())
+
+
+def _one_cell(index: Sequence[Expr], leaf: Leaf, depths: Sequence[int]) -> bool:
+    """Whether two iterations of some scopes, all others at rest, may touch one cell."""
+    inside = [e.substitute({d: const(0) for d in range(depths[0])}, leaf.extents) for e in index]
+    if any((e - i).variables() & set(depths) for e, i in zip(index, inside, strict=True)):
+        return True  # not known: a division holds scopes inside and around
+    cells: set[tuple[int, ...]] = set()
+    for values in product(*(range(leaf.extents[d]) for d in depths)):
+        point = [0] * leaf.depth
+        for depth, value in zip(depths, values, strict=True):
+            point[depth] = value
+        cells.add(tuple(e.evaluate(point) for e in inside))
+    return len(cells) < prod(leaf.extents[d] for d in depths)
+
+
+def _spell_index(access: Access) -> str:
+    return f"[{','.join(map(_spell, access.index))}]"
+
+
 def _overlapping(pattern: Pattern, operand: Array, free: list[int]) -> bool:
     """Whether two elements of an operand lie at one address."""
     given = iter(free)
@@ -262,6 +303,37 @@ def tensor_problems(program: Program) -> Iterator[Reason]:
         if scope.intrinsic not in known:
             yield Reason(f"{program.machine.name} has no intrinsic '{scope.intrinsic}' for {describe_scope(scope)}")
             continue
-        found = match(program.nest, scope, known[scope.intrinsic])
+        intrinsic = known[scope.intrinsic]
+        if intrinsic.threads and (misplaced := _misplaced(scope)) is not None:
+            yield misplaced
+        found = match(program.nest, scope, intrinsic)
         if isinstance(found, Reason):
             yield Reason(f"{describe_scope(scope)} would not be what the instruction computes: {found}; unmap it first")
+
+
+_AROUND = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
+
+
+def _misplaced(scope: Scope) -> Reason | None:
+    """Why a warp cannot compute a scope where it stands; None if it can.
+
+    A warp belongs to a block, and its threads are the innermost of it. Different warps accumulate into different cells.
+    """
+    where = f"a warp computes {describe_scope(scope)}"
+    grids = [s.depth for s in scope.chain if s.mapping is Mapping.GRID]
+    if not grids:
+        return Reason(f"{where}, which must be inside a grid scope (:g)")
+    inside = scope.chain[grids[-1] + 1 : -1]
+    other = next((s for s in inside if s.mapping not in _AROUND), None)
+    if other is not None:
+        return Reason(f"{where}, which cannot be inside {describe_scope(other)}")
+    for around in inside:
+        if around.mapping is not Mapping.BLOCK or around.extent == 1:
+            continue
+        for leaf in scope.leaves:
+            if leaf.accumulate is not None and not any(e.uses(around.depth) for e in leaf.output.index):
+                return Reason(
+                    f"{where}, but the warps of {describe_scope(around)} would accumulate into one cell; "
+                    "split_reduction gives each a partial result"
+                )
+    return None

@@ -8,6 +8,9 @@ stack is, for the threads of a warp and again for those of a block,
 - *replicated*: all threads have a copy of every cell, which they all write (outside of the scope, or by a reduction
   tree, whose result every thread gets).
 
+An instruction of a whole warp runs in all of its threads, each of which touches some elements of the operands
+(`pdojo.dialect.machines.collectives`). A buffer of which it uses a tile is distributed by the fragment of that tile.
+
 A buffer in shared memory belongs to the block. None of these buffers outlives an iteration of the innermost grid scope.
 """
 
@@ -22,17 +25,24 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.analysis.collision import EQUAL, Query
 from pdojo.dialect.analysis.excerpts import bytes_in_memory, uses_content
+from pdojo.dialect.analysis.lanes import in_tensor_scope
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.grids import launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
 
 Placed: TypeAlias = tuple[Leaf, Access]
+
+
+def collectives(program: Program) -> Collectives:
+    """The scopes that warps of the program's machine compute together."""
+    return program.once("collectives", lambda: collectives_of(program.nest))
 
 
 def visibility_problems(program: Program) -> Iterator[Reason]:
@@ -76,7 +86,41 @@ def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
         problem = _Level(program, buffer, launch, level).problem()
         if problem is not None:
             return problem
-    return _index_problem(buffer, accesses)
+    held = collectives(program).held(program.nest, buffer)
+    if isinstance(held, Reason):
+        return held
+    if held is not None and (problem := _held_problem(program, buffer, held, launch)) is not None:
+        return problem
+    return _index_problem(buffer, accesses, held)
+
+
+def _held_problem(program: Program, buffer: Buffer, held: Held, launch: Scope) -> Reason | None:
+    """Why an access outside of instructions of a warp does not find its elements in the thread that has them."""
+    name, spreads = buffer.names[0], collectives(program).spreads
+    for leaf in program.nest.leaves:
+        for use in program.uses[leaf]:
+            if use.access.array.buffer is not buffer or use.access in spreads:
+                continue
+            warp = next((s for s in leaf.chain if s.mapping is Mapping.WARP), None)
+            lane = held.lane(use.access, leaf)
+            if warp is None or warp.extent != held.fragment.threads:
+                return Reason(
+                    f"the threads of a warp hold '{name}' by a fragment, so a ':w' scope of "
+                    f"{held.fragment.threads} iterations must be around every other access",
+                    f"{describe_access(use.access)}",
+                )
+            relation = (EQUAL,) * len(leaf.chain)
+            elsewhere = Query(use.domain, use.domain, (), relation, ((lane, var(warp.depth)),))
+            if program.collisions.find(elsewhere) is not None:
+                return Reason(
+                    f"the threads of a warp hold '{name}' by a fragment, but other threads would access its elements",
+                    f"{describe_access(use.access)} is in lane {_spell(lane)}, not {{{warp.depth}}}",
+                )
+    return None
+
+
+def _spell(expression: Expr) -> str:
+    return expression.render("{{{}}}".format)
 
 
 def _is_shared(buffer: Buffer) -> bool:
@@ -100,24 +144,35 @@ class _Level:
     def problem(self) -> Reason | None:
         """Why the buffer is neither distributed nor replicated; None if it is one of them."""
         uses = [t for leaf in self.program.nest.leaves for t in self.program.uses[leaf] if self._is_mine(t)]
-        threads = [self._threads(t.leaf) for t in uses]
+        threads = [self._threads(t) for t in uses]
         # Outside of all threads, or always in the first one.
-        if not any(threads) or all(around and all(s.extent == 1 for s in around) for around in threads):
+        if not any(threads) or all(around and all(n == 1 for n, _ in around) for around in threads):
             return None
-        indexed = [t for t in uses if any(e.uses(s.depth) for s in self._threads(t.leaf) for e in t.cell)]
+        indexed = [t for t in uses if self._indexes(t)]
         return self._not_distributed(uses, indexed) if indexed else self._not_replicated(uses)
 
     def _is_mine(self, use: Use) -> bool:
         return use.access.array.buffer is self.buffer
 
-    def _threads(self, leaf: Leaf) -> list[Scope]:
+    def _scopes(self, leaf: Leaf) -> list[Scope]:
         return [s for s in leaf.chain if s.mapping is self.mapping]
+
+    def _threads(self, use: Use) -> list[tuple[int, Expr]]:
+        """How many threads there are, and the number of the one that makes the access; outermost scope first."""
+        spread = collectives(self.program).spreads.get(use.access) if self.mapping is Mapping.WARP else None
+        if spread is not None:
+            return [(spread.fragment.threads, spread.lane)]
+        return [(s.extent, var(s.depth)) for s in self._scopes(use.leaf)]
+
+    def _indexes(self, use: Use) -> bool:
+        """Whether threads access cells of their own."""
+        return any(e.uses(d) for _, thread in self._threads(use) for d in thread.variables() for e in use.cell)
 
     def _not_distributed(self, uses: Sequence[Use], indexed: Sequence[Use]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
-        wanted = [s.extent for s in self._threads(indexed[0].leaf)]
+        wanted = [n for n, _ in self._threads(indexed[0])]
         for use in uses:
-            if [s.extent for s in self._threads(use.leaf)] != wanted:
+            if [n for n, _ in self._threads(use)] != wanted:
                 return Reason(
                     f"'{name}' is in {place}: threads that are indexed at one access must be so at every access",
                     f"{describe_access(indexed[0].access)} is, {describe_access(use.access)} is not by the same",
@@ -130,13 +185,13 @@ class _Level:
 
     def _shared_cell(self, one: Use, other: Use) -> Conflict | None:
         """Two different threads that access one cell."""
-        pairs = zip(self._threads(one.leaf), self._threads(other.leaf), strict=True)
+        pairs = zip(self._threads(one), self._threads(other), strict=True)
         query = Query(
             one.domain,
             other.domain,
             tuple(zip(one.cell, other.cell, strict=True)),
             (EQUAL,) * (self.launch.depth + 1),
-            tuple((var(a.depth), var(b.depth)) for a, b in pairs),
+            tuple((a, b) for (_, a), (_, b) in pairs),
         )
         witness = self.program.collisions.find(query)
         if witness is None:
@@ -146,7 +201,7 @@ class _Level:
     def _not_replicated(self, uses: Sequence[Use]) -> Reason | None:
         name, place = self.buffer.names[0], _place(self.buffer)
         for write in uses:
-            threads = self._threads(write.leaf)
+            threads = self._scopes(write.leaf)
             if not write.writes or not threads:
                 continue
             if write.leaf.accumulate is None:
@@ -166,15 +221,17 @@ class _Level:
         return None
 
 
-def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Reason | None:
+def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None) -> Reason | None:
     """Why an index does not fit: constants index registers, no thread or grid variable the stack; None if all fit."""
     name, place = buffer.names[0], _place(buffer)
     allowed = (Mapping.UNROLL, Mapping.VECTOR)
     parts: set[tuple[tuple[tuple[Mapping, int, int], ...], ...]] = set()
     for leaf, access in accesses:
-        for expression in _own_index(access, leaf):
+        for expression in _own_index(access, leaf, held):
             for depth in expression.variables():
                 scope = leaf.chain[depth]
+                if held is not None and in_tensor_scope(scope):
+                    continue  # the slots of a tile, which the instruction takes one by one
                 if scope.mapping is Mapping.GRID:
                     return Reason(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; reuse the dimension"
@@ -185,15 +242,18 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed]) -> Reason | None:
                     )
                 if scope.mapping in (Mapping.BLOCK, Mapping.WARP):
                     return Reason(f"{describe_access(access)} divides the number of a thread, which has its own stack")
-        parts.add(tuple(_thread_part(e, leaf) for e in physical_index(access, leaf.chain)))
+        index = physical_index(access, leaf.chain)
+        parts.add(tuple(_thread_part(e, leaf) for d, e in enumerate(index) if held is None or d not in held.dims))
     if len(parts) > 1:
         return Reason(f"'{name}' is in {place}, but not indexed by threads in the same way at every access")
     return None
 
 
-def _own_index(access: Access, leaf: Leaf) -> tuple[Expr, ...]:
-    """The index within one thread's part of the buffer."""
-    return tuple(_split(e, leaf)[1] for e in physical_index(access, leaf.chain))
+def _own_index(access: Access, leaf: Leaf, held: Held | None) -> tuple[Expr, ...]:
+    """The index within one thread's part of the buffer: what threads do not index, and the slot in a fragment."""
+    index = enumerate(physical_index(access, leaf.chain))
+    own = tuple(_split(e, leaf)[1] for d, e in index if held is None or d not in held.dims)
+    return own if held is None else (*own, held.slot(access, leaf))
 
 
 def _split(expression: Expr, leaf: Leaf) -> tuple[Expr, Expr]:
@@ -214,17 +274,20 @@ def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int]
     return tuple(sorted(part))
 
 
-def thread_bytes(nest: Nest, buffer: Buffer) -> int:
-    """Bytes that each thread needs for its part of a buffer in registers or on its stack."""
-    parts = [(leaf.extents, _own_index(access, leaf)) for leaf, access in accesses_of(nest, buffer)]
-    sizes = (_distinct([(extents, index[d]) for extents, index in parts]) for d in range(len(buffer.shape)))
-    return prod(sizes) * byte_width(buffer.dtype)
-
-
 def _thread_bytes(program: Program, buffer: Buffer) -> int:
     """`thread_bytes`, remembered with the uses of the buffer."""
     question = "bytes of a thread", uses_content(program, buffer)
-    return program.known.remembered.verdict(question, lambda: thread_bytes(program.nest, buffer))
+    return program.known.remembered.verdict(question, lambda: thread_bytes(program, buffer))
+
+
+def thread_bytes(program: Program, buffer: Buffer) -> int:
+    """Bytes that each thread needs for its part of a buffer in registers or on its stack."""
+    held = collectives(program).held(program.nest, buffer)
+    tile = held if isinstance(held, Held) else None
+    parts = [(leaf.extents, _own_index(access, leaf, tile)) for leaf, access in accesses_of(program.nest, buffer)]
+    count = len(parts[0][1]) if parts else 0
+    sizes = (_distinct([(extents, index[d]) for extents, index in parts]) for d in range(count))
+    return prod(sizes) * byte_width(buffer.dtype)
 
 
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
@@ -261,7 +324,7 @@ def gpu_limits(program: Program) -> Iterator[Reason]:
                 f"{machine.gpu.warp_size} threads"
             )
     for leaf in program.nest.leaves:
-        threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
+        threads = _threads_around(program, leaf)
         if launch_of(leaf) is not None and threads > machine.gpu.block_threads > 0:
             yield Reason(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
     yield from _memory_limits(program)
@@ -276,12 +339,12 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
             found.setdefault(launch, {}).setdefault(buffer.memory, []).append(buffer)
     for leaf in nest.leaves:
         launch = launch_of(leaf)
-        if launch is not None and tree_bytes(leaf):
+        if launch is not None and _has_tree(leaf):
             found.setdefault(launch, {})
     for launch, buffers in found.items():
-        threads = block_threads(launch)
+        threads = max(_threads_around(program, leaf) for leaf in launch.leaves)
         shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
-        trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf))]
+        trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf, threads))]
         scratch = sum(taken for _, taken in trees)
         stack = sum(_thread_bytes(program, b) for b in buffers.get(Memory.STACK, ()))
         registers = _register_bytes(program, buffers.get(Memory.REGISTER, ()))
@@ -311,17 +374,19 @@ def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
     return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
 
 
-def block_threads(launch: Scope) -> int:
-    """Threads of a block of a grid scope: as many as the statement with most of them needs."""
-    chains = ([s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP)] for leaf in launch.leaves)
-    return max(map(prod, chains))
+def _threads_around(program: Program, leaf: Leaf) -> int:
+    """Threads of a block that run a statement, those of a warp that computes it together included."""
+    threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
+    return threads * collectives(program).threads(leaf.chain)
 
 
-def tree_bytes(leaf: Leaf) -> int:
-    """Bytes of shared memory in which threads of several warps add up a result: one value for each thread."""
-    added = leaf.accumulate is not None and any(
+def _has_tree(leaf: Leaf) -> bool:
+    return leaf.accumulate is not None and any(
         s.mapping is Mapping.BLOCK and s.extent > 1 and not any(e.uses(s.depth) for e in leaf.output.index)
         for s in leaf.chain
     )
-    launch = launch_of(leaf)
-    return block_threads(launch) * byte_width(leaf.output.array.dtype) if added and launch is not None else 0
+
+
+def tree_bytes(leaf: Leaf, threads: int) -> int:
+    """Bytes of shared memory in which the threads of a block add up a result: one value for each."""
+    return threads * byte_width(leaf.output.array.dtype) if _has_tree(leaf) and launch_of(leaf) is not None else 0

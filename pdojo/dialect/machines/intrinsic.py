@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from pdojo.errors import LoweringError
 
-LANGUAGES = ("llvm", "c", "cuda", "hip", "snitch")
-"""Languages that a template may be in; code is generated from the first two."""
+LANGUAGES = ("llvm", "c", "cuda", "hip", "fibers", "snitch")
+"""Languages that a template may be in; code is generated from all but the last one."""
 FREE: Literal["*"] = "*"
 """A stride that may be any number; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]
@@ -36,6 +36,10 @@ class Intrinsic:
     """Numerics classes of the difference between the code and the meaning, by the names of `Numerics`."""
     registers: int = 0
     """Registers for its operands, of the operands' size; 0 if they are the machine's vector registers."""
+    threads: int = 0
+    """Threads of a warp that run it together; 0 if one thread runs it alone."""
+    fragments: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Per operand, which of these threads has an element and in which of its registers: `lane, slot`, over indices."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 

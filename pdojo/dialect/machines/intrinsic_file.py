@@ -13,7 +13,7 @@ from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.errors import UsageError
 
 Table: TypeAlias = Mapping[str, Any]
-_KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers")
+_KEYS = ("name", "meaning", "templates", "features", "strides", "numerics", "registers", "threads", "fragments")
 
 
 def read_intrinsic(value: object, *, deferred: bool, trusted: bool) -> Intrinsic:
@@ -55,10 +55,18 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
         if word not in classes:
             raise UsageError(f"'{word}' is no numerics class: {', '.join(classes)}")
     features = _words("features", table.get("features", []))
-    registers = table.get("registers", 0)
-    if not isinstance(registers, int) or isinstance(registers, bool) or registers < 0:
-        raise UsageError("'registers' must be a whole number, the registers that hold its operands")
-    return Intrinsic(name, meaning, templates, features, _strides(table.get("strides", {})), numerics, registers)
+    registers = _count(table, "registers", "the registers that hold its operands")
+    threads = _count(table, "threads", "the threads of a warp that run it together")
+    fragments = _texts("fragments", table.get("fragments", {}))
+    strides = _strides(table.get("strides", {}))
+    return Intrinsic(name, meaning, templates, features, strides, numerics, registers, threads, fragments)
+
+
+def _count(table: Mapping[str, object], key: str, what: str) -> int:
+    value = table.get(key, 0)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"'{key}' must be a whole number, {what}")
+    return value
 
 
 def _texts(key: str, value: object) -> dict[str, str]:
@@ -98,7 +106,9 @@ def _strides(value: object) -> dict[str, tuple[Stride, ...]]:
 
 def intrinsic_to_json(intrinsic: Intrinsic) -> dict[str, Any]:
     """An intrinsic as a JSON object: the table that `read_intrinsic` reads."""
+    warp = {"threads": intrinsic.threads, "fragments": dict(intrinsic.fragments)} if intrinsic.threads else {}
     return {
+        **warp,
         "name": intrinsic.name,
         "meaning": intrinsic.meaning,
         "templates": dict(intrinsic.templates),

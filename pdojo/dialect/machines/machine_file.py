@@ -279,6 +279,7 @@ def _checked(path: Path, described: Machine) -> Machine:
         raise _error(path, "cache_bytes", "must name at least one memory that data may stay in")
     if described.gpu.warp_size and described.gpu.block_threads % described.gpu.warp_size:
         raise _error(path, "gpu.block_threads", f"must be a multiple of warp_size = {described.gpu.warp_size}")
+    _check_warps(path, described)
     core = described.snitch
     for one, other in (("stream_registers", "stream_dims"), ("frep_instructions", "frep_trips")):
         if bool(getattr(core, one)) != bool(getattr(core, other)):
@@ -296,6 +297,18 @@ def _check_atomics(path: Path, gpu: Gpu) -> None:
             raise _error(path, "gpu.atomics", f"'{name}' is no accumulation; write add.f32, max.i32, umin.i64 ...")
     for name in sorted({*gpu.flushing_atomics} - {*gpu.atomics}):
         raise _error(path, "gpu.flushing_atomics", f"'{name}' is not among gpu.atomics")
+
+
+def _check_warps(path: Path, described: Machine) -> None:
+    """Raise UsageError for an instruction of several threads that are no warp."""
+    for intrinsic in described.intrinsics:
+        if intrinsic.threads not in (0, described.gpu.warp_size):
+            raise _error(
+                path,
+                "intrinsics",
+                f"intrinsic '{intrinsic.name}': 'threads' must be a whole warp, gpu.warp_size = "
+                f"{described.gpu.warp_size}, not {intrinsic.threads}",
+            )
 
 
 def machine_to_json(described: Machine) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.machines.fragment import Fragment, fragment
 from pdojo.dialect.machines.intrinsic import FREE, Intrinsic, Stride
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
@@ -22,6 +23,8 @@ class Pattern:
     root: Scope
     operands: dict[str, Array]
     strides: dict[str, tuple[Stride, ...]]
+    fragments: dict[str, Fragment]
+    """Of an instruction of a whole warp, how its threads hold each operand; empty for others."""
 
     def writes(self, operand: Array) -> bool:
         """Whether the instruction writes an operand."""
@@ -45,11 +48,18 @@ class Pattern:
 
 def pattern_of(intrinsic: Intrinsic) -> Pattern:
     """The meaning as a pattern. Raises UsageError if the meaning is not one."""
-    return _pattern(intrinsic.name, intrinsic.meaning, tuple(sorted(intrinsic.strides.items())))
+    given = tuple(sorted(intrinsic.strides.items())), intrinsic.threads, tuple(sorted(intrinsic.fragments.items()))
+    return _pattern(intrinsic.name, intrinsic.meaning, *given)
 
 
 @lru_cache(maxsize=256)
-def _pattern(name: str, meaning: str, strides: tuple[tuple[str, tuple[Stride, ...]], ...]) -> Pattern:
+def _pattern(
+    name: str,
+    meaning: str,
+    strides: tuple[tuple[str, tuple[Stride, ...]], ...],
+    threads: int,
+    fragments: tuple[tuple[str, str], ...],
+) -> Pattern:
     try:
         kernels = parse_notation(meaning, f"meaning of '{name}'")
     except NotationError as error:
@@ -67,12 +77,46 @@ def _pattern(name: str, meaning: str, strides: tuple[tuple[str, tuple[Stride, ..
             )
     operands = {n: a for n, a in nest.arrays.items() if a.intent is not None}
     given = dict(strides)
-    pattern = Pattern(nest, root, operands, {n: given.pop(n, _dense(a)) for n, a in operands.items()})
+    distances = {n: given.pop(n, _dense(a)) for n, a in operands.items()}
     if given:
         raise UsageError(f"strides are given for '{min(given)}', which is no operand: {', '.join(operands)}")
+    pattern = Pattern(nest, root, operands, distances, _fragments(operands, threads, dict(fragments)))
     _check_operands(pattern)
     _check_temporaries(nest)
+    if threads:
+        _check_warp(pattern, dict(strides))
     return pattern
+
+
+def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) -> dict[str, Fragment]:
+    """The fragments of an instruction of a whole warp: one for each operand."""
+    if texts and not threads:
+        raise UsageError("'fragments' are those of a warp; 'threads' says how many threads it has")
+    for name in texts:
+        if name not in operands:
+            raise UsageError(f"a fragment is given for '{name}', which is no operand: {', '.join(operands)}")
+    found: dict[str, Fragment] = {}
+    for name, array in operands.items() if threads else ():
+        if name not in texts:
+            raise UsageError(f"operand '{name}' needs a fragment, as {threads} threads share it")
+        try:
+            found[name] = fragment(texts[name], array.shape, threads)
+        except UsageError as error:
+            raise UsageError(f"fragment of '{name}': {error}") from None
+    return found
+
+
+def _check_warp(pattern: Pattern, strides: dict[str, tuple[Stride, ...]]) -> None:
+    """Check that each operand has one index, whose dimensions scopes of their own run along."""
+    if strides:
+        raise UsageError("'strides' mean nothing to a warp, whose threads load their elements one by one")
+    for name, array in pattern.operands.items():
+        indices = {a.index for leaf in pattern.nest.leaves for a in leaf.accesses if a.array is array}
+        if len(indices) > 1:
+            raise UsageError(f"operand '{name}' must be used at one index, so that each thread has its elements")
+        (index,) = indices
+        if len(set(index)) < len(index) or any(e != var(d) for e in index for d in e.variables() or (-1,)):
+            raise UsageError(f"a scope of its own must run along each dimension of operand '{name}'")
 
 
 def _dense(array: Array) -> tuple[Stride, ...]:

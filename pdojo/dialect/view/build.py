@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineSet
 from pdojo.dialect.affine import Expr, from_affine, var
 from pdojo.dialect.attributes import IndexValueAttr, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.syntax import names_of
@@ -27,6 +28,13 @@ def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
     taken from it, and whether verification has accepted them. It is not changed.
     """
     return _Builder(kernel, before).build()
+
+
+def nest_on(kernel: KernelOp, machine: Machine, before: Nest | None = None) -> Nest:
+    """`nest_of`, for a machine, whose instructions say what threads of a warp compute together."""
+    nest = nest_of(kernel, before)
+    nest.intrinsics = machine.intrinsics
+    return nest
 
 
 class _Builder:

@@ -19,6 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 
@@ -271,6 +272,8 @@ class Nest:
     """All scopes, parents first, in textual order."""
     sound: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose declaration verification has accepted."""
+    intrinsics: Sequence[Intrinsic] = ()
+    """The instructions of the machine that the kernel is for; empty if it is not known."""
 
     @property
     def name(self) -> str:
@@ -377,7 +380,8 @@ class _Copier:
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
         sound = {self.buffers[buffer] for buffer in self.nest.sound}
-        return Nest(kernel, arrays, list(self.buffers.values()), children, self.leaves, self.scopes, sound)
+        buffers, known = list(self.buffers.values()), self.nest.intrinsics
+        return Nest(kernel, arrays, buffers, children, self.leaves, self.scopes, sound, known)
 
     def _children(self, nodes: Sequence[Node], parent: Scope | None) -> list[Node]:
         kept = self.kept

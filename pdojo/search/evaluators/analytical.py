@@ -9,7 +9,7 @@ from time import perf_counter
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_on
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.gpu_model import estimate_gpu
 from pdojo.search.evaluators.model import estimate
@@ -45,7 +45,7 @@ class Analytical:
 
     def _evaluate(self, candidate: Candidate) -> Evaluation:
         start = perf_counter()
-        nest = candidate.nest or nest_of(parse_notation(candidate.program.text)[0])
+        nest = candidate.nest or nest_on(parse_notation(candidate.program.text)[0], self._machine)
         cost = (estimate_gpu if self._machine.gpu.memory_bandwidth else estimate)(nest, self._machine)
         seconds = {"run": perf_counter() - start}
         if cost is None:

@@ -18,6 +18,7 @@ from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
 from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.collectives import Collective, Spread
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
@@ -32,6 +33,9 @@ SECTOR = 32
 """Bytes of a memory transaction (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
 BANKS = 128
 """Bytes per cycle of the shared memory of a multiprocessor."""
+TENSOR = 16
+"""Products of 16-bit factors that a tensor unit adds up in a cycle, for each multiply-add that its scheduler starts
+(NVIDIA H100 Tensor Core GPU Architecture: 2048 and 128 a multiprocessor)."""
 OTHER_REGISTERS = 24
 """Registers of a thread besides its buffers, roughly."""
 INSTRUCTIONS = {
@@ -103,7 +107,7 @@ def _launched(nodes: Sequence[Node], times: int = 1) -> Iterator[tuple[Node, int
 class _Launch:
     def __init__(self, nest: Nest, machine: Machine, node: Node) -> None:
         self.nest, self.machine = nest, machine
-        self.found: Launch = launch(nest, node, most_threads=machine.gpu.block_threads, warp=machine.gpu.warp_size)
+        self.found: Launch = launch(nest, node, machine)
         self.outer = len(self.found.grids) + node.depth if isinstance(node, Scope) else node.depth
 
     def cost(self, times: int) -> LaunchCost:
@@ -135,7 +139,7 @@ class _Launch:
         own = [b for b in buffers if b.op is not None and b.memory is Memory.REGISTER]
         registers = OTHER_REGISTERS + sum(own_part(found, nest, b).layout.size_bytes for b in own) // 4
         shared = sum(layout_of(nest, b).size_bytes for b in buffers if b.memory is Memory.SHARED)
-        shared += sum(tree_bytes(leaf) for leaf in found.leaves)
+        shared += sum(tree_bytes(leaf, found.threads) for leaf in found.leaves)
         limits = MULTIPROCESSORS[self.machine.processor]
         fits = occupancy(Resources(min(registers, limits.thread_registers), shared=shared), found.threads, limits)
         return max(1, fits.blocks), fits.share
@@ -147,6 +151,10 @@ class _Launch:
     def _warps(self, leaf: Leaf) -> float:
         """Warp instructions of a block that execute a statement once in each of its instances."""
         instances = self._instances(leaf)
+        together = self.found.collectives.of(leaf)
+        if together is not None:
+            # One for a tile.
+            return instances / prod(leaf.extents[together.scope.depth :])
         stores = leaf.output.array.buffer.memory in (Memory.HEAP, Memory.SHARED)
         # Statements outside of threads: one thread stores, but all of a group compute what is in their registers.
         copies = 1 if stores else self.found.group(leaf.chain)
@@ -164,14 +172,36 @@ class _Launch:
     def _issue(self, leaf: Leaf) -> float:
         """Warp instructions of a block for a statement."""
         warps = self._warps(leaf)
+        together = self.found.collectives.of(leaf)
+        if together is not None:
+            return warps * self._tensor_issue(leaf, together)
         work = INSTRUCTIONS.get(leaf.function or "", 0.0 if leaf.function is None else 1.0)
         work += 1.0 if leaf.accumulate is not None and not leaf.contracted else 0.0
         moved = sum(a.array.buffer.memory is not Memory.REGISTER for a in leaf.accesses)
         return warps * (work + 1.5 * moved / self._lanes(leaf))
 
+    def _tensor_issue(self, leaf: Leaf, together: Collective) -> float:
+        """Cycles of a scheduler for the part of an instruction of a warp that a statement is."""
+        gpu = self.machine.gpu
+        loads = sum(1.5 * s.fragment.slots for s in self._loaded(leaf))
+        if leaf is not together.scope.leaves[-1]:
+            return loads
+        width = min(byte_width(s.access.array.dtype) for s in together.operands.values())
+        rate = TENSOR * 2 / width * gpu.fma_lanes / max(1, gpu.schedulers)
+        return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
+
+    def _loaded(self, leaf: Leaf) -> list[Spread]:
+        """The operands of an instruction of a warp that a statement loads."""
+        spreads = self.found.collectives.spreads
+        return [spreads[a] for a in self.found.touched(leaf) if a.array.buffer.memory is not Memory.REGISTER]
+
     def _shared(self, leaf: Leaf) -> float:
         """Cycles of shared memory in a block for a statement."""
         total = 0.0
+        if self.found.collectives.of(leaf) is not None:
+            loaded = (s for s in self._loaded(leaf) if s.access.array.buffer.memory is Memory.SHARED)
+            words = sum(s.fragment.slots * s.fragment.threads * byte_width(s.access.array.dtype) for s in loaded)
+            return self._warps(leaf) * words / BANKS
         for access in leaf.accesses:
             if access.array.buffer.memory is Memory.SHARED:
                 total += self._warps(leaf) / self._lanes(leaf) * self._conflicts(leaf, access)
@@ -192,11 +222,15 @@ class _Launch:
         footprints: dict[tuple[int, bool], float] = {}
         for leaf in self.found.leaves:
             warps = self._warps(leaf) * self.found.blocks
-            for access in leaf.accesses:
+            for access in self.found.touched(leaf):
                 buffer = access.array.buffer
                 if buffer.memory is not Memory.HEAP:
                     continue
-                moved = warps / self._lanes(leaf) * self._sectors(leaf, access) * SECTOR
+                spread = self.found.collectives.spreads.get(access)
+                if spread is None:
+                    moved = warps / self._lanes(leaf) * self._sectors(leaf, access) * SECTOR
+                else:
+                    moved = warps * prod(spread.fragment.shape) * byte_width(buffer.dtype)
                 traffic += moved
                 key = id(buffer), access is leaf.output
                 footprints[key] = max(footprints.get(key, 0.0), self._footprint(leaf, access, moved))

@@ -34,7 +34,9 @@ class Tensorize(Transformation[Scope]):
     array of the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that
     the intrinsic demands; operands that are written share no buffer with others; temporaries, which the instruction
     keeps to itself, are read elsewhere only after a write of the same element in the same body; and the kernel permits
-    what the instruction does to rounding. Afterwards the nest is atomic: moves that would make it something else are
+    what the instruction does to rounding. If the threads of a warp run the instruction together, operands lie anywhere,
+    and the nest stands where a warp may: in a grid, in sequential, unrolled and block scopes. Afterwards the nest is
+    atomic: moves that would make it something else are
     refused.
     """
 

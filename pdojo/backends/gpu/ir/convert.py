@@ -22,7 +22,7 @@ from pdojo.backends.loops.convert import CallToFuncCallPattern
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_on
 
 DEFAULT_MACHINE = "nvidia-sm90"
 """The machine of kernels that name none with a graphics processor."""
@@ -37,7 +37,8 @@ class KernelToLaunchesPattern(RewritePattern):
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: KernelOp, rewriter: PatternRewriter) -> None:
         """Replace the kernel."""
-        rewriter.replace(op, lower_kernel(nest_of(op), self.machine or device_of(op, DEFAULT_MACHINE)))
+        described = self.machine or device_of(op, DEFAULT_MACHINE)
+        rewriter.replace(op, lower_kernel(nest_on(op, described), described))
 
 
 @dataclass(frozen=True)

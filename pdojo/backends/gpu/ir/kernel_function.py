@@ -70,9 +70,8 @@ class _Host(LoopBuilder):
                 self._launch(node)
 
     def _launch(self, node: Node) -> None:
-        limits = self.machine.gpu
-        found = launch(self.nest, node, most_threads=limits.block_threads, warp=limits.warp_size)
-        body = LaunchBody(self.nest, found, self.memories, self.variables, limits.warp_size)
+        found = launch(self.nest, node, self.machine)
+        body = LaunchBody(self.nest, found, self.memories, self.variables, self.machine.gpu.warp_size)
         one = self.constants.index(1)
         blocks, threads = self.constants.index(found.blocks), self.constants.index(found.threads)
         shared = self.constants.typed(Constant(body.shared_bytes, "i32")) if body.shared_bytes else None

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.semantics.oracle.memory import CheckedMemory, Touch, evaluate
+from pdojo.dialect.semantics.oracle.memory import CheckedMemory, Touch
+from pdojo.dialect.semantics.oracle.threads import evaluate
 from pdojo.dialect.view.nest import Index, Leaf, Nest
 from pdojo.errors import PdojoError
 

@@ -17,23 +17,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Memory as Location
-from pdojo.dialect.semantics.oracle.threads import ThreadCopies
+from pdojo.dialect.semantics.oracle.threads import ThreadCopies, evaluate
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.errors import InvalidKernel
 
 Ints: TypeAlias = NDArray[np.int64]
-
-
-def evaluate(expression: Expr, ivs: Sequence[Ints], rows: int) -> Ints:
-    """The values of an expression, one per row."""
-    total: Ints = np.full(rows, expression.constant, np.int64)
-    for atom, coefficient in expression.terms:
-        value = ivs[atom] if isinstance(atom, int) else evaluate(atom.numerator, ivs, rows) // atom.divisor
-        total += value * coefficient
-    return total
 
 
 @dataclass(eq=False)

@@ -3,7 +3,7 @@
 Shared memory lasts for one iteration of the innermost grid scope. So do registers and stack, of which every thread has
 its own copy to read and write. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block) runs a
 statement; the adversary lets any of them read. A sum over threads into a cell that they do not index is a tree: every
-thread gets the result.
+thread gets the result. An instruction of a warp reads and writes each element in the thread that has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
@@ -24,15 +26,26 @@ Ints = NDArray[np.int64]
 _LEVELS = (Mapping.BLOCK, Mapping.WARP)
 
 
+def evaluate(expression: Expr, ivs: Sequence[Ints], rows: int) -> Ints:
+    """The values of an expression, one per row."""
+    total: Ints = np.full(rows, expression.constant, np.int64)
+    for atom, coefficient in expression.terms:
+        value = ivs[atom] if isinstance(atom, int) else evaluate(atom.numerator, ivs, rows) // atom.divisor
+        total += value * coefficient
+    return total
+
+
 class ThreadCopies:
     """The copies of one buffer that is not on the heap."""
 
     def __init__(self, nest: Nest, buffer: Buffer) -> None:
         leaves = [leaf for leaf, _ in accesses_of(nest, buffer)]
         self.launches = list(dict.fromkeys(s for leaf in leaves if (s := _launch(leaf)) is not None))
-        one_for_all = buffer.memory is Memory.SHARED
-        self.counts = [1 if one_for_all else max(_threads(leaf, level) for leaf in leaves) for level in _LEVELS]
+        self.collectives: Collectives = collectives_of(nest)
+        self.counts = [max(map(self._threads, leaves, [level] * len(leaves))) for level in _LEVELS]
         """Threads of a block and of a warp that have copies."""
+        if buffer.memory is Memory.SHARED:
+            self.counts = [1 for _ in _LEVELS]
 
     def own(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], rows: int) -> list[Ints]:
         """The copy that each row reads or writes: the launch's iteration, the thread in the block and in the warp."""
@@ -45,7 +58,10 @@ class ThreadCopies:
         random = np.random.default_rng(leaf.order)
         for level, count in zip(_LEVELS, self.counts, strict=True):
             scopes = [s for s in leaf.chain if s.mapping is level]
-            if scopes and count > 1:
+            lane = self._lane(access, level)
+            if lane is not None and count > 1:
+                columns.append(evaluate(lane, ivs, rows))
+            elif scopes and count > 1:
                 columns.append(_number(scopes, ivs, rows))
             elif access is leaf.output or launch is None:
                 columns.append(np.zeros(rows, np.int64))
@@ -66,8 +82,18 @@ class ThreadCopies:
             if any(steps):
                 yield [launch, *((t + s) % n for t, s, n in zip(threads, steps, self.counts, strict=True))]
 
-    @staticmethod
-    def _reaches_all(access: Access, leaf: Leaf, level: Mapping) -> bool:
+    def _lane(self, access: Access, level: Mapping) -> Expr | None:
+        """The thread of a warp that has an element of an instruction's operand; None for other accesses."""
+        spread = self.collectives.spreads.get(access) if level is Mapping.WARP else None
+        return None if spread is None else spread.lane
+
+    def _threads(self, leaf: Leaf, level: Mapping) -> int:
+        together = self.collectives.threads(leaf.chain) if level is Mapping.WARP else 1
+        return together * prod(s.extent for s in leaf.chain if s.mapping is level)
+
+    def _reaches_all(self, access: Access, leaf: Leaf, level: Mapping) -> bool:
+        if self._lane(access, level) is not None:
+            return False
         scopes = [s for s in leaf.chain if s.mapping is level]
         indexed = any(e.uses(s.depth) for s in scopes for e in access.index)
         return not scopes or (leaf.accumulate is not None and not indexed)
@@ -76,10 +102,6 @@ class ThreadCopies:
 def _launch(leaf: Leaf) -> Scope | None:
     """The innermost grid scope around a statement."""
     return next((s for s in reversed(leaf.chain) if s.mapping is Mapping.GRID), None)
-
-
-def _threads(leaf: Leaf, level: Mapping) -> int:
-    return prod(s.extent for s in leaf.chain if s.mapping is level)
 
 
 def _number(scopes: Sequence[Scope], ivs: Sequence[Ints], rows: int) -> Ints:

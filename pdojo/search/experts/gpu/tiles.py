@@ -7,17 +7,17 @@ memory, the next step's while it computes with this one's. Each thread keeps a p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.functions import is_float
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.experts.contraction import has_terms, is_alone, loop_at, reorder, spatial_loops, uses
+from pdojo.search.experts.gpu.copies import Copy, cut, map_copies, neutral_tails, overlap, share, staged, to_registers
 from pdojo.search.experts.gpu.launches import multiprocessors, part_terms
-from pdojo.search.experts.gpu.threads import collapse, largest_power, spread, vector_lanes
-from pdojo.search.experts.loops import Tiles, tile
+from pdojo.search.experts.gpu.matrices import use_tensor_units
+from pdojo.search.experts.gpu.threads import largest_power, vector_lanes
+from pdojo.search.experts.loops import tile
 from pdojo.search.experts.player import Player
 
 STEP = 16
@@ -26,8 +26,6 @@ LEAST, FEW = 32, 4
 """Columns from which tiles pay, and rows."""
 MOST_TERMS = 256
 """Terms below which a sum is not parted."""
-PADDING = 4
-"""Elements between rows of shared memory, so that columns are in different banks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +124,8 @@ def _prepare(player: Player, identifier: str, roles: Roles) -> bool:
     rows, columns, terms = (s.extent for s in chain[-3:])
     if rows < FEW or columns < LEAST or terms < STEP:
         return False
+    if use_tensor_units(player, identifier):
+        return True
     outer = prod(s.extent for s in chain[:-3])
     name = player.leaf(identifier).output.array.name
     plans = {plan.title: plan for plan in _ordered(player, outer, rows, columns)}
@@ -154,10 +154,10 @@ def _tile(player: Player, identifier: str, plan: Plan) -> bool:
     result = player.leaf(identifier).output.array.name
     if not _in_blocks(player, identifier, plan, depth):
         return False
-    results = _to_registers(player, identifier, result, depth)
+    results = to_registers(player, identifier, result, depth)
     if results is None:
         return False
-    tiles = [_share(player, identifier, k, depth) for k in (0, 1)]
+    tiles = [share(player, identifier, k, depth) for k in (0, 1)]
     if None in tiles:
         return False
     shared = [copy for copy in tiles if copy is not None]
@@ -165,10 +165,10 @@ def _tile(player: Player, identifier: str, plan: Plan) -> bool:
         return False
     if not _map_block(player, (zero, results), identifier, depth):
         return False
-    copies = _map_copies(player, shared, plan, depth)
-    if copies is None or not _overlap(player, identifier, copies, depth) or not _place(player, copies, identifier):
+    copies = map_copies(player, shared, plan.threads, depth)
+    if copies is None or not overlap(player, identifier, copies, depth) or not _place(player, copies, identifier):
         return False
-    player.transact(lambda: _neutral_tails(player, zero, identifier, copies))
+    player.transact(lambda: neutral_tails(player, zero, identifier, copies))
     return True
 
 
@@ -180,18 +180,18 @@ def _in_blocks(player: Player, identifier: str, plan: Plan, depth: int) -> bool:
     lanes = min(4, *vector_lanes(player, [player.leaf(identifier)])[:1])
     order: list[list[str]] = [[], [], []]
     for loop, whole, own in ((rows, plan.rows, plan.height), (columns, plan.columns, lanes)):
-        tiles = _cut(player, loop, whole, why)
+        tiles = cut(player, loop, whole, why)
         if tiles is None:
             return False
         order[0].append(tiles.outer)
         inner = tiles.inner
         if loop == columns and plan.width > lanes:
-            groups = _cut(player, inner, whole * lanes // plan.width, why)
+            groups = cut(player, inner, whole * lanes // plan.width, why)
             if groups is None:
                 return False
             order[2].append(groups.outer)
             inner = groups.inner
-        parts = _cut(player, inner, own, why)
+        parts = cut(player, inner, own, why)
         if parts is None:
             return False
         order[1].append(parts.outer)
@@ -209,150 +209,10 @@ def _in_blocks(player: Player, identifier: str, plan: Plan, depth: int) -> bool:
     return reorder(player, identifier, wanted)
 
 
-def _cut(player: Player, identifier: str, size: int, why: str) -> Tiles | None:
-    scope = player.scope(identifier)
-    assert scope is not None
-    return tile(player, scope, size, why)
-
-
-def _to_registers(player: Player, identifier: str, name: str, depth: int) -> str | None:
-    """Keep a block's results in a buffer of its own until they are complete; the statement that stores them."""
-    why = "each thread keeps its results in registers"
-    known = player.nest.by_id.keys()
-    scope = loop_at(player, identifier, depth + 1)
-    if not player.attempt("stage_out", scope, why, array=name, location="heap"):
-        return None
-    stored = next(leaf.id for leaf in player.nest.leaves if leaf.id not in known)
-    copied = player.leaf(identifier).output.array.name
-    if not player.attempt("join_scopes", loop_at(player, identifier, depth + 1), why):
-        return None
-    _reuse_outer(player, copied, depth + 2)
-    return stored
-
-
-def _reuse_outer(player: Player, name: str, count: int) -> None:
-    for dimension in range(count):
-        player.attempt("reuse_dims", f"{name}:{dimension}", "a block needs its own part only")
-
-
-@dataclass(frozen=True, slots=True)
-class _Copy:
-    """A tile of an operand in shared memory."""
-
-    shared: str
-    """Name of the buffer."""
-    operand: str
-    """Name of the array that it is a copy of."""
-    store: str
-    """The statement that writes it."""
-    is_transposed: bool
-    load: str | None = None
-    """The statement that reads the operand into registers first; None if the copy is direct."""
-
-
-def _share(player: Player, identifier: str, position: int, depth: int) -> _Copy | None:
-    """Copy what a step needs of an operand to shared memory, one row for each term."""
-    leaf = player.leaf(identifier)
-    access = leaf.reads[position]
-    threads, terms = leaf.chain[depth + 3], leaf.chain[depth + 5]
-    along = lane_stride(access.index, access.array.shape, terms.depth) is Stride.CONTIGUOUS
-    why = "the threads of a block share it"
-    made = None
-    if all(e.is_linear for e in access.index):
-        made = _staged(player, threads, access.array.name, "box", why)
-    number = 1 if along else 0
-    if made is None or len(player.leaf(made[1]).chain) != depth + 5:
-        # A loop over threads, the loop over terms, a thread's part.
-        made, number = made or _staged(player, threads, access.array.name, "iteration", why), 1
-    if made is None:
-        return None
-    shared, store = made
-    first = len(player.nest.arrays[shared].shape) - (len(player.leaf(store).chain) - depth - 3)
-    for dimension in reversed(range(first, first + number)):
-        if not player.attempt("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements"):
-            return None
-    if not _order_copy(player, store, depth + 3, number, last=along):
-        return None
-    if along:
-        shape = player.nest.arrays[shared].shape
-        player.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
-    return _Copy(shared, access.array.name, store, is_transposed=along)
-
-
-def _order_copy(player: Player, store: str, depth: int, number: int, *, last: bool) -> bool:
-    """Make the loop over terms of a copy, the one with this number, the last or the first one."""
-    why = "neighbouring threads copy neighbouring elements"
-    count = len(player.leaf(store).chain) - depth
-    moves = range(number, count - 1) if last else reversed(range(number))
-    return all(player.attempt("swap_scopes", loop_at(player, store, depth + k), why) for k in moves)
-
-
-def _staged(player: Player, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:
-    """Stage an array for a scope; the copy's name and the statement that writes it."""
-    leaves, arrays = {leaf.id for leaf in player.nest.leaves}, set(player.nest.arrays)
-    if not player.attempt("stage_in", scope, why, array=name, location="heap", form=form):
-        return None
-    (made,) = player.nest.arrays.keys() - arrays
-    (writer,) = (leaf.id for leaf in player.nest.leaves if leaf.id not in leaves)
-    return made, writer
-
-
 def _fragment(player: Player, identifier: str, shared: str, depth: int) -> bool:
     """Read what a thread needs for one term into registers."""
     scope = loop_at(player, identifier, depth + 6)
-    return _staged(player, scope, shared, "iteration", "one read for several products") is not None
-
-
-def _map_copies(player: Player, copies: Sequence[_Copy], plan: Plan, depth: int) -> list[_Copy] | None:
-    """All threads of the block copy, neighbouring ones neighbouring elements, in vectors where they are aligned."""
-    found: list[_Copy] = []
-    for copy in copies:
-        for lanes in (4, 2, 1):
-            made: list[_Copy] = []
-            if player.transact(lambda c=copy, n=lanes, m=made: _map_copy(player, c, plan.threads, n, depth, m)):
-                found += made
-                break
-        else:
-            return None
-    return found
-
-
-def _map_copy(player: Player, copy: _Copy, threads: int, lanes: int, depth: int, made: list[_Copy]) -> bool:
-    """Give a copy to the threads, through registers if it is transposed; appends what became of it."""
-    why = "neighbouring threads copy neighbouring elements"
-    if not collapse(player, loop_at(player, copy.store, depth + 3).id, why):
-        return False
-    found = spread(player, loop_at(player, copy.store, depth + 3).id, threads, lanes, why)
-    if found is None:
-        return False
-    statements = [copy.store]
-    if copy.is_transposed:
-        threads_scope = player.scope(found.threads)
-        assert threads_scope is not None
-        staged = _staged(player, threads_scope, copy.operand, "iteration", "it is transposed on the way")
-        if staged is None:
-            return False
-        copy = replace(copy, load=staged[1])
-        statements.insert(0, staged[1])
-    made.append(copy)
-    return all(_map_loops(player, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements)
-
-
-def _map_loops(player: Player, statement: str, in_vectors: bool, depth: int, why: str) -> bool:
-    """Map the loops of a copy: threads, turns, and the elements that a thread copies together."""
-    threads, *inner = (s.id for s in player.leaf(statement).chain[depth + 3 :])
-    if not player.attempt("map_block", f"%{threads}", why):
-        return False
-    for loop in inner:
-        scope = player.scope(loop)
-        assert scope is not None
-        last = isinstance(scope.children[0], Leaf) and scope.extent <= 4
-        if not (in_vectors and last and player.attempt("vectorize", scope, why)):
-            if in_vectors and last and len(inner) > 1:
-                return False
-            if not player.attempt("unroll", scope, why):
-                return False
-    return True
+    return staged(player, scope, shared, "iteration", "one read for several products") is not None
 
 
 def _map_block(player: Player, others: Sequence[str], identifier: str, depth: int) -> bool:
@@ -404,57 +264,7 @@ def _in_vectors(player: Player, loop: Scope, why: str) -> bool:
     return player.transact(tiled)
 
 
-def _overlap(player: Player, identifier: str, copies: Sequence[_Copy], depth: int) -> bool:
-    """Copy the next step's tiles while the block computes with this one's; the steps one by one if that is illegal."""
-    if not player.transact(lambda: _pipeline(player, identifier, copies, depth)):
-        for name in _step_buffers(player, copies):
-            player.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
-    return True
-
-
-def _step_buffers(player: Player, copies: Sequence[_Copy]) -> list[str]:
-    """The names of the buffers that hold what a step needs."""
-    return [player.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
-
-
-def _pipeline(player: Player, identifier: str, copies: Sequence[_Copy], depth: int) -> bool:
-    why = "the next tiles come while these are in use"
-    # What reads memory comes first, what stores from registers last.
-    first = [copy.store if copy.load is None else copy.load for copy in copies]
-    last = [copy.store for copy in copies if copy.load is not None]
-    if not _order(player, [*first, *last], depth, why):
-        return False
-    for name in _step_buffers(player, copies):
-        if not player.attempt("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2):
-            return False
-    steps = loop_at(player, identifier, depth + 2)
-    if not player.attempt("pipeline", steps, why, stages=2, after=len(first) + len(last)):
-        return False
-    if last:
-        stage = loop_at(player, last[0], depth + 3)
-        if not player.attempt("split_scopes", stage, why, after=len(first)):
-            return False
-        stage = loop_at(player, last[0], depth + 3)
-        if not player.attempt("swap_nodes", stage, "stored when the block has computed: the loads have time"):
-            return False
-    for copy in copies:
-        if copy.load is not None:
-            name = player.leaf(copy.load).output.array.name
-            player.attempt("reuse_dims", f"{name}:{depth + 2}", "in registers for one step only")
-    return True
-
-
-def _order(player: Player, statements: Sequence[str], depth: int, why: str) -> bool:
-    """Put the nodes with these statements first in a step, in this order."""
-    for number, statement in enumerate(statements):
-        while (node := loop_at(player, statement, depth + 3)).position > number:
-            before = player.nest.previous_sibling(node)
-            if before is None or not player.attempt("swap_nodes", before, why):
-                return False
-    return True
-
-
-def _place(player: Player, copies: Sequence[_Copy], identifier: str) -> bool:
+def _place(player: Player, copies: Sequence[Copy], identifier: str) -> bool:
     """Tiles of the block to shared memory, parts of a thread to registers."""
     why = "the threads of a block share it"
     for copy in copies:
@@ -469,29 +279,3 @@ def _place(player: Player, copies: Sequence[_Copy], identifier: str) -> bool:
         if copy.load is None:
             player.attempt("async_copy", copy.shared, "the copy runs while the block computes")
     return True
-
-
-def _neutral_tails(player: Player, zero: str, identifier: str, copies: Sequence[_Copy]) -> bool:
-    """Where tiles reach beyond the operands, fill them with zeros, so that the sums need no guards."""
-    why = "what is beyond the operand adds nothing"
-    if not any(s.guard for leaf in (zero, identifier) for s in player.leaf(leaf).chain):
-        return False
-    # x + 0 * -0.0 is x to the bit.
-    for copy, value in zip(copies, ("-0.0", "0"), strict=True):
-        statement = player.leaf(copy.store if copy.load is None else copy.load)
-        if any(s.guard for s in statement.chain):
-            is_integer = not is_float(statement.output.array.dtype)
-            player.attempt("fill_tail", statement, why, value=0 if is_integer or value == "0" else value)
-    fragments = [w.id for a in player.leaf(identifier).reads for w in player.nest.writers[a.array.name]]
-    stores = [copy.store for copy in copies if copy.load is not None]
-    for statement in (zero, *stores, *fragments, identifier):
-        # Scopes of one iteration hold the stages of the pipeline.
-        for scope in [s.id for s in player.leaf(statement).chain if s.extent > 1]:
-            _drop_guards(player, scope, why)
-    return True
-
-
-def _drop_guards(player: Player, identifier: str, why: str) -> None:
-    scope = player.scope(identifier)
-    for constraint in reversed(range(len(scope.guard) if scope is not None else 0)):
-        player.attempt("drop_guard", f"%{identifier}", why, constraint=constraint)

@@ -1,0 +1,159 @@
+"""Instructions that the threads of a warp run together, as calls of the intrinsic's function in each of them.
+
+An operand in the thread's own memory is passed as it is: its elements lie in the order of the slots. Elements of other
+operands are loaded into a fragment first, in vectors where neighbouring slots are neighbours in memory, and stored
+afterwards if the instruction writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from pdojo.backends.addresses import Address, address_of, known_alignment
+from pdojo.backends.c.code import variable
+from pdojo.backends.gpu.device_code import DeviceCode
+from pdojo.backends.gpu.launches import Launch, reduced_by
+from pdojo.backends.gpu.spelling import DeviceSpelling
+from pdojo.backends.walk import describe
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.collectives import Collective, Spread
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Access, Nest, Scope
+from pdojo.errors import LoweringError
+
+_MOST_BYTES = 16
+"""Most bytes that one access moves."""
+
+
+class CollectiveText:
+    """Appends instructions of a warp to a device function."""
+
+    def __init__(self, found: Launch, code: DeviceCode, nest: Nest) -> None:
+        self.launch, self.code, self.nest = found, code, nest
+        spelling = code.spelling
+        assert isinstance(spelling, DeviceSpelling)
+        self.spelling = spelling
+
+    def append(self, collective: Collective) -> None:
+        """Append the call that computes a scope. Raises LoweringError if its threads cannot make it together."""
+        self._check(collective)
+        intrinsic = collective.intrinsic
+        depth = max(spread.leaf.depth for spread in collective.operands.values())
+        with self.code.block(""), self._lane(collective, depth):
+            pointers: list[str] = []
+            stores: list[tuple[str, Spread]] = []
+            for number, spread in enumerate(collective.operands.values()):
+                if spread.access.array.buffer in self.code.own:
+                    pointers.append(self._own(spread))
+                    continue
+                name = f"lane{number}"
+                pointers.append(name)
+                self._load(name, spread, depth)
+                if spread.writes:
+                    stores.append((name, spread))
+            self.code.line(f"{intrinsic.name}({', '.join(pointers)});")
+            for name, spread in stores:
+                for slot in range(spread.fragment.slots):
+                    place = self.code.position(self._address(spread, slot, depth))
+                    self.code.line(f"{self.code.names[spread.access.array.buffer]}[{place}] = {name}[{slot}];")
+
+    def _check(self, collective: Collective) -> None:
+        # The analysis's module takes long to import.
+        from pdojo.dialect.analysis.tensor import match
+
+        scope, intrinsic = collective.scope, collective.intrinsic
+        try:
+            self.code.prelude.template(intrinsic.name, intrinsic.template(self.spelling.language))
+        except LoweringError as error:
+            raise LoweringError(f"{describe(scope)} is mapped to '{intrinsic.name}', {error}") from None
+        found = match(self.nest, scope, intrinsic)
+        if isinstance(found, Reason):
+            raise LoweringError(f"{describe(scope)} is not what '{intrinsic.name}' computes: {found}")
+        if not self.launch.grids or any(s.mapping is Mapping.WARP for s in scope.chain):
+            raise LoweringError(f"a warp computes {describe(scope)}, which must be inside a grid, and outside of ':w'")
+        if any(reduced_by(leaf) for leaf in scope.leaves):
+            raise LoweringError(f"different warps would accumulate into the cells of {describe(scope)}")
+        for spread in collective.operands.values():
+            alone = self.launch.group(scope.chain) == intrinsic.threads
+            if spread.writes and not alone and spread.access.array.buffer not in self.code.own:
+                raise LoweringError(
+                    f"several warps would compute {describe(scope)}, and write '{spread.access.array.name}', which "
+                    "they share; move it to registers (set_location)"
+                )
+
+    @contextmanager
+    def _lane(self, collective: Collective, depth: int) -> Generator[None]:
+        """The number of the thread in its warp, as the variable of a scope inside all others."""
+        threads = collective.intrinsic.threads
+        number = "thread" if self.launch.threads == threads else f"thread % {threads}"
+        self.code.line(f"const int {variable(depth)} = {number};")
+        before = len(self.code.extents)
+        chain = next(s.leaf.chain for s in collective.operands.values() if s.leaf.depth == depth)
+        self.code.extents.extend(s.extent for s in chain[before:])
+        self.code.extents.append(threads)
+        yield
+        del self.code.extents[before:]
+
+    def _own(self, spread: Spread) -> str:
+        """A pointer to the thread's elements, in its own memory."""
+        name, part = self.code.names[spread.access.array.buffer], self.code.own[spread.access.array.buffer]
+        if part.layout.size == 1:
+            return f"&{name}"
+        first = dict(zip(spread.depths, map(const, spread.fragment.places[0][0]), strict=True))
+        place = self.code.place(spread.access, spread.leaf)
+        return f"&{name}[{self.code.position(Address(place.linear.substitute(first, self.code.extents)))}]"
+
+    def _address(self, spread: Spread, slot: int, depth: int) -> Address:
+        """The place of the element in a slot of the calling thread."""
+        chain = spread.leaf.chain
+        lane = Scope(chain[-1].op, chain[-1], 0, depth, spread.fragment.threads, Mapping.SEQUENTIAL, ())
+        around = (*chain, *(lane for _ in range(depth + 1 - len(chain))))
+        extents = [s.extent for s in around]
+        element = dict(zip(spread.depths, spread.fragment.element(slot, depth, extents), strict=True))
+        index = tuple(e.substitute(element, extents) for e in spread.access.index)
+        layout = self.code.placements[spread.access.array.buffer].layout
+        return address_of(Access(spread.access.array, index), layout, around)
+
+    def _load(self, name: str, spread: Spread, depth: int) -> None:
+        """Load the calling thread's elements of an operand."""
+        buffer, slots = spread.access.array.buffer, spread.fragment.slots
+        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
+        self.code.line(f"__align__({_MOST_BYTES}) {kind} {name}[{slots}];")
+        addresses = [self._address(spread, slot, depth) for slot in range(slots)]
+        slot = 0
+        while slot < slots:
+            count = self._together(spread, addresses, slot)
+            place = self.code.position(addresses[slot])
+            if count == 1:
+                self.code.line(f"{name}[{slot}] = {source}[{place}];")
+            else:
+                vector = self.code.prelude.vector(buffer.dtype, count)
+                self.code.line(f"*({vector} *)&{name}[{slot}] = *(const {vector} *)&{source}[{place}];")
+            slot += count
+
+    def _together(self, spread: Spread, addresses: Sequence[Address], slot: int) -> int:
+        """How many slots one access can load: neighbours, aligned in memory and in the fragment; a power of two."""
+        buffer = spread.access.array.buffer
+        width, base = byte_width(buffer.dtype), self.code.placements[buffer].alignment
+        first = addresses[slot]
+        bound = self.code.bind(first.linear)
+        count = _MOST_BYTES // width
+        while count > 1:
+            inside = addresses[slot : slot + count]
+            neighbours = len(inside) == count and all(
+                one.exchanges == first.exchanges and one.linear - first.linear == const(k)
+                for k, one in enumerate(inside)
+            )
+            known = known_alignment(bound, width, base)
+            known = min([known, *(known_alignment(_steps(e.factor), width, base) for e in first.exchanges)])
+            if slot % count == 0 and neighbours and known % (count * width) == 0:
+                return count
+            count //= 2
+        return 1
+
+
+def _steps(factor: int) -> Expr:
+    return const(factor)

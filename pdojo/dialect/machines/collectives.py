@@ -1,0 +1,161 @@
+"""Scopes of a program that all threads of a warp compute together, by one instruction (`threads` of an intrinsic).
+
+Which thread touches which element of an operand follows from the fragments of the machine description. Nothing here
+asks whether the nest is what the instruction computes (`pdojo.dialect.analysis.tensor`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.attributes import Mapping as ScopeMapping
+from pdojo.dialect.machines.fragment import Fragment
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.messages import describe_access
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, physical_index
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """An access to an operand of an instruction of a warp: its elements are spread over the threads."""
+
+    access: Access
+    leaf: Leaf
+    fragment: Fragment
+    depths: tuple[int, ...]
+    """The scopes that run along the operand's dimensions."""
+    writes: bool
+    """Whether the instruction writes the operand."""
+
+    @property
+    def lane(self) -> Expr:
+        """The thread that touches the element of an iteration."""
+        return self.fragment.thread_of([var(d) for d in self.depths], self.leaf.extents)
+
+
+@dataclass(frozen=True, eq=False)
+class Collective:
+    """A scope that the threads of a warp compute together."""
+
+    scope: Scope
+    intrinsic: Intrinsic
+    operands: Mapping[str, Spread]
+    """By the names of the meaning, in the order of its arguments."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """How the threads of a warp hold a buffer of their own memory: a tile of it is spread over them."""
+
+    dims: tuple[int, ...]
+    """The dimensions of the tile."""
+    fragment: Fragment
+
+    def lane(self, access: Access, leaf: Leaf) -> Expr:
+        """The thread that has the element of an access."""
+        return self.fragment.thread_of([access.index[d] for d in self.dims], leaf.extents)
+
+    def slot(self, access: Access, leaf: Leaf) -> Expr:
+        """The place of the element of an access among those of its thread."""
+        return self.fragment.place_of([access.index[d] for d in self.dims], leaf.extents)
+
+
+@dataclass(frozen=True, eq=False)
+class Collectives:
+    """The scopes of a program that warps compute together."""
+
+    scopes: Mapping[Scope, Collective] = field(default_factory=dict[Scope, Collective])
+    spreads: Mapping[Access, Spread] = field(default_factory=dict[Access, Spread])
+
+    def of(self, leaf: Leaf) -> Collective | None:
+        """The scope with a statement; None if one thread runs it."""
+        return next((self.scopes[s] for s in leaf.chain if s in self.scopes), None) if self.scopes else None
+
+    def threads(self, chain: Sequence[Scope]) -> int:
+        """Threads that compute a scope of the chain together; 1 if none is computed so."""
+        found = [self.scopes[s].intrinsic.threads for s in chain if s in self.scopes] if self.scopes else []
+        return found[0] if found else 1
+
+    def held(self, nest: Nest, buffer: Buffer) -> Held | Reason | None:
+        """How warps hold a buffer of their threads' own memory; None if no instruction of a warp uses it.
+
+        A Reason if it has no tile that can be told from the rest of it, or two kinds of them.
+        """
+        found: Held | None = None
+        for leaf, access in accesses_of(nest, buffer) if self.spreads else ():
+            spread = self.spreads.get(access)
+            if spread is None:
+                continue
+            held = _held(spread, leaf)
+            if isinstance(held, Reason):
+                return held
+            if found is not None and (found.dims, found.fragment.places) != (held.dims, held.fragment.places):
+                return Reason(
+                    f"the threads of a warp hold '{buffer.names[0]}' in two ways",
+                    f"{describe_access(access)} is not held as at the instruction before",
+                )
+            found = held
+        return found
+
+
+def _held(spread: Spread, leaf: Leaf) -> Held | Reason:
+    access, first = spread.access, min(spread.depths)
+    buffer, own = access.array.buffer, set(spread.depths)
+    dims: dict[int, int] = {}
+    for dimension, index in enumerate(physical_index(access, leaf.chain)):
+        if max(index.variables(), default=-1) < first:
+            continue
+        along = next((d for d in own if index == var(d)), None)
+        if along is None or buffer.shape[dimension] != leaf.chain[along].extent or buffer.reuse[dimension]:
+            return Reason(
+                f"dimension {dimension} of '{buffer.names[0]}', which the threads of a warp hold, would have to be "
+                "one of the instruction's tile alone",
+                f"its index is {index.render('{{{}}}'.format)}",
+            )
+        dims[along] = dimension
+    if dims.keys() != own:
+        return Reason(f"'{buffer.names[0]}', which the threads of a warp hold, does not have all elements of a tile")
+    return Held(tuple(dims[d] for d in spread.depths), spread.fragment)
+
+
+def collectives_of(nest: Nest) -> Collectives:
+    """The scopes of a program that warps compute together, by the intrinsics of its machine."""
+    mapped = [s for s in nest.scopes if s.mapping is ScopeMapping.TENSOR]
+    known = {i.name: i for i in nest.intrinsics if i.threads} if mapped else {}
+    found = [c for s in mapped if s.intrinsic in known and (c := _collective(s, known[s.intrinsic])) is not None]
+    spreads: dict[Access, Spread] = {}
+    for collective in found:
+        arrays = {spread.access.array: spread for spread in collective.operands.values()}
+        for leaf in collective.scope.leaves:
+            for access in leaf.accesses:
+                if access.array in arrays:
+                    one = arrays[access.array]
+                    spreads[access] = Spread(access, leaf, one.fragment, one.depths, one.writes)
+    return Collectives({c.scope: c for c in found}, spreads)
+
+
+def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
+    # The notation's parser, which the meaning needs, takes long to import.
+    from pdojo.dialect.machines.pattern import pair, pattern_of, same_form
+
+    pattern = pattern_of(intrinsic)
+    if not same_form(pattern.root, scope):
+        return None
+    operands: dict[str, Spread] = {}
+    for one, other in pair(pattern.root, scope):
+        if not isinstance(one, Leaf) or not isinstance(other, Leaf):
+            continue
+        for wanted, access in zip((one.output, *one.inputs), (other.output, *other.inputs), strict=False):
+            if not isinstance(wanted, Access) or not isinstance(access, Access):
+                continue
+            name = wanted.array.name
+            if name in pattern.operands and name not in operands:
+                depths = tuple(d + scope.depth for e in wanted.index for d in e.variables())
+                operands[name] = Spread(access, other, pattern.fragments[name], depths, pattern.writes(wanted.array))
+    if operands.keys() != pattern.operands.keys():
+        return None
+    return Collective(scope, intrinsic, {name: operands[name] for name in pattern.operands})

@@ -1,0 +1,118 @@
+"""How the threads of a warp hold an operand of an instruction: which of them has an element, in which of its registers.
+
+A fragment is two quasi-affine expressions over the operand's indices, `lane, slot`, that number the elements without
+gaps: each pair of a lane and a slot holds one element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.notation.index import parse_index
+from pdojo.errors import NotationError, UsageError
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The elements of an operand in the registers of a warp."""
+
+    shape: tuple[int, ...]
+    """Extents of the operand."""
+    threads: int
+    """Threads of the warp."""
+    lane: Expr
+    """The thread that has an element, over the operand's indices."""
+    slot: Expr
+    """The place of an element among those of its thread."""
+    places: tuple[tuple[tuple[int, ...], ...], ...]
+    """The element of each slot (inner) of each lane (outer)."""
+    bits: tuple[tuple[int, ...], ...]
+    """What each bit of a lane's number, the lowest first, adds to each index of its elements."""
+
+    @property
+    def slots(self) -> int:
+        """Elements of each thread."""
+        return prod(self.shape) // self.threads
+
+    def thread_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
+        """The lane of the element at an index over scopes of some extents."""
+        return self.lane.substitute(dict(enumerate(index)), extents)
+
+    def place_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
+        """The slot of the element at an index over scopes of some extents."""
+        return self.slot.substitute(dict(enumerate(index)), extents)
+
+    def element(self, slot: int, lane: int, extents: Sequence[int]) -> tuple[Expr, ...]:
+        """The index of the element in a slot; the variable at depth `lane` is the number of the thread."""
+        first = self.places[0][slot]
+        return tuple(
+            const(origin) + _by_bits([step[d] for step in self.bits], lane, extents) for d, origin in enumerate(first)
+        )
+
+
+def _by_bits(steps: Sequence[int], lane: int, extents: Sequence[int]) -> Expr:
+    """The sum of the steps of the bits that are set in a variable; runs of bits whose steps double are one digit."""
+    total, low = const(0), 0
+    while low < len(steps):
+        high = low + 1
+        while high < len(steps) and steps[high] == 2 * steps[high - 1] != 0:
+            high += 1
+        digit = modulo(floordiv(var(lane), 1 << low, extents), 1 << (high - low), extents)
+        total = total + digit * steps[low]
+        low = high
+    return total
+
+
+@lru_cache(maxsize=1024)
+def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
+    """The fragment that a text says for an operand: `lane, slot` over its indices {0}, {1} ...
+
+    Raises UsageError with the mistake: no such expressions, two elements in one place, or elements of a lane that are
+    not found by adding up what the bits of its number stand for.
+    """
+    try:
+        index = parse_index(text, shape)
+    except NotationError as error:
+        raise UsageError(f"'{text}' is no fragment: {error.args[0]}") from None
+    if len(index) != 2:
+        raise UsageError(f"'{text}' is no fragment: two expressions are wanted, 'lane, slot'")
+    elements = list(product(*map(range, shape)))
+    slots, rest = divmod(len(elements), threads)
+    if rest:
+        raise UsageError(f"{len(elements)} elements cannot be shared by {threads} threads alike")
+    found: dict[tuple[int, int], tuple[int, ...]] = {}
+    for element in elements:
+        place = index[0].evaluate(element), index[1].evaluate(element)
+        if not (0 <= place[0] < threads and 0 <= place[1] < slots):
+            raise UsageError(
+                f"element {list(element)} would be in lane {place[0]}, slot {place[1]}: there are {threads} lanes of "
+                f"{slots} slots"
+            )
+        if place in found:
+            raise UsageError(
+                f"elements {list(found[place])} and {list(element)} would both be in lane {place[0]}, slot {place[1]}"
+            )
+        found[place] = element
+    places = tuple(tuple(found[lane, slot] for slot in range(slots)) for lane in range(threads))
+    return Fragment(shape, threads, index[0], index[1], places, _bits(places))
+
+
+def _bits(places: Sequence[Sequence[tuple[int, ...]]]) -> tuple[tuple[int, ...], ...]:
+    def apart(lane: int, slot: int) -> tuple[int, ...]:
+        return tuple(b - a for a, b in zip(places[0][slot], places[lane][slot], strict=True))
+
+    bits = [apart(1 << k, 0) for k in range(len(places).bit_length() - 1)]
+    for lane, held in enumerate(places):
+        wanted = tuple(sum(step[d] for k, step in enumerate(bits) if lane >> k & 1) for d in range(len(places[0][0])))
+        for slot in range(len(held)):
+            if apart(lane, slot) != wanted:
+                raise UsageError(
+                    f"lane {lane}, slot {slot} has element {list(held[slot])}, which the bits of the lane's number do "
+                    "not add up to"
+                )
+    return tuple(bits)

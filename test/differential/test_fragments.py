@@ -1,0 +1,201 @@
+"""Instructions of a warp, run by fibers, whose helpers have the layouts from the vendors' manuals; and compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from differential.compiled import kernel, random_inputs
+from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
+from differential.library import close
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.gpu import hip, nvrtc
+from pdojo.backends.gpu.resources import MissingTool
+from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling, HipSpelling
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.pattern import pattern_of
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.transforms.game import Game
+
+UNITS = [(name, i.name) for name in MACHINES.values() for i in machine(name).intrinsics if i.threads]
+PRODUCTS = Path(__file__).parent / "warp_products"
+"""Products as moves: `NAME.pdojo` is the kernel, `NAME.moves` are the moves."""
+
+
+def unit_of(name: str, described: Machine) -> Intrinsic:
+    return next(i for i in described.intrinsics if i.name == name)
+
+
+def tiles(unit: Intrinsic, memory: str, *, operands: str = "heap") -> KernelOp:
+    """A block of two warps with two tiles each, whose operands are transposed, padded, or swizzled in shared memory."""
+    pattern = pattern_of(unit)
+    m, k = pattern.operands["a"].shape
+    n = pattern.operands["b"].shape[1]
+    narrow = pattern.operands["a"].dtype
+    rows, columns, terms = 2 * m, 2 * n, 3 * k
+    lines = [
+        "kernel tiles(x, z) -> (y)",
+        "numerics contract reassociate tf32",
+        f"x {narrow} [{rows}, {terms}] heap",
+        f"z {narrow} [{columns}, {terms}] heap",
+        f"y f32 [{rows}, {columns}] heap",
+        f"s f32 [2, 2, {m}, {n}] {memory}",
+    ]
+    if operands == "shared":
+        lines += [f"p {narrow} [{terms}, {rows}^0] shared", f"q {narrow} [{columns}, {terms + 8}] shared"]
+    if narrow != "f32":
+        lines += [f"{name} f32 [2:N, 2:N, 3:N, {m}:N, {n}:N, {k}:N] stack" for name in "uv"]
+    lines += ["", "1:g"]
+    lines += [_elementwise(unit, "s[{1},{2},ROW,COLUMN] = 0")]
+    if operands == "shared":
+        lines += [
+            f"| {rows}:b {terms} p[{{2}},{{1}}] = x[{{1}},{{2}}]",
+            f"| {columns}:b {terms} q[{{1}},{{2}}] = z[{{1}},{{2}}]",
+        ]
+    first = f"p[{{3}}*{k}+{{6}},{{1}}*{m}+{{4}}]" if operands == "shared" else f"x[{{1}}*{m}+{{4}},{{3}}*{k}+{{6}}]"
+    second = f"{'q' if operands == 'shared' else 'z'}[{{2}}*{n}+{{5}},{{3}}*{k}+{{6}}]"
+    lines += [f"| 2:b 2:u 3:u {m}:m({unit.name}) {n} {k}"]
+    own = "{1},{2},{3},{4},{5},{6}"
+    if narrow == "f32":
+        lines[-1] += f" s[{{1}},{{2}},{{4}},{{5}}] fma= {first} * {second}"
+    else:
+        lines += [f"| | u[{own}] = cast({first})", f"| | v[{own}] = cast({second})"]
+        lines += [f"| | s[{{1}},{{2}},{{4}},{{5}}] fma= u[{own}] * v[{own}]"]
+    lines += [_elementwise(unit, f"y[{{1}}*{m}+ROW,{{2}}*{n}+COLUMN] = s[{{1}},{{2}},ROW,COLUMN]")]
+    return kernel("\n".join(lines) + "\n")
+
+
+def _elementwise(unit: Intrinsic, statement: str) -> str:
+    """A statement for all elements of a tile, by lane and slot as the accumulators of the instruction lie."""
+    if unit.threads == 32:
+        loops, row, column = "2:u 32:w 2:u", "{3}*8+{4}//4", "{4}%4*2+{5}"
+    else:
+        loops, row, column = "4:u 64:w 4:u", "{3}*8+{4}//32*4+{5}", "{4}%32"
+    return f"| 2:b 2:u {loops} {statement}".replace("ROW", row).replace("COLUMN", column)
+
+
+@pytest.mark.parametrize("memory", ["register", "stack", "shared", "heap"])
+@pytest.mark.parametrize(("name", "unit"), UNITS)
+def test_every_instruction(name: str, unit: str, memory: str) -> None:
+    require_fibers()
+    described = machine(name)
+    program = tiles(unit_of(unit, described), memory, operands="shared" if memory == "register" else "heap")
+    Game(program, described)
+    inputs = random_inputs(parameters_of(nest_of(program)), 1)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(program, inputs, described=described):
+        if "3xtf32" in unit or "tf32" not in unit:
+            close(found, wanted, program)
+        else:
+            assert abs(found["y"] - wanted["y"]).max() < 1e-2 * abs(wanted["y"]).max()
+
+
+@pytest.mark.parametrize(("name", "unit"), UNITS)
+def test_a_wrong_fragment_is_noticed(name: str, unit: str) -> None:
+    """Lanes or slots that the machine description takes for others give wrong products."""
+    require_fibers()
+    described = machine(name)
+    right = unit_of(unit, described)
+    program = tiles(right, "heap")
+    inputs = random_inputs(parameters_of(nest_of(program)), 2)
+    wanted = interpret(program, inputs)
+    for operand, text in right.fragments.items():
+        lane, slot = text.split(",")
+        slots = pattern_of(right).fragments[operand].slots
+        other = (
+            f"{lane}, {slots - 1} - ({slot})"
+            if operand == "a" and slots > 1
+            else f"{right.threads - 1} - ({lane}), {slot}"
+        )
+        wrong = replace(right, fragments={**right.fragments, operand: other})
+        mistaken = replace(described, intrinsics=(wrong,))
+        (found,) = run_fibers(program, inputs, described=mistaken, ways=[(True, "ascending")])
+        with pytest.raises(AssertionError):
+            close(found, wanted, program)
+
+
+def played(path: Path, size: int) -> tuple[KernelOp, KernelOp, Machine]:
+    """A product at a size, and what its moves make of it."""
+    text = path.with_suffix(".pdojo").read_text().replace("SIZE", str(size))
+    program, described = kernel(text), machine("amd-gfx942" if "mfma" in path.stem else "nvidia-sm90")
+    game = Game(program, described)
+    for line in path.read_text().splitlines():
+        if line and not line.startswith("#"):
+            game.apply(line)
+    return program, game.kernel, described
+
+
+PATHS = sorted(PRODUCTS.glob("*.moves"))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_products(path: Path) -> None:
+    require_fibers()
+    program, final, described = played(path, 256)
+    inputs = random_inputs(parameters_of(nest_of(program)), 3)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(final, inputs, described=described):
+        close(found, wanted, program)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_products_without_a_barrier(path: Path) -> None:
+    require_fibers()
+    program, final, described = played(path, 256)
+    inputs = random_inputs(parameters_of(nest_of(program)), 4)
+    wanted = interpret(program, inputs)
+    made = device_text(final, spelling=FiberSpelling(), machine=described)
+    mutants = list(without_barriers(made.text))
+    assert mutants
+    for text in mutants:
+        assert is_noticed(text, program, final, inputs, wanted, warp=described.gpu.warp_size, scratch=0)
+
+
+def without_barriers(text: str) -> Iterator[str]:
+    lines = text.split("\n")
+    first = next(k for k, line in enumerate(lines) if line.startswith("// kernel"))
+    for number in range(first, len(lines)):
+        if lines[number].strip().startswith(("__sync", "pd_sync", "pd_copy_wait")):
+            yield "\n".join([*lines[:number], *lines[number + 1 :]])
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_products_compile(path: Path) -> None:
+    """Accumulators stay in registers: nothing is spilled, and no thread has a stack."""
+    _, final, described = played(path, 1024)
+    try:
+        if described.backend == "cuda":
+            image = nvrtc.compile_cuda(device_text(final, spelling=CudaSpelling(), machine=described).text)
+            if nvrtc.disassembler() is not None:
+                assert re.search(r"\bHMMA\.", nvrtc.disassemble(image.cubin))
+        else:
+            image = hip.compile_hip(device_text(final, spelling=HipSpelling(), machine=described).text)
+            assert "v_mfma_f32_32x32x" in image.assembly
+    except MissingTool as error:
+        pytest.skip(str(error))
+    (resources,) = image.kernels.values()
+    assert (resources.spill_stores, resources.spill_loads, resources.stack) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("name", "unit"), UNITS)
+def test_every_instruction_compiles(name: str, unit: str) -> None:
+    described = machine(name)
+    final = tiles(unit_of(unit, described), "register", operands="shared")
+    try:
+        if described.backend == "cuda":
+            image = nvrtc.compile_cuda(device_text(final, spelling=CudaSpelling(), machine=described).text)
+        else:
+            image = hip.compile_hip(device_text(final, spelling=HipSpelling(), machine=described).text)
+    except MissingTool as error:
+        pytest.skip(str(error))
+    (resources,) = image.kernels.values()
+    assert (resources.spill_stores, resources.spill_loads, resources.stack) == (0, 0, 0)
