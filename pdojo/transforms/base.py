@@ -23,7 +23,6 @@ from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, exc
 from pdojo.dialect.analysis.layout import (
     Footprint,
     accesses_alone,
-    accesses_content,
     footprint_of,
     has_patterns,
     has_room_for,
@@ -36,7 +35,7 @@ from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Buffer, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Leaf, Scope
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 

@@ -15,7 +15,7 @@ from itertools import product
 from math import gcd
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, Div
+from pdojo.dialect.affine import Div, Expr
 from pdojo.dialect.analysis import integer_sets
 
 

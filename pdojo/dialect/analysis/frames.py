@@ -32,7 +32,10 @@ def frame_owners(nest: Nest, buffer: Buffer) -> tuple[Scope | None, ...]:
 
 
 def frame_problem(nest: Nest, buffer: Buffer, memory: Memory | None = None) -> Reason | None:
-    """Why some statement cannot reach the buffer in a memory (None: its own), or not find its value; None if all can."""
+    """Why some statement cannot reach the buffer in `memory`, or not find its value there; None if all can.
+
+    `memory` is None for the memory that it has.
+    """
     groups, private = _groups(nest, buffer), private_scope(nest, buffer) is not None
     if private and len(groups) > 1 and (problem := _value_from_outside(buffer, groups)) is not None:
         return problem

@@ -20,12 +20,21 @@ from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Leaf
 from pdojo.dialect.view.storage import accesses_of
 
-_PATTERNS = (Mapping.STREAM, Mapping.FREP, Mapping.TENSOR)
+_ORDINARY = (
+    Mapping.SEQUENTIAL,
+    Mapping.UNROLL,
+    Mapping.PARALLEL,
+    Mapping.VECTOR,
+    Mapping.GRID,
+    Mapping.BLOCK,
+    Mapping.WARP,
+)
+"""Mappings whose rules are about one buffer each, and about room."""
 
 
 def has_patterns(program: Program) -> bool:
     """Whether a scope has rules about all that is accessed inside: a stream, a hardware loop, an instruction."""
-    return program.once("patterns", lambda: any(s.mapping in _PATTERNS or s.intrinsic for s in program.nest.scopes))
+    return program.once("patterns", lambda: any(s.mapping not in _ORDINARY or s.intrinsic for s in program.nest.scopes))
 
 
 def accesses_content(program: Program, buffer: Buffer) -> Content:

@@ -2,9 +2,9 @@
 
 In a dimension of k slots, let every index be i + c, with a constant c of each use and the number i of an iteration: the
 variable of a scope around all uses, or several variables that count its iterations as digits do, the scopes being
-nested in each other. A read with constant r gets element e = i + r from a write with constant w >= r, which wrote it w - r
-iterations before. Another write, with constant v, takes the slot of e in between only if it writes an element e + m k
-with m != 0, in an iteration from e - w to e - r: only if
+nested in each other. A read with constant r gets element e = i + r from a write with constant w >= r, which wrote it
+w - r iterations before. Another write, with constant v, takes the slot of e in between only if it writes an element
+e + m k with m != 0, in an iteration from e - w to e - r: only if
 
     exists m != 0: v - w <= m k <= v - r
 
@@ -18,10 +18,13 @@ from collections.abc import Sequence
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.analysis.coverage import common_depth, covers
-from pdojo.dialect.analysis.integer_sets import unreached
+from pdojo.dialect.analysis.integer_sets import bounded, unreached
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping
 from pdojo.errors import Undecided
+
+OPERATIONS = 20_000
+"""The budget of isl to see that all that is read was written: questions that take longer are asked of all flows."""
 
 
 def in_ring(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
@@ -68,7 +71,7 @@ def _scope_of(uses: Sequence[Use], dimension: int) -> int | None:
 
 
 def _apart(uses: Sequence[Use], reuse: Sequence[int], folded: int, depth: int) -> bool:
-    """Whether elements of a cell that differ in another reused dimension belong to other iterations around the scope."""
+    """Whether elements of a cell that differ in another reused dimension belong to other iterations around."""
     for dimension, slots in enumerate(reuse):
         if slots and dimension != folded:
             parts = {use.access.index[dimension] - use.cell[dimension] for use in uses}
@@ -89,7 +92,8 @@ def _written(read: Use, writes: Sequence[Use], constants: dict[Use, int], depth:
     before = [w for w in writes if constants[w] == nearest]
     reached = [(w.leaf.extents, w.leaf.guards, (*around, *w.access.index)) for w in before]
     try:
-        left = unreached([(read.leaf.extents, read.leaf.guards, (*around, *read.access.index))], reached)
+        with bounded(OPERATIONS):
+            left = unreached([(read.leaf.extents, read.leaf.guards, (*around, *read.access.index))], reached)
     except Undecided:
         return None
     return nearest if left is None else None

@@ -7,8 +7,8 @@ directly comparable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping as MappingABC
 from collections.abc import Container, Sequence
+from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
