@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,11 @@ from differential.device_code import require_fibers, run_fibers
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
+from pdojo.backends.gpu.launches import THREADS
 from pdojo.backends.gpu.nvrtc import compile_cuda
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.threads import block_threads
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping
@@ -86,7 +87,7 @@ def test_at_full_size(name: str) -> None:
     for node in game.program.nest.children:
         assert isinstance(node, Scope)
         assert node.mapping is Mapping.GRID
-        assert block_threads(node) >= 32
+        assert max(prod(s.extent for s in leaf.chain if s.mapping in THREADS) for leaf in node.leaves) >= 32
     parameters = parameters_of(game.program.nest)
     random = np.random.default_rng(2)
     inputs: Arrays = {p.name: random.standard_normal(p.shape, np.float32) for p in parameters if not p.written}

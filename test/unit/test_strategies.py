@@ -37,8 +37,8 @@ from pdojo.transforms.move import Move
 MACHINE = machine("x86-64-zen4")
 SOFTMAX, MATMUL = "softmax:64x64", "matmul:32x32x32"
 LONGER = {("sample", "heuristic"), ("evolve", "mutate"), ("elites", "mutate"), ("model", "edges"), ("anneal", "edges")}
-COMBINATIONS = [(s, n) for s in STRATEGIES if s != "perfllm" for n in NEIGHBOURHOODS]
-COMBINATIONS += [("perfllm", "edges")]  # it draws moves by itself, whatever the neighbourhood
+# The agent draws moves by itself, whatever the neighbourhood.
+COMBINATIONS = [(s, n) for s in STRATEGIES for n in NEIGHBOURHOODS if s != "perfllm" or n == "edges"]
 
 
 @cache

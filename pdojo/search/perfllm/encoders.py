@@ -19,7 +19,7 @@ ENCODERS = ("structure", "hf:MODEL")
 
 
 class Encoder(Protocol):
-    """Turns programs, those that offers lead to, into vectors of one length. A program has one vector, up to rounding."""
+    """Turns the programs that offers lead to into vectors of one length. A program has one vector, up to rounding."""
 
     @property
     def name(self) -> str:
