@@ -17,8 +17,10 @@ from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo
-from pdojo.search.environment import Episode, Prices, Rules, Transition, validate
-from pdojo.search.environment.prices import HARMLESS
+from pdojo.search.environment.episode import Episode, Transition
+from pdojo.search.environment.prices import HARMLESS, Prices
+from pdojo.search.environment.rules import Rules
+from pdojo.search.environment.validation import validate
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.evaluators.cycles import Cycles
