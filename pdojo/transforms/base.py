@@ -243,7 +243,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _foreseen_layout(self, program: Program, site: Array | Dimension) -> Prospect:
         """What the move leads to, from the accesses to its buffer alone (`analysis.layout`)."""
-        if has_patterns(program) or conditions_of(program).problems:
+        if not program.has_excerpts or has_patterns(program) or conditions_of(program).problems:
             return Prospect()
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
         part, verdicts = accesses_alone(program, buffer)

@@ -23,7 +23,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, room, swizzled, temporaries
+from pdojo.transforms.storage import callers_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
 """Numbers of slots that `fold_dim` proposes besides the one that the distances of the accesses suggest."""
@@ -145,7 +145,7 @@ class ReuseDims(Transformation[Dimension]):
         return _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
 
     def argues(self, program: Program, site: Dimension) -> bool:
-        """True if no thread or lane indexes the dimension, so that all indices take the same slot.
+        """True if no thread or lane indexes the dimension, so that all indices take the same slot, and no hint is there.
 
         The check asks what storage and races are then. Vectors and registers find fewer elements, in the same order.
         """
@@ -156,7 +156,7 @@ class ReuseDims(Transformation[Dimension]):
             for leaf, access in accesses_of(program.nest, buffer)
             for v in access.index[site.index].variables()
         )
-        fit = _vector_problem(program, buffer, slots) is None
+        fit = hinted(program, buffer) is None and _vector_problem(program, buffer, slots) is None
         in_register = buffer.memory is Memory.REGISTER
         return ordered and fit and not (in_register and register_problem(program.nest, buffer, reuse=slots))
 

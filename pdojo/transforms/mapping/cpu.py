@@ -139,16 +139,17 @@ class Vectorize(MapScope):
     mapping: ClassVar = Mapping.VECTOR
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if the scope indexes no dimension with slots, so that all cells stay.
+        """True if the scope indexes no dimension with slots, so that all cells stay, and no load has to be aligned.
 
-        The check asks the conditions of vectors.
+        The check asks all other conditions of vectors.
         """
-        return not any(
+        (leaf,) = site.leaves
+        moved = any(
             slots and expression.uses(site.depth)
-            for leaf in site.leaves
             for access in leaf.accesses
             for slots, expression in zip(access.array.buffer.reuse, access.index, strict=True)
         )
+        return not moved and not any(NONTEMPORAL in access.hints.data for access in leaf.reads)
 
     def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
         """False: the buffers stay."""
