@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -284,8 +285,8 @@ class FiberSpelling(DeviceSpelling):
     dynamic_shared = None
 
     def device_head(self, uses: Uses) -> str:
-        """The runtime."""
-        return (Path(__file__).parent / "fibers.h").read_text()
+        """The runtime, with the files that it includes: the text needs no others."""
+        return _with_includes("fibers.h", set())
 
     def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
         """A reference to an array in the memory of the block, whose bounds are checked."""
@@ -304,6 +305,19 @@ class FiberSpelling(DeviceSpelling):
         """A launch, always with the size of shared memory."""
         listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
+
+
+def _with_includes(name: str, seen: set[str]) -> str:
+    """A file of the runtime, with the text of each own file where it is first included."""
+    seen.add(name)
+    lines: list[str] = []
+    for line in (Path(__file__).parent / name).read_text().splitlines():
+        own = re.fullmatch(r'#include "(fibers_\w+\.h)"', line)
+        if own is None:
+            lines.append(line)
+        elif own[1] not in seen:
+            lines.append(_with_includes(own[1], seen).rstrip("\n"))
+    return "\n".join(line for line in lines if line != "#pragma once") + "\n"
 
 
 def _accesses(uses: Uses, words: tuple[str, str], *, load: str, readonly: str, store: str) -> str:
