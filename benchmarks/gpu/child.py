@@ -104,7 +104,7 @@ def played(workload: Workload, decisions: Decisions | None = None) -> tuple[Game
 
 def compiled(game: Game) -> GpuKernel:
     """A program on the device."""
-    kernel = backend_of(game.machine).compile(game.program.kernel, game.machine, None, "full")  # pyright: ignore
+    kernel = backend_of(game.machine).compile(game.program.kernel, game.machine, None, "full")  # pyright: ignore[reportAttributeAccessIssue]
     assert isinstance(kernel, GpuKernel)
     return kernel
 
@@ -174,7 +174,7 @@ def time_row(job: JSON) -> JSON:
     work = work_of(workload, parameters)
     size = sum(int(np.prod(p.shape)) * INTERFACE[p.dtype].itemsize for p in parameters)
     inputs = inputs_of(workload, parameters, 2)
-    cache = int(torch.cuda.get_device_properties(0).L2_cache_size)  # pyright: ignore
+    cache = int(torch.cuda.get_device_properties(0).L2_cache_size)
     sets = [on_device(parameters, inputs) for _ in range(1 + CACHE * cache // max(1, size))]
     exact = expression(workload, [a.double() if a.is_floating_point() else a for a in sets[0][:-1]])
     rows = [Timed(f"pdojo: {title}", call_of(compiled(game))) for title, game in ours]

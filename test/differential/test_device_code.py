@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from differential.compiled import kernel, random_inputs
@@ -193,3 +194,35 @@ def test_what_is_kept_between_launches_outlives_them() -> None:
         """
     )
     agree(program, program, machine("nvidia-sm90"))
+
+
+RING = """kernel ring(x) -> (y)
+x f32 [3, 12, 64] heap align 16
+y f32 [3, 12, 64] heap align 16
+t f32 [3:N, 12:N3, 64] shared
+3:g 14
+| 1 where ({1} < 12) 16:b 4:v t[{0},{1},{3}*4+{4}] async= x[{0},{1},{3}*4+{4}]
+| 1 where ({1} >= 2) 64:b y[{0},{1}-2,{3}] = t[{0},{1}-2,63-{3}]
+"""
+
+
+def test_a_group_of_copies_ends_in_iterations_without_copies() -> None:
+    """Three slots: reads wait for the copies of two iterations before, by the number of groups since."""
+    require_fibers()
+    described = machine("nvidia-sm90")
+    program = kernel(RING)
+    inputs = random_inputs(parameters_of(nest_of(program)), 5)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(program, inputs, described=described):
+        close(found, wanted, program)
+    made = device_text(program, spelling=FiberSpelling(), machine=described)
+    body = made.text[made.text.index("// kernel") :]
+    assert [int(n) for n in re.findall(r"pd_copy_wait<(\d+)>", body)] == [1]
+    guarded = re.search(r"if \(i1 < 12\) \{\n(.*?)\n    \}\n    pd_copy_commit\(\);", body, re.DOTALL)
+    assert guarded is not None
+    inside = f"if (i1 < 12) {{\n{guarded[1]}\n      pd_copy_commit();\n    }}"
+    broken_text = made.text.replace(guarded[0], inside)
+    assert is_noticed(broken_text, program, program, inputs, wanted, made.kernels[0].workspace.size_bytes)
+    for late in (True, False):
+        (found,) = run_text(broken_text, program, inputs, warp=32, scratch=1, ways=[(late, "ascending")])
+        assert np.array_equal(found["y"], wanted["y"]) is not late

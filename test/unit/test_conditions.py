@@ -84,7 +84,11 @@ def test_each_condition(body: str, wanted: list[str]) -> None:
     ("body", "wanted"),
     [
         ("\n4:g y[{0}] = x[{0}]", []),
-        ("\n4 y[{0}] = 0\n4:g y[0] += x[{0}]", ["iterations of scope {0} of extent 4:g would race"]),
+        ("\n4 y[{0}] = 0\n4:g y[0] += x[{0}]", []),
+        (
+            "\n4 y[{0}] = 0\n4:g y[0] max= x[{0}]",
+            ["different iterations race on 'y': toy-gpu has no atomic operation max.f32"],
+        ),
         ("\n4 y[{0}] = 0\n4:g 1:b y[{0}] += x[0]\n4:g y[0] = 1", ["iterations of scope {0} of extent 4:g would race"]),
         (
             "t f32 [4:N] heap\n\n4 t[{0}] = x[{0}]\n4:g y[{0}] = t[0]",

@@ -294,7 +294,7 @@ DEFECTS = {
         STAGING,
         ("(4 * t + j + 100) % 256", "(4 * t + j + 100)"),
         BOTH,
-        r"kernel 'staged_0', block 0, thread \d+: index [56]\d\d at line 15 is out of the bounds of 'float \[512\]'",
+        r"kernel 'staged_0', block \d+, thread \d+: index [56]\d\d at line 15 is out of the bounds of 'float \[512\]'",
     ),
     "a negative index into a shared array": Defect(
         STAGING, ("(4 * t + j + 100) % 256", "(4 * t + j + 100) % 256 - 256"), BOTH, r"index -\d+ at line 15 is out"

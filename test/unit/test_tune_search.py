@@ -21,12 +21,13 @@ from pdojo_tools.tuning.live import Display, best_text, seconds_left
 from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
 
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import Ok
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import LoweringError, UsageError
 from pdojo.search import flow
 from pdojo.search.database import Database, Problem
 from pdojo.search.planned import Baselines, Found, SearchPlan
@@ -95,7 +96,7 @@ def test_words_for_numbers() -> None:
         (["softmax", "--explain", "-o", "a.trace"], "--explain only prints the moves of the pass; leave out --output"),
         (["softmax", "--compare", "--trace", "a.trace"], "would leave out the moves of --trace; add --start pass"),
         (["softmax", "-o", "/proc/a.trace"], "cannot write '/proc/a.trace'"),
-        (["softmax", "--search", "sample", "--no-measure"], "add --evaluator analytical"),
+        (["softmax", "--search", "sample", "--no-measure", "--evaluator", "runtime"], "--evaluator runtime measures"),
         (["softmax", "--search", "sample", "--start", "plain", "--trace", "a.trace"], "--start plain would leave out"),
         (
             ["softmax", "add", "--shape", "64x64"],
@@ -361,6 +362,35 @@ def test_a_machine_that_this_is_not_is_not_searched_for(softmax: Path, capsys: p
     err = capsys.readouterr().err
     assert f"machine '{foreign}' is of the architecture" in err
     assert "--evaluator analytical estimates what it cannot run" in err
+
+
+def test_a_search_that_measures_nothing_estimates(
+    softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = [str(softmax), "--search", "sample", "--budget", "4", "--database", str(tmp_path / "db"), "--no-measure"]
+    assert tune.main(args) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"search: 4 evaluations .*; best [\d,.]+ cycles", out)
+    assert "nothing was timed" not in out  # as was asked for
+
+
+@pytest.mark.parametrize("kind", ["processor", "nvidia-sm90"])
+def test_a_search_for_another_machine_ends_with_estimates(
+    kind: str, softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_driver(machine: object) -> NoReturn:
+        raise LoweringError("there is no driver for NVIDIA's GPUs here")
+
+    foreign = "aarch64-neon" if host().architecture == "x86_64" else "x86-64-avx2"
+    if kind != "processor":
+        foreign = kind
+        monkeypatch.setattr(type(backend_of(machine(kind))), "check_runs_here", staticmethod(no_driver))
+    report = tmp_path / "report.html"
+    args = [str(softmax), "--search", "sample", "--budget", "4", "--evaluator", "analytical", "--machine", foreign]
+    assert tune.main([*args, "--database", str(tmp_path / "db"), "--report", str(report)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"nothing was timed, the model says [\d,.]+ cycles: (there is no driver|.*architecture)", out)
+    assert report.exists()
 
 
 # Ctrl-C

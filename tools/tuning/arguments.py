@@ -13,7 +13,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
-from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, evaluator_for
+from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, estimating_evaluator, evaluator_for
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS
 from pdojo.search.perfllm.settings import Settings
@@ -56,12 +56,23 @@ def check_subject(given: argparse.Namespace, described: Machine) -> None:
     """Check the options that depend on the machine. Raises UsageError."""
     if given.search is None and not given.compare:
         return
-    name = evaluator_for(described, given.evaluator)
+    name = evaluator_of(given, described)
     if given.ray is not None:
         return
     if given.no_measure and name == "runtime":
-        raise UsageError("--no-measure leaves the search nothing to go by; add --evaluator analytical")
+        raise UsageError("--no-measure leaves the search nothing to go by: --evaluator runtime measures")
     check_runs_here(name, described)
+
+
+def evaluator_of(given: argparse.Namespace, described: Machine) -> str:
+    """The evaluator of the search: as given, or the machine's; with --no-measure one that runs no programs.
+
+    Raises UsageError if it does not fit the machine.
+    """
+    name = evaluator_for(described, given.evaluator)
+    if given.evaluator is None and given.no_measure:
+        return estimating_evaluator(described) or name
+    return name
 
 
 def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[str]:
@@ -78,7 +89,7 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
         given.search[0],
         neighbourhoods_for(given, described)[0],
         given.budget,
-        evaluator_for(described, given.evaluator),
+        evaluator_of(given, described),
         given.start,
         given.seed,
         given.fresh,
@@ -177,7 +188,7 @@ def _add_cluster(parser: Arguments) -> None:
 def _add_results(parser: Arguments) -> None:
     add = parser.add_argument_group("results").add_argument
     add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
-    add("--no-measure", action="store_true", help="neither run nor time the programs")
+    add("--no-measure", action="store_true", help="neither run nor time the programs; a search estimates")
     add("--no-calibrate", action="store_true", help="do not measure this processor if nobody has yet")
     add(
         "-o",

@@ -27,6 +27,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo
+from pdojo.search.evaluators.named import why_not_timed
 from pdojo.search.flow import tune_subject
 from pdojo.search.result import TuneResult
 from pdojo.search.subject import Subject
@@ -75,6 +76,8 @@ class TuneSession:
         given = self.given
         plan = None if given.search is None else plan_of(given, subject.machine)
         narrator = Narrator(self.console, subject)
+        missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
+        is_measured = not given.no_measure and missing is None
         remembers = plan is not None or (subject.passed.choices and not given.no_measure)
         try:
             with Database(given.database) if remembers else nullcontext() as database:
@@ -84,7 +87,7 @@ class TuneSession:
                     narrator,
                     database=database,
                     seed=given.seed or 0,
-                    is_measured=not given.no_measure,
+                    is_measured=is_measured,
                     rivals=() if plan is None else self.rivals(number, subject),
                     is_fresh=given.fresh,
                 )
@@ -92,15 +95,23 @@ class TuneSession:
             if narrator.has_found:
                 self.say_how_to_go_on()
             raise
-        self.conclude(number, result, with_prefixes=True)
+        if missing is not None and result.found is not None and not result.is_interrupted:
+            estimate = cost_text(result.found.result.progress.best, result.found.unit)
+            self._say(f"nothing was timed, the model says {estimate}: {missing}")
+        self.conclude(number, result, with_prefixes=True, is_measured=is_measured)
 
-    def conclude(self, number: int, result: TuneResult, *, with_prefixes: bool = False) -> None:
-        """Store a result and keep it for the report. Raises KeyboardInterrupt if it was interrupted."""
+    def conclude(
+        self, number: int, result: TuneResult, *, with_prefixes: bool = False, is_measured: bool = True
+    ) -> None:
+        """Store a result and keep it for the report. Raises KeyboardInterrupt if it was interrupted.
+
+        `with_prefixes` adds the costs after each move, measured or, if not `is_measured`, estimated.
+        """
         chapter = self._chapter(result)
         is_interrupted = result.is_interrupted
         if with_prefixes and not is_interrupted:
             try:
-                chapter = self._with_prefixes(chapter)
+                chapter = self._with_prefixes(chapter, measured=is_measured)
             except KeyboardInterrupt:
                 # The result is worth more than the costs after each move.
                 is_interrupted = True
@@ -118,11 +129,11 @@ class TuneSession:
             return []
         return [dojo]
 
-    def _with_prefixes(self, chapter: Chapter) -> Chapter:
+    def _with_prefixes(self, chapter: Chapter, *, measured: bool) -> Chapter:
         """The chapter with the costs after each move, if there is a report."""
         if self.given.report is None:
             return chapter
-        measured, found = not self.given.no_measure, chapter.result.found
+        found = chapter.result.found
         seed = FRESH + found.seed if measured and found is not None else self.given.seed or 0
         with self.console.status("the time after each move", refresh_per_second=1) as status:
             prefixes, unit = prefixes_of(chapter.result.tuning.game, seed, status.update, measure=measured)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -292,9 +293,10 @@ class FiberSpelling(DeviceSpelling):
     dynamic_shared = None
 
     def device_head(self, uses: Uses) -> str:
-        """The runtime."""
+        """The runtime, with the files that it includes: the text needs no others."""
         files = ["fibers.h", *["fibers_matrices.h"] * (MATRICES in uses.helpers)]
-        return "".join((Path(__file__).parent / name).read_text() for name in files)
+        taken = set[str]()
+        return "".join(_with_includes(name, taken) for name in files)
 
     def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
         """A reference to an array in the memory of the block, whose bounds are checked."""
@@ -313,6 +315,19 @@ class FiberSpelling(DeviceSpelling):
         """A launch, always with the size of shared memory."""
         listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
+
+
+def _with_includes(name: str, seen: set[str]) -> str:
+    """A file of the runtime, with the text of each own file where it is first included."""
+    seen.add(name)
+    lines: list[str] = []
+    for line in (Path(__file__).parent / name).read_text().splitlines():
+        own = re.fullmatch(r'#include "(fibers_\w+\.h)"', line)
+        if own is None:
+            lines.append(line)
+        elif own[1] not in seen:
+            lines.append(_with_includes(own[1], seen).rstrip("\n"))
+    return "\n".join(line for line in lines if line != "#pragma once") + "\n"
 
 
 def _accesses(uses: Uses, words: tuple[str, str], *, load: str, readonly: str, store: str) -> str:

@@ -43,6 +43,22 @@ def check_runs_here(name: str, machine: Machine) -> None:
         raise UsageError(f"{error}{hint}") from None
 
 
+def estimating_evaluator(machine: Machine) -> str | None:
+    """The first evaluator of a machine that runs no programs; None if there is none."""
+    return next((name for name, kind in target_of(machine).evaluators.items() if not kind.runs), None)
+
+
+def why_not_timed(name: str, machine: Machine) -> str | None:
+    """Why a program that this evaluator has judged cannot be run here; None if it can."""
+    if target_of(machine).evaluators[name].runs:
+        return None
+    try:
+        backend_of(machine).check_runs_here(machine)
+    except LoweringError as error:
+        return str(error)
+    return None
+
+
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     """The evaluator of that name, which checks results against the kernel `plain`. The caller closes it."""
     return target_of(machine).evaluators[name].make(machine, plain, seed)

@@ -1,0 +1,159 @@
+/* Fibers: arrays between inaccessible pages, shared memory, asynchronous copies, and what blocks write. */
+#pragma once
+#include "fibers_state.h"
+#pragma GCC visibility push(hidden)
+
+namespace pd_fiber {
+
+/* The type with which numbers are added: unsigned for integers. */
+template <typename T, bool INTEGER = std::is_integral<T>::value> struct Word {
+  typedef T type;
+};
+template <typename T> struct Word<T, true> {
+  typedef typename std::make_unsigned<T>::type type;
+};
+
+/* What blocks write, for grids in small memory: the bytes before the block, and which block changed each.
+
+   A GPU runs blocks at the same time. A number that two blocks change without an atomic operation loses one of the
+   changes, which blocks that run one after the other do not show. */
+struct Written {
+  std::vector<std::vector<unsigned char>> before;
+  std::vector<std::vector<int>> writer; /* of each byte: 1 more than the block's number; -1: by atomic operations */
+  bool active;
+};
+inline Written written;
+
+inline void check_outcome() {
+  const size_t rest = -state.shared_bytes % ALIGNMENT;
+  const char *end = state.shared + state.shared_bytes;
+  for (size_t k = 0; k < rest; ++k)
+    if (end[k] != char(0xff)) fail("the block wrote %zu bytes past the end of its shared memory", k);
+}
+
+/* Memory whose end touches an inaccessible page; `descriptor` -1: of no file. */
+inline char *map_memory(size_t length, int descriptor, off_t offset, bool writable, Region &region) {
+  for (size_t gap = GAP_BYTES; gap >= PAGE_BYTES; gap /= 4) {
+    void *found = mmap(nullptr, length + 2 * gap, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) continue;
+    char *low = static_cast<char *>(found) + gap;
+    const int flags = MAP_FIXED | (descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
+    const int allowed = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    if (length && mmap(low, length, allowed, flags, descriptor, offset) == MAP_FAILED) break;
+    region.low = low;
+    region.high = low + length;
+    region.gap = gap;
+    return low;
+  }
+  fail("there is no memory for an array of %zu bytes", length);
+}
+
+inline void map_shared(size_t bytes) {
+  const size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  const size_t length = (rounded + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+  Region region{nullptr, nullptr, nullptr, bytes, "the shared memory", 0};
+  map_memory(length, -1, 0, true, region);
+  region.start = region.high - rounded;
+  state.regions.push_back(region);
+  state.shared = region.start;
+  state.shared_bytes = bytes;
+}
+
+constexpr size_t MOST_COMPARED = size_t(1) << 30; /* bytes, of all blocks together */
+
+/* Begin to watch what the blocks of a grid write. */
+inline void watch(long blocks) {
+  size_t bytes = 0;
+  for (const Region &region : state.regions) bytes += region.size;
+  written.active = blocks > 1 && bytes * size_t(blocks) <= MOST_COMPARED;
+  written.before.clear();
+  written.writer.clear();
+  if (!written.active) return;
+  for (const Region &region : state.regions) {
+    const auto *from = reinterpret_cast<unsigned char *>(region.start);
+    written.before.emplace_back(from, from + region.size);
+    written.writer.emplace_back(region.size, 0);
+  }
+}
+
+/* What the block wrote that has ended. */
+inline void check_written() {
+  const int block = int(blockIdx.x) + 1;
+  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+    const Region &region = state.regions[k];
+    const auto *now = reinterpret_cast<unsigned char *>(region.start);
+    unsigned char *before = written.before[k].data();
+    if (memcmp(now, before, region.size) == 0) continue;
+    for (size_t at = 0; at < region.size; ++at) {
+      if (now[at] == before[at]) continue;
+      int &writer = written.writer[k][at];
+      if (writer < 0) fail("the block writes byte %zu of %s, which blocks change by atomic operations", at, region.name);
+      if (writer && writer != block)
+        fail("the block writes byte %zu of %s, which block %d wrote: that takes an atomic operation", at, region.name,
+             writer - 1);
+      writer = block;
+      before[at] = now[at];
+    }
+  }
+}
+
+template <typename T> inline void atomic(T *to, T value) {
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(T)) fail("an atomic operation on a misaligned number");
+  const T old = *to;
+  *to = value;
+  const char *place = reinterpret_cast<char *>(to);
+  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+    const Region &region = state.regions[k];
+    if (place < region.start || place >= region.start + region.size) continue;
+    const size_t at = size_t(place - region.start);
+    if (memcmp(&written.before[k][at], &old, sizeof(T)))
+      fail("an atomic operation on byte %zu of %s, which the block wrote otherwise", at, region.name);
+    memcpy(&written.before[k][at], &value, sizeof(T));
+    for (size_t byte = at; byte < at + sizeof(T); ++byte) {
+      const int writer = written.writer[k][byte];
+      if (writer > 0)
+        fail("an atomic operation on byte %zu of %s, which block %d wrote otherwise", byte, region.name, writer - 1);
+      written.writer[k][byte] = -1;
+    }
+  }
+}
+
+inline void *shared_array(size_t offset, size_t bytes, size_t alignment) {
+  if (offset % alignment)
+    fail("an array in shared memory at offset %zu is not aligned to %zu bytes", offset, alignment);
+  if (offset + bytes > state.shared_bytes)
+    fail("an array of %zu bytes at offset %zu of %zu bytes of shared memory", bytes, offset, state.shared_bytes);
+  return state.shared + offset;
+}
+
+inline void copy(void *to, const void *from, int bytes, int line) {
+  const uintptr_t target = reinterpret_cast<uintptr_t>(to), source = reinterpret_cast<uintptr_t>(from);
+  const uintptr_t shared = reinterpret_cast<uintptr_t>(state.shared);
+  if ((target | source) % bytes)
+    fail("an asynchronous copy of %d bytes at line %d is misaligned: target %% %d = %d, source %% %d = %d", bytes, line,
+         bytes, int(target % bytes), bytes, int(source % bytes));
+  if (target < shared || target + bytes > shared + state.shared_bytes)
+    fail("an asynchronous copy at line %d goes outside of shared memory", line);
+  if (!state.late) {
+    memcpy(to, from, bytes);
+    return;
+  }
+  Copies &copies = state.copies[state.current];
+  copies.pending.push_back({to, from, bytes, copies.committed});
+}
+
+/* Late copies land: all but those of the last `outstanding` groups, and those of no group. */
+inline void land(int outstanding) {
+  Copies &copies = state.copies[state.current];
+  size_t landed = 0;
+  for (; landed < copies.pending.size(); ++landed) {
+    const Copy &one = copies.pending[landed];
+    if (one.group >= copies.committed - outstanding) break;
+    memcpy(one.to, one.from, one.bytes);
+  }
+  copies.pending.erase(copies.pending.begin(), copies.pending.begin() + landed);
+}
+
+} /* namespace pd_fiber */
+
+#pragma GCC visibility pop
