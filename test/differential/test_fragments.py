@@ -99,6 +99,30 @@ def test_every_instruction(name: str, unit: str, memory: str) -> None:
             assert abs(found["y"] - wanted["y"]).max() < 1e-2 * abs(wanted["y"]).max()
 
 
+def test_one_of_several_warps_stores() -> None:
+    """A block of three warps, whose threads all come to an instruction with accumulators that they share."""
+    require_fibers()
+    described = machine("nvidia-sm90")
+    program = kernel(
+        """kernel some(x, z) -> (y, w)
+        x f32 [32, 8] heap
+        z f32 [8, 8] heap
+        y f32 [32, 8] heap
+        w f32 [2, 96] heap
+        s f32 [2:N, 16, 8] shared
+        2:g
+        | 96:b w[{0},{1}] = 1
+        | 16:b 8 s[{0},{1},{2}] = 0
+        | 16:m(mma_16x8x8_3xtf32) 8 8 s[{0},{1},{2}] fma= x[{0}*16+{1},{3}] * z[{3},{2}]
+        | 16:b 8 y[{0}*16+{1},{2}] = s[{0},{1},{2}]
+        """
+    )
+    inputs = random_inputs(parameters_of(nest_of(program)), 5)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(program, inputs, described=described):
+        close(found, wanted, program)
+
+
 @pytest.mark.parametrize(("name", "unit"), UNITS)
 def test_a_wrong_fragment_is_noticed(name: str, unit: str) -> None:
     """Lanes or slots that the machine description takes for others give wrong products."""
