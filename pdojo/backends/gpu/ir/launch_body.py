@@ -128,8 +128,8 @@ class LaunchBody(ThreadBuilder):
         """Append a scope whose iterations are threads."""
         if scope in self.launch.collectives.scopes:
             raise LoweringError(
-                f"{describe(scope)} is mapped to '{scope.intrinsic}', an instruction of a whole warp, for which the gpu "
-                "dialect has no operation; take the mapping back (unmap)"
+                f"{describe(scope)} is mapped to '{scope.intrinsic}', an instruction of a whole warp, which the gpu "
+                "dialect cannot say; take the mapping back (unmap)"
             )
         if scope.mapping not in THREADS:
             super().other(scope, bounds)
