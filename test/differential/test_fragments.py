@@ -14,6 +14,7 @@ from differential.device_code import MACHINES, is_noticed, require_fibers, run_f
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu import hip, nvrtc
+from pdojo.backends.gpu.backend import CUDA, HIP
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling, HipSpelling
 from pdojo.backends.gpu.targets import device_text
@@ -24,6 +25,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
+from pdojo.errors import LoweringError
 from pdojo.transforms.game import Game
 
 UNITS = [(name, i.name) for name in MACHINES.values() for i in machine(name).intrinsics if i.threads]
@@ -97,6 +99,30 @@ def test_every_instruction(name: str, unit: str, memory: str) -> None:
             close(found, wanted, program)
         else:
             assert abs(found["y"] - wanted["y"]).max() < 1e-2 * abs(wanted["y"]).max()
+
+
+def test_one_of_several_warps_stores() -> None:
+    """A block of three warps, whose threads all come to an instruction with accumulators that they share."""
+    require_fibers()
+    described = machine("nvidia-sm90")
+    program = kernel(
+        """kernel some(x, z) -> (y, w)
+        x f32 [32, 8] heap
+        z f32 [8, 8] heap
+        y f32 [32, 8] heap
+        w f32 [2, 96] heap
+        s f32 [2:N, 16, 8] shared
+        2:g
+        | 96:b w[{0},{1}] = 1
+        | 16:b 8 s[{0},{1},{2}] = 0
+        | 16:m(mma_16x8x8_3xtf32) 8 8 s[{0},{1},{2}] fma= x[{0}*16+{1},{3}] * z[{3},{2}]
+        | 16:b 8 y[{0}*16+{1},{2}] = s[{0},{1},{2}]
+        """
+    )
+    inputs = random_inputs(parameters_of(nest_of(program)), 5)
+    wanted = interpret(program, inputs)
+    for found in run_fibers(program, inputs, described=described):
+        close(found, wanted, program)
 
 
 @pytest.mark.parametrize(("name", "unit"), UNITS)
@@ -199,3 +225,22 @@ def test_every_instruction_compiles(name: str, unit: str) -> None:
         pytest.skip(str(error))
     (resources,) = image.kernels.values()
     assert (resources.spill_stores, resources.spill_loads, resources.stack) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [pytest.param(n, u, marks=pytest.mark.cuda if n.startswith("nvidia") else pytest.mark.hip) for n, u in UNITS],
+)
+def test_every_instruction_on_a_real_device(name: str, unit: str) -> None:
+    """The device itself agrees on where the elements are."""
+    described = machine(name)
+    backend = CUDA if described.backend == "cuda" else HIP
+    try:
+        backend.check_runs_here(described)
+    except LoweringError as error:
+        pytest.skip(f"needs a device: {error}")
+    program = tiles(unit_of(unit, described), "register", operands="shared")
+    inputs = random_inputs(parameters_of(nest_of(program)), 6)
+    wanted = interpret(program, inputs)["y"]
+    found = backend.call(program, described, inputs)["y"]
+    assert abs(found - wanted).max() < (1e-2 if unit == "mma_16x8x8_tf32" else 1e-4) * abs(wanted).max()

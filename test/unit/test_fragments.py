@@ -169,7 +169,6 @@ u f32 [64] heap
 | 16:m(mma_16x8x8_3xtf32) 8 8 y[{1},{2}] fma= x[{1},{3}] * z[{3},{2}]
 """
 UNSAID = {
-    "several warps": (MMA + "| 64:b u[{1}] = 1\n", "several warps would compute the scope '16:m' at depth 1"),
     "its name": (MMA.replace("kernel k", "kernel mma_16x8x8_3xtf32"), "the name of an instruction that it uses"),
     "another nest": (MMA.replace("fma=", "+="), "is not what 'mma_16x8x8_3xtf32' computes"),
     "no grid": (MMA.replace("1:g", "1"), "a warp computes the scope '16:m' at depth 1 around the writes of y"),

@@ -1,5 +1,7 @@
 """Instructions that the threads of a warp run together, as calls of the intrinsic's function in each of them.
 
+If more than one warp is at the place, all compute what is in their registers, and one what they share.
+
 An operand in the thread's own memory is passed as it is: its elements lie in the order of the slots. Elements of other
 operands are loaded into a fragment first, in vectors where neighbouring slots are neighbours in memory, and stored
 afterwards if the instruction writes them.
@@ -42,7 +44,7 @@ class CollectiveText:
         self._check(collective)
         intrinsic = collective.intrinsic
         depth = max(spread.leaf.depth for spread in collective.operands.values())
-        with self.code.block(""), self._lane(collective, depth):
+        with self.code.block(self._head(collective)), self._lane(collective, depth):
             pointers: list[str] = []
             stores: list[tuple[str, Spread]] = []
             for number, spread in enumerate(collective.operands.values()):
@@ -76,13 +78,15 @@ class CollectiveText:
             raise LoweringError(f"a warp computes {describe(scope)}, which must be inside a grid, and outside of ':w'")
         if any(reduced_by(leaf) for leaf in scope.leaves):
             raise LoweringError(f"different warps would accumulate into the cells of {describe(scope)}")
-        for spread in collective.operands.values():
-            alone = self.launch.group(scope.chain) == intrinsic.threads
-            if spread.writes and not alone and spread.access.array.buffer not in self.code.own:
-                raise LoweringError(
-                    f"several warps would compute {describe(scope)}, and write '{spread.access.array.name}', which "
-                    "they share; move it to registers (set_location)"
-                )
+
+    def _head(self, collective: Collective) -> str:
+        """The condition that lets one of several warps store what they would all compute; empty if there is one."""
+        group, threads = self.launch.group(collective.scope.chain), collective.intrinsic.threads
+        stores = any(s.writes and s.access.array.buffer not in self.code.own for s in collective.operands.values())
+        if group == threads or not stores:
+            return ""
+        number = "thread" if group == self.launch.threads else f"thread % {group}"
+        return f"if ({number} < {threads})"
 
     @contextmanager
     def _lane(self, collective: Collective, depth: int) -> Generator[None]:

@@ -375,7 +375,10 @@ class DeviceFunction(LoopText):
         if buffer in self.device.own or size > _VECTOR_BYTES or scope.extent < 2:
             return False
         place = self.code.place(access, leaf)
-        if place.exchanges:
+        # Granules that are exchanged hold whole vectors.
+        if any(e.left.uses(scope.depth) or e.right.uses(scope.depth) for e in place.exchanges):
+            return False
+        if any(e.factor * width % size for e in place.exchanges):
             return False
         extents = [s.extent for s in leaf.chain]
         lanes = lanes_of(place.linear, scope.depth, extents)

@@ -13,7 +13,6 @@ from itertools import product
 from math import prod
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
-from pdojo.dialect.notation.index import parse_index
 from pdojo.errors import NotationError, UsageError
 
 
@@ -75,6 +74,9 @@ def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
     Raises UsageError with the mistake: no such expressions, two elements in one place, or elements of a lane that are
     not found by adding up what the bits of its number stand for.
     """
+    # The parser takes long to import, and most programs have no fragments.
+    from pdojo.dialect.notation.index import parse_index
+
     try:
         index = parse_index(text, shape)
     except NotationError as error:

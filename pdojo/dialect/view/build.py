@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
 from pdojo.dialect.affine import Expr, from_affine, var
-from pdojo.dialect.attributes import IndexValueAttr, Memory
+from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
@@ -33,7 +33,8 @@ def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
 def nest_on(kernel: KernelOp, machine: Machine, before: Nest | None = None) -> Nest:
     """`nest_of`, for a machine, whose instructions say what threads of a warp compute together."""
     nest = nest_of(kernel, before)
-    nest.intrinsics = machine.intrinsics
+    if any(scope.mapping is Mapping.TENSOR for scope in nest.scopes):
+        nest.intrinsics = machine.intrinsics
     return nest
 
 

@@ -273,7 +273,7 @@ class Nest:
     sound: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose declaration verification has accepted."""
     intrinsics: Sequence[Intrinsic] = ()
-    """The instructions of the machine that the kernel is for; empty if it is not known."""
+    """The instructions of the kernel's machine; empty if it is not known, or if no scope is mapped to one."""
 
     @property
     def name(self) -> str:

@@ -131,6 +131,11 @@ class LaunchBody(ThreadBuilder):
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a scope whose iterations are threads."""
+        if scope in self.launch.collectives.scopes:
+            raise LoweringError(
+                f"{describe(scope)} is mapped to '{scope.intrinsic}', an instruction of a whole warp, which the gpu "
+                "dialect cannot say; take the mapping back (unmap)"
+            )
         if scope.mapping not in THREADS:
             super().other(scope, bounds)
             return
