@@ -172,7 +172,9 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
             _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
     low = constant + sum(item[2] for item in free)
     high = constant + sum(item[3] for item in free)
-    if low > 0 or high < 0 or constant % (gcd(*(item[0] for item in free)) or 1):
+    if low > 0 or high < 0:
+        return None
+    if constant % (gcd(*(item[0] for item in free)) or 1):
         return None
     equal: set[int] = set()
     free.sort(reverse=True)
