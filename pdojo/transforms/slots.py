@@ -145,7 +145,7 @@ class ReuseDims(Transformation[Dimension]):
         return _streamed(program, buffer) or _lost(program, site, slots) or _shared_slot(program, buffer, slots)
 
     def argues(self, program: Program, site: Dimension) -> bool:
-        """True if no thread or lane indexes the dimension, so that all indices take the same slot, and no hint is there.
+        """True if no thread or lane indexes the dimension: all indices take one slot. Hints are refused.
 
         The check asks what storage and races are then. Vectors and registers find fewer elements, in the same order.
         """

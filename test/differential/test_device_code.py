@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
+from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers, run_text
 from differential.library import close, library_kernel
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
@@ -222,7 +222,8 @@ def test_a_group_of_copies_ends_in_iterations_without_copies() -> None:
     assert guarded is not None
     inside = f"if (i1 < 12) {{\n{guarded[1]}\n      pd_copy_commit();\n    }}"
     broken_text = made.text.replace(guarded[0], inside)
-    assert is_noticed(broken_text, program, program, inputs, wanted, made.kernels[0].workspace.size_bytes)
+    scratch = made.kernels[0].workspace.size_bytes
+    assert is_noticed(broken_text, program, program, inputs, wanted, warp=32, scratch=scratch)
     for late in (True, False):
         (found,) = run_text(broken_text, program, inputs, warp=32, scratch=1, ways=[(late, "ascending")])
         assert np.array_equal(found["y"], wanted["y"]) is not late

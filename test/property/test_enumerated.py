@@ -114,6 +114,15 @@ APART: dict[str, Query] = {
     ),
     "too few iterations of the second statement": Query(box(8), box(4), ((var(0) + 4, var(0)),), (ANY,)),
     "a later iteration of a scope that has one": Query(box(1), box(1), (), (BEFORE,)),
+    "slots of consecutive iterations": Query(
+        box(9), box(9), ((modulo(var(0) + 1, 2, (9,)), modulo(var(0), 2, (9,))),), (EQUAL,)
+    ),
+    "quotients and remainders of two elements": Query(
+        box(12),
+        box(12),
+        (pair(floordiv(var(0), 4, (12,))), pair(modulo(var(0), 4, (12,)))),
+        (BEFORE,),
+    ),
 }
 
 

@@ -172,8 +172,13 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
             _add_interval(free, query.second.extents[atom] - 1 if b else 0, -b)
     low = constant + sum(item[2] for item in free)
     high = constant + sum(item[3] for item in free)
-    if low > 0 or high < 0 or constant % (gcd(*(item[0] for item in free)) or 1):
+    if low > 0 or high < 0:
         return None
+    return None if constant % (gcd(*(item[0] for item in free)) or 1) else _largest_digits(free, low, high, constant)
+
+
+def _largest_digits(free: list[tuple[int, int, int, int]], low: int, high: int, constant: int) -> set[int] | None:
+    """Depths of equal variables, from the greatest factor on, as far as the others cannot add up to it."""
     equal: set[int] = set()
     free.sort(reverse=True)
     for magnitude, depth, least, greatest in free:

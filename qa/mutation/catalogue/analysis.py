@@ -20,6 +20,7 @@ _PLACES = "dialect/view/storage.py"
 
 _impossible = family(_COLLISION, "impossible", *_SCHEDULE)
 _digits = family(_COLLISION, "_digits", *_SCHEDULE)
+_largest = family(_COLLISION, "_largest_digits", *_SCHEDULE)
 _exact = family(_COLLISION, "exact", *_SCHEDULE)
 _within = family(_CHECK, "within_iteration", *_STORAGE)
 _flows = family(_CHECK, "compare_flows", *_STORAGE)
@@ -47,14 +48,14 @@ MUTANTS = (
         "Accumulations into different elements of one cell are taken to commute.",
         replaced("all", "any"),
     ),
-    _digits(
+    _largest(
         "collision: a digit may be as large as its base",
         "Indices such as 4*i + j with j up to 4 are taken to be different.",
         replaced(
             "depth < 0 or low <= -magnitude or high >= magnitude", "depth < 0 or low < -magnitude or high > magnitude"
         ),
     ),
-    _digits(
+    _largest(
         "collision: a remainder is no carry",
         "Only values that are too small are seen to overlap the next digit.",
         without("high magnitude"),

@@ -15,6 +15,7 @@ _values = family(_CONDITIONS, "_storage", "unshare_buffer", "unstage")
 _kinds = family(_CONDITIONS, "buffer_problems", "unshare_buffer", "unstage", "unpeel_scope")
 _breach = family(_BASE, "Transformation.breach", "unstage", "unshare_buffer")
 _proves = family(_BASE, "Transformation.proves", "unstage", "stage_in")
+_proof = family(_BASE, "Transformation.proof", "unstage", "stage_in")
 
 MUTANTS = (
     _values(
@@ -47,7 +48,7 @@ MUTANTS = (
         "Hints stand where the code for them cannot be made.",
         answers("unusable_hints", "()"),
     ),
-    _all(
+    family(_CONDITIONS, "room_problems", "set_location", "hint", "unroll", "stream")(
         "conditions: buffers of any size",
         "Stack and registers are too small for what is there.",
         assigned("full", "None"),
@@ -86,17 +87,17 @@ MUTANTS = (
         returns("None", "error"),
     ),
     _proves("conditions: all checks are trusted", "Moves are listed that cannot be made.", returns("True")),
-    _proves(
+    _proof(
         "conditions: special programs are trusted",
         "Moves on programs with special mappings are listed that cannot be made.",
         without("is_special"),
     ),
-    _proves(
+    _proof(
         "conditions: full memories are trusted",
         "Moves are listed that let too many buffers be in use at once.",
         without("is_full"),
     ),
-    _proves(
+    family(_BASE, "Transformation.argues", "unstage", "stage_in")(
         "conditions: moves to registers are trusted",
         "Moves are listed that put into registers what threads around cannot reach.",
         without("needs_conditions"),
