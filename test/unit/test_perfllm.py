@@ -272,12 +272,13 @@ def test_equal_programs_have_equal_vectors() -> None:
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small transformer with random weights, and a tokenizer of single characters, made here."""
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
-    from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is not installed")
     folder = tmp_path_factory.mktemp("model")
     words = ["[PAD]", "[UNK]", *map(chr, range(32, 127)), "\n"]
-    tokenizer = Tokenizer(models.WordLevel({word: k for k, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({word: k for k, word in enumerate(words)}, unk_token="[UNK]")
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
     transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]"
     ).save_pretrained(folder)
