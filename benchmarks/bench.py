@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
-from pdojo_tools.machines import named_machine
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -34,7 +33,7 @@ from benchmarks.snitch.report import print_figures
 from pdojo.backends.backend import backend_of
 from pdojo.backends.garbage import collect_now
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import host
+from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.database import Database
@@ -99,7 +98,7 @@ def _arguments() -> Arguments:
         "--machine",
         metavar="MACHINE",
         default="host",
-        help="host; another CPU that the pass takes for this one (x86-64-zen4, a file); or a Snitch core, simulated",
+        help="host; another CPU that the pass takes for this one (x86-64-zen4); or a Snitch core, simulated",
     )
     add(
         "--strategies",
@@ -191,7 +190,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tuple[Path, JSON]:
     """The output file and the settings of a new run."""
-    if named_machine(given.machine, trust=False).backend == "snitch":
+    if known_machine(given.machine).backend == "snitch":
         output = _output(given.output, given.machine)
         return output, snitch.settings_of(console, given, parser.parse_args([]))
     for name in ("strategies", "assembly"):
@@ -224,7 +223,7 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
     if given.machine == "host":
         calibrate_once(console)
     else:
-        _check_runs_here(named_machine(given.machine, trust=False))
+        _check_runs_here(known_machine(given.machine))
     threads = given.threads or [host().threads]
     if max(threads) > len(os.sched_getaffinity(0)):
         raise UsageError(f"{max(threads)} threads do not fit {len(os.sched_getaffinity(0))} processors")
@@ -370,7 +369,7 @@ def _measure(console: Console, partial: Partial, job: Workload, threads: int, te
     )
     data = measure(
         job,
-        replace(named_machine(settings.get("machine", "host"), trust=False), threads=threads),
+        replace(known_machine(settings.get("machine", "host")), threads=threads),
         settings["expert"],
         settings["libraries"],
         options,

@@ -202,7 +202,7 @@ def test_arguments(capsys: pytest.CaptureFixture[str]) -> None:
         ("--machine", "snitch", "--pass", "naive"): "--pass is for processors",
         ("--machine", "snitch", "--dtype", "f16"): "micro-kernels have the types f64 and f32, not 'f16'",
         ("--machine", "snitch", "nothing"): "'nothing' is no micro-kernel",
-        ("--machine", "x86-64-avx2"): "neither this machine (host) nor a Snitch core",
+        ("--machine", "nvidia-sm90"): "is no CPU: give host, another CPU, or a Snitch core",
         ("--assembly", "x"): "--assembly is for Snitch cores",
         ("--strategies", "naive"): "--strategies is for Snitch cores",
     }
