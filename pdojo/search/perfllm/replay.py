@@ -44,9 +44,6 @@ class Replay:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def __iter__(self):
-        return iter(self._kept)
-
     def add(self, transition: Transition) -> None:
         """Keep a transition; the oldest goes if there are too many."""
         self._kept.append(transition)

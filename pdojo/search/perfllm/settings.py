@@ -100,7 +100,3 @@ class Settings:
         if unknown:
             raise UsageError(f"unknown setting '{unknown[0]}'; known are {', '.join(sorted(known))}")
         return cls(**data)
-
-
-PAPER = Settings(encoder="hf:", resume_best=0.0)
-"""What the paper describes; the model is to be named."""
