@@ -4,8 +4,7 @@ By default, states that the heuristic pass reaches: listing legal moves, cold an
 their fingerprints. `--walks 40` goes on random walks of so many moves instead, from the plain program and from the
 pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a move.
 `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names another machine
-than `--machine`. With `--limits` the exit code is 1 if a figure
-misses what is promised (`LIMITS`, `WALK_LIMITS`).
+than `--machine`. With `--limits` the exit code is 1 if a figure misses what is promised (`LIMITS`, `WALK_LIMITS`).
 """
 
 from __future__ import annotations
