@@ -14,6 +14,7 @@ from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.search.costs import Costs, Overturned, Rival
 from pdojo.search.database import Database, Entry, Problem, SearchMemory, StoredRun
+from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.incumbents import Contender, Incumbents
@@ -21,11 +22,15 @@ from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.racing import Race
-from pdojo.search.strategies import Strategy
+from pdojo.search.strategies import Saved, Strategy
 from pdojo.transforms.trace import Trace
 
 STALE = 1000
 """A search ends after this many proposals in a row without a new program."""
+SAVE_EVERY = 30.0
+"""Seconds between two checkpoints of a strategy that has them; more if a checkpoint takes long."""
+SAVE_SHARE = 0.02
+"""Most of the time that checkpoints may take."""
 AGAIN = 8
 """Most programs that race again after a failed incumbent or under foreign load."""
 
@@ -55,10 +60,15 @@ def search(
     with nullcontext(database) if database is not None else Database.in_memory() as known:
         memory = known.memory(Problem.of(dojo, workload), evaluator)
         settings = run_settings(strategy, neighbourhood)
-        log = memory.run((dojo.text, dojo.trace), strategy.name, neighbourhood.name, seed, settings)
-        searching = _Search(dojo, evaluator, strategy, budget, memory, log)
-        searching.listener = listener
-        return searching.run(neighbourhood, Random(seed), rivals)
+        while True:
+            log = memory.run((dojo.text, dojo.trace), strategy.name, neighbourhood.name, seed, settings)
+            searching = _Search(dojo, evaluator, strategy, budget, memory, log)
+            searching.listener = listener
+            try:
+                return searching.run(neighbourhood, Random(seed), rivals)
+            except _OldCheckpoint:
+                # pdojo has changed since: everything is proposed again.
+                log.drop_checkpoint()
 
 
 def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
@@ -77,6 +87,10 @@ class _Best:
     """Its own measured time; equal to `cost` if costs are computed."""
     is_measured: bool
     """True if `cost` was computed, or measured in turns with the root."""
+
+
+class _OldCheckpoint(Exception):  # noqa: N818  # an event
+    """The traces of the log do not lead to its programs any more, so that a checkpoint does not fit."""
 
 
 class _Search:
@@ -111,6 +125,10 @@ class _Search:
         self.began = self.since = perf_counter()
         self.before = 0.0
         """The run's clock when this process's clock was at `since`."""
+        self.can_save = isinstance(strategy, Saved) and log.keeps_checkpoints
+        """True if the strategy has checkpoints, and the database outlives the process."""
+        self.save_at = perf_counter() + SAVE_EVERY
+        """When the next checkpoint is due."""
 
     def run(self, neighbourhood: Neighbourhood, random: Random, rivals: Sequence[Dojo]) -> Result:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
@@ -121,7 +139,9 @@ class _Search:
             others = self.incumbents.rated(rivals)
             try:
                 self.strategy.start(self.root, neighbourhood, random)
+                self._restore()
                 ending = self._rounds()
+                self._save()
                 self._finish()
                 known = self.incumbents.best(others, self._own(), play=True)
                 state = "finished"
@@ -150,6 +170,45 @@ class _Search:
             if not asked:
                 return Ending.EXHAUSTED
             self._tell(asked, self._evaluate(asked))
+            if perf_counter() >= self.save_at:
+                self._save()
+
+    # Checkpoints
+
+    def _save(self) -> None:
+        if not self.can_save:
+            return
+        assert isinstance(self.strategy, Saved)
+        began = perf_counter()
+        with self.times.of("store"):
+            self.log.keep_checkpoint(Checkpoint(len(self.known), self.repeated, self.strategy.save()))
+        now = perf_counter()
+        self.save_at = now + max(SAVE_EVERY, (now - began) / SAVE_SHARE)
+
+    def _restore(self) -> None:
+        """Go on from the checkpoint: what the log has is told to everyone but the strategy. Raises _OldCheckpoint."""
+        saved = self.log.checkpoint() if isinstance(self.strategy, Saved) else None
+        if saved is None:
+            return
+        assert isinstance(self.strategy, Saved)
+        by_fingerprint = {self.root.fingerprint: self.root}
+        for fingerprint, trace, parent in self.log.proposals(saved.told)[1:]:
+            near = by_fingerprint.get(parent or "", self.root)
+            dojo = near.dojo.fork()
+            if dojo.become([step.resolved for step in trace.steps]) or dojo.fingerprint != fingerprint:
+                raise _OldCheckpoint
+            asked = [Proposal(dojo, near)]
+            self._tell(asked, self._evaluate(asked), aloud=False)
+            if fingerprint not in self.known:
+                # The time is up; the checkpoint is for a longer run.
+                self.can_save = False
+                return
+            by_fingerprint[fingerprint] = self.known[fingerprint]
+            self._doing("resuming")
+        self.repeated = saved.repeated
+        self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
+
+    # The budget
 
     def _over(self) -> Ending | None:
         if self.budget.evaluations is not None and self.evaluated > self.budget.evaluations:
@@ -203,8 +262,10 @@ class _Search:
             else:
                 return found
 
-    def _tell(self, asked: Sequence[Proposal], found: dict[str, tuple[Evaluation, float]]) -> None:
-        """Update the incumbent, log the batch, and tell the strategy, in that order."""
+    def _tell(
+        self, asked: Sequence[Proposal], found: dict[str, tuple[Evaluation, float]], *, aloud: bool = True
+    ) -> None:
+        """Update the incumbent, log the batch, and tell the strategy unless `aloud` is False, in that order."""
         told: list[Node] = []
         new: list[tuple[Node, Proposal]] = []
         others: list[tuple[str, Trace]] = []
@@ -232,7 +293,7 @@ class _Search:
         finally:
             self._store([self._entry(node, one) for node, one in new], others)
         with self.times.of("propose"):
-            for node in told:
+            for node in told if aloud else ():
                 if node.parent is not None:
                     self.strategy.tell(node)
 

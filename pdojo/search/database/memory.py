@@ -10,6 +10,8 @@ from statistics import median
 from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
+from pdojo.search.database import checkpoints
+from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import JSON, canonical
@@ -120,6 +122,38 @@ class StoredRun:
                     " WHERE run = :run AND number = :number",
                     {**_logged(row), "run": self._key.id},
                 )
+
+    def proposals(self, count: int) -> list[tuple[str, Trace, str | None]]:
+        """The first `count` programs of the log: fingerprint, trace, and the fingerprint of the parent."""
+        rows = self._connection.rows(
+            "SELECT p.hash, t.text, q.hash AS parent FROM evaluations e JOIN programs p ON p.id = e.program"
+            " JOIN traces t ON t.id = e.trace LEFT JOIN programs q ON q.id = e.parent"
+            " WHERE e.run = ? AND e.number < ? ORDER BY e.number",
+            self._key.id,
+            count,
+        )
+        return [(row["hash"], Trace.parse(row["text"], "a trace in the database"), row["parent"]) for row in rows]
+
+    @property
+    def keeps_checkpoints(self) -> bool:
+        """True unless the database ends with the process."""
+        return self._connection.path is not None
+
+    def checkpoint(self) -> Checkpoint | None:
+        """The saved state of the strategy; None if there is none, or if the log lost what it knew."""
+        path = self._connection.path
+        found = None if path is None else checkpoints.read(path, self.hash)
+        return None if found is None or found.told > len(self._logged) else found
+
+    def keep_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Save the state of the strategy in place of an earlier one."""
+        assert self._connection.path is not None
+        checkpoints.write(self._connection.path, self.hash, checkpoint)
+
+    def drop_checkpoint(self) -> None:
+        """Forget the saved state: it does not fit the log."""
+        if self._connection.path is not None:
+            checkpoints.remove(self._connection.path, self.hash)
 
     def mark(self, state: str) -> None:
         """Set the state of the run: `running`, `finished`, `interrupted`, `failed`."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pdojo.errors import UsageError
+from pdojo.search.database import checkpoints
 from pdojo.search.database.connection import Connection
 
 _RUNNING = timedelta(hours=1)
@@ -48,6 +49,9 @@ def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Co
         for table, condition in _UNUSED.items():
             _remove(opened, removed, table, condition)
     if not dry_run:
+        if connection.path is not None:
+            runs = [row["hash"] for row in connection.rows("SELECT hash FROM runs")]
+            removed["checkpoints"] += checkpoints.keep_only(connection.path, runs)
         connection.shrink()
     return removed
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector
+from pdojo.search.perfllm.memory import packed, unpacked
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
 from pdojo.search.perfllm.settings import Settings
 
@@ -25,6 +27,8 @@ class Moment:
     visit: Visit
     offers: tuple[Offer, ...]
     """Numbered as actions: stopping first."""
+    look: int
+    """The number of the look that drew them."""
 
 
 class Agent:
@@ -43,6 +47,7 @@ class Agent:
         """Programs that transitions name, by fingerprint."""
         self._learner: Learner | None = None
         self._seed = random.randrange(2**63)
+        self._looks = 0
         self.loss = 0.0
         """The latest mean loss."""
 
@@ -52,12 +57,15 @@ class Agent:
         assert self._learner is not None
         return self._learner
 
-    def look(self, dojo: Dojo) -> Moment:
-        """Draw what is on offer in a state, and encode it."""
-        drawn = tuple(offers_of(dojo, self._rules, self.random))
+    def look(self, dojo: Dojo, again: int | None = None) -> Moment:
+        """Draw what is on offer in a state, and encode it. `again` repeats an earlier look at the same state."""
+        if again is None:
+            self._looks += 1
+        number = self._looks if again is None else again
+        drawn = tuple(offers_of(dojo, self._rules, Random(f"{self._seed} {number}")))
         self._encode(drawn)
         own, *others = (one.fingerprint for one in drawn)
-        return Moment(Visit(own, tuple(others)), drawn)
+        return Moment(Visit(own, tuple(others)), drawn, number)
 
     def _encode(self, programs: Sequence[Offer]) -> None:
         new = list({one.fingerprint: one for one in programs if one.fingerprint not in self.vectors}.values())
@@ -95,3 +103,26 @@ class Agent:
         for moment in moments:
             used.update(() if moment is None else (moment.visit.state, *moment.visit.offers))
         self.vectors = {fingerprint: vector for fingerprint, vector in self.vectors.items() if fingerprint in used}
+
+    # Keeping
+
+    def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs, as plain data and tensors."""
+        version, words, gauss = self.random.getstate()
+        return {
+            "random": [version, list(words), gauss],
+            "seed": self._seed,
+            "looks": self._looks,
+            "loss": self.loss,
+            "learner": self.learner.state(),
+            "memory": packed(self.replay, self.vectors),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the agent that `state` was taken from."""
+        version, words, gauss = state["random"]
+        self.random.setstate((version, tuple(words), gauss))
+        self._seed, self._looks, self.loss = state["seed"], state["looks"], state["loss"]
+        self.vectors = unpacked(self.replay, state["memory"])
+        self._learner = Learner(self.settings, len(next(iter(self.vectors.values()))), self._seed)
+        self._learner.restore(state["learner"])

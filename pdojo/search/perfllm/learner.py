@@ -179,7 +179,7 @@ class Learner:
     # Keeping
 
     def state(self) -> dict[str, Any]:
-        """A copy of everything that `restore` needs."""
+        """A copy of everything that `restore` needs, as plain data, arrays and tensors."""
         return deepcopy(
             {
                 "net": {name: part.state_dict() for name, part in self._net.items()},
@@ -221,8 +221,8 @@ class _Scale:
         return numpy.clip(scaled, -8, 8).astype(numpy.float32)
 
     def state(self) -> dict[str, Any]:
-        return {"count": self._count, "mean": self._mean.tolist(), "squares": self._squares.tolist()}
+        return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self._count = state["count"]
-        self._mean, self._squares = numpy.array(state["mean"]), numpy.array(state["squares"])
+        self._mean, self._squares = numpy.asarray(state["mean"]), numpy.asarray(state["squares"])

@@ -52,6 +52,10 @@ class Replay:
         """So many transitions, uniformly, with replacement."""
         return [self._kept[random.randrange(len(self._kept))] for _ in range(count)]
 
+    def transitions(self) -> list[Transition]:
+        """All transitions, the oldest first."""
+        return list(self._kept)
+
     def in_use(self) -> set[str]:
         """The fingerprints of all programs that a transition names."""
         found: set[str] = set()

@@ -6,8 +6,9 @@ new programs, and tells the whole batch in the order of the proposals.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
@@ -15,7 +16,7 @@ from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.settings import Settings
 
-__all__ = ["STRATEGIES", "Node", "Proposal", "Strategy", "strategy"]
+__all__ = ["STRATEGIES", "Node", "Proposal", "Saved", "Strategy", "strategy"]
 
 STRATEGIES = ("sample", "anneal", "evolve", "elites", "model", "perfllm")
 """Names of the strategies."""
@@ -60,6 +61,22 @@ class Strategy(Protocol):
         `node.parent` is the proposal's parent. An incumbent may fail later: `node.cost` then becomes infinite without
         notice. At the end of a search only a part of the last batch may be asked for.
         """
+        ...
+
+
+@runtime_checkable
+class Saved(Strategy, Protocol):
+    """A strategy whose state is saved: an interrupted search restores it instead of proposing everything again.
+
+    It proposes one state at a time (`batch` is 1).
+    """
+
+    def save(self) -> bytes:
+        """The state after `start` or `tell`, random numbers included: it determines all that comes later."""
+        ...
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that was saved. Called after `start`; `nodes` are all programs told then, by number."""
         ...
 
 

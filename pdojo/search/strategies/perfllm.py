@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from random import Random
+from typing import Any
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
@@ -14,6 +17,8 @@ from pdojo.search.perfllm.encoders import encoder, encoder_name
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.replay import STOP
 from pdojo.search.perfllm.settings import Settings
+from pdojo.search.perfllm.storing import dump, load
+from pdojo.transforms.move import Move
 
 PASSING = ("Timeout",)
 """Failures after which an episode goes on: the program may be slow only because it is not finished."""
@@ -87,6 +92,30 @@ class PerfLLM:
         else:
             self._node, self._moment = node, following
 
+    # Keeping
+
+    def save(self) -> bytes:
+        """The agent, the episode, and the best one. Valid while nothing is asked for that was not told."""
+        assert self._asked is None
+        state = {
+            "agent": self._agent.state(),
+            "episodes": self.episodes,
+            "latest": self._latest,
+            "path": [_stored(node) for node in self._path],
+            "best": [_stored(node) for node in self.best_path],
+            "look": self._moment.look,
+        }
+        return dump(state)
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number."""
+        state = load(data)
+        self._agent.restore(state["agent"])
+        self.episodes, self._latest = state["episodes"], state["latest"]
+        self._path, self.best_path = (_restored(state[name], nodes) for name in ("path", "best"))
+        self._node = self._path[-1]
+        self._moment = self._agent.look(self._node.dojo, again=state["look"])
+
     def _reward(self, node: Node) -> float:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
 
@@ -98,3 +127,16 @@ class PerfLLM:
             self._path = self.best_path[: 1 + self._random.randrange(len(self.best_path))]
         self._node = self._path[-1]
         self._moment = self._agent.look(self._node.dojo)
+
+
+def _stored(node: Node) -> list[Any]:
+    return [node.number, *map(str, node.moves)]
+
+
+def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> list[Node]:
+    """The nodes of an episode. A known program may have been reached by other moves than at first."""
+    found: list[Node] = []
+    for number, *texts in stored:
+        parent = found[-1] if found else None
+        found.append(replace(nodes[number], moves=tuple(Move.parse(text) for text in texts), parent=parent))
+    return found

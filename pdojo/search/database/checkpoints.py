@@ -1,0 +1,75 @@
+"""Saved states of strategies: a file for each run, in the folder `FILE.checkpoints` beside the database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from pdojo.errors import DatabaseError
+from pdojo.files import replace_file
+
+_KIND = "pdojo checkpoint 1"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of a strategy in a run."""
+
+    told: int
+    """Number of programs of the log that the strategy knew, the root included."""
+    repeated: int
+    """Number of proposals that had repeated a program."""
+    data: bytes
+    """What the strategy saved."""
+
+
+def folder_of(database: Path) -> Path:
+    """The folder of a database's checkpoints."""
+    return database.with_name(f"{database.name}.checkpoints")
+
+
+def read(database: Path, run: str) -> Checkpoint | None:
+    """The checkpoint of the run with that hash; None if there is none. Raises DatabaseError for a damaged one."""
+    path = folder_of(database) / run
+    try:
+        head, _, data = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DatabaseError(f"cannot read '{path}': {error.strerror}") from None
+    try:
+        facts = json.loads(head)
+        if facts["kind"] == _KIND and facts["sha256"] == sha256(data).hexdigest():
+            return Checkpoint(int(facts["told"]), int(facts["repeated"]), data)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise DatabaseError(f"'{path}' is damaged: delete it, and the search proposes again what is in its log")
+
+
+def write(database: Path, run: str, checkpoint: Checkpoint) -> None:
+    """Replace the checkpoint of a run; a process that dies meanwhile leaves the old one. Raises DatabaseError."""
+    path = folder_of(database) / run
+    facts = {"kind": _KIND, "told": checkpoint.told, "repeated": checkpoint.repeated}
+    head = json.dumps({**facts, "sha256": sha256(checkpoint.data).hexdigest()})
+    try:
+        path.parent.mkdir(exist_ok=True)
+        replace_file(path, head.encode() + b"\n" + checkpoint.data)
+    except OSError as error:
+        raise DatabaseError(f"cannot write '{path}': {error.strerror}") from None
+
+
+def remove(database: Path, run: str) -> None:
+    """Remove the checkpoint of a run, if there is one."""
+    (folder_of(database) / run).unlink(missing_ok=True)
+
+
+def keep_only(database: Path, runs: Iterable[str]) -> int:
+    """Remove the checkpoints of all other runs; returns how many there were."""
+    folder = folder_of(database)
+    others = sorted({path.name for path in folder.iterdir()} - set(runs)) if folder.is_dir() else []
+    for name in others:
+        remove(database, name)
+    return len(others)

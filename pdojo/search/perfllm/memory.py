@@ -1,0 +1,60 @@
+"""The memory of an agent as arrays: transitions, and the vectors of the programs that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy
+
+from pdojo.search.perfllm.learner import Vector
+from pdojo.search.perfllm.replay import Replay, Transition, Visit
+
+NONE = -1
+"""The visit after the end of an episode."""
+
+
+def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
+    """Everything as arrays.
+
+    `names` [programs, 32] are fingerprints, `vectors` [programs, size] their vectors. A visit is a row of `visits`,
+    from `starts[k]` to `starts[k + 1]`: numbers of programs, the state first. Transition k has the visits `before[k]`
+    and `after[k]`.
+    """
+    numbers = {fingerprint: number for number, fingerprint in enumerate(vectors)}
+    visits: dict[int, int] = {}
+    rows: list[list[int]] = []
+
+    def number_of(visit: Visit | None) -> int:
+        if visit is None:
+            return NONE
+        if id(visit) not in visits:
+            visits[id(visit)] = len(rows)
+            rows.append([numbers[each] for each in (visit.state, *visit.offers)])
+        return visits[id(visit)]
+
+    kept = replay.transitions()
+    before, after = ([number_of(one.visit) for one in kept], [number_of(one.following) for one in kept])
+    return {
+        "names": numpy.frombuffer(bytes.fromhex("".join(vectors)), dtype=numpy.uint8).reshape(-1, 32).copy(),
+        "vectors": numpy.stack(list(vectors.values())),
+        "visits": numpy.array([number for row in rows for number in row], dtype=numpy.int64),
+        "starts": numpy.cumsum([0, *map(len, rows)]),
+        "before": numpy.array(before, dtype=numpy.int64),
+        "after": numpy.array(after, dtype=numpy.int64),
+        "actions": numpy.array([one.action for one in kept], dtype=numpy.int64),
+        "rewards": numpy.array([one.reward for one in kept], dtype=numpy.float64),
+    }
+
+
+def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
+    """Fill an empty replay with the transitions of `packed`; returns the vectors."""
+    names = [bytes(row).hex() for row in arrays["names"].numpy()]
+    starts, numbers = arrays["starts"].tolist(), arrays["visits"].tolist()
+    rows = [[names[number] for number in numbers[a:b]] for a, b in pairwise(starts)]
+    visits = [Visit(row[0], tuple(row[1:])) for row in rows]
+    columns = (arrays[name].tolist() for name in ("before", "actions", "rewards", "after"))
+    for before, action, reward, after in zip(*columns, strict=True):
+        replay.add(Transition(visits[before], action, reward, None if after == NONE else visits[after]))
+    return dict(zip(names, arrays["vectors"].numpy(), strict=True))

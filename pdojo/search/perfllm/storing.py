@@ -1,0 +1,80 @@
+"""Trees of plain data and tensors as bytes, in the format of safetensors: nothing is unpickled when they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy
+
+from pdojo.errors import UsageError
+from pdojo.search.perfllm.learner import import_torch
+
+_TREE = "tree"
+"""The name of the text that has the tree; its tensors are numbered."""
+
+
+def import_safetensors() -> Any:
+    """safetensors' functions for PyTorch. Raises UsageError if it is not installed."""
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise UsageError("files of the agent need safetensors: pip install 'pdojo[learn]'") from None
+    return safetensors.torch
+
+
+def dump(tree: Mapping[str, Any], stamp: Mapping[str, str] | None = None) -> bytes:
+    """Dictionaries, lists, texts, numbers, tensors and NumPy arrays as bytes. `stamp` are texts to be read first."""
+    tensors: dict[str, Any] = {}
+    text = json.dumps(_plain(tree, tensors))
+    return bytes(import_safetensors().save(tensors, {**(stamp or {}), _TREE: text}))
+
+
+def load(data: bytes) -> dict[str, Any]:
+    """The tree of `dump`; arrays are tensors now. Raises UsageError for other data."""
+    try:
+        header = stamp_of(data)
+        return dict(_made(json.loads(header[_TREE]), import_safetensors().load(data)))
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001  # safetensors has errors of its own for each kind of damage
+        raise UsageError(f"the data are damaged: {error}") from None
+
+
+def stamp_of(data: bytes) -> dict[str, str]:
+    """The texts in front of the data. Raises UsageError for data of another kind."""
+    try:
+        size = int.from_bytes(data[:8], "little")
+        return {str(name): str(text) for name, text in json.loads(data[8 : 8 + size])["__metadata__"].items()}
+    except (ValueError, KeyError, AttributeError, TypeError):
+        raise UsageError("the data are not those of an agent, or are damaged") from None
+
+
+def _plain(value: object, tensors: dict[str, Any]) -> object:
+    """The value with tensors replaced by their numbers. Keys of dictionaries may be numbers."""
+    torch = import_torch()
+    match value:
+        case dict():
+            known = cast("dict[object, object]", value)
+            return {"dict": [[key, _plain(item, tensors)] for key, item in known.items()]}
+        case list() | tuple():
+            return [_plain(item, tensors) for item in cast("list[object]", value)]
+        case numpy.ndarray() | torch.Tensor():
+            name = str(len(tensors))
+            tensors[name] = torch.as_tensor(value).contiguous()
+            return {"tensor": name}
+        case _:
+            return value
+
+
+def _made(value: Any, tensors: Mapping[str, Any]) -> Any:
+    match value:
+        case {"dict": pairs}:
+            return {key: _made(item, tensors) for key, item in pairs}
+        case {"tensor": name}:
+            return tensors[name]
+        case list():
+            return [_made(item, tensors) for item in cast("list[Any]", value)]
+        case _:
+            return value

@@ -1,0 +1,200 @@
+"""Checkpoints of the agent: an interrupted search goes on as if it had not been interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pdojo.errors import DatabaseError, UsageError
+from pdojo.search import driver
+from pdojo.search.database import Database
+from pdojo.search.database.checkpoints import folder_of
+from pdojo.search.database.pruning import Pruning, prune
+from pdojo.search.driver import search
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.node import Proposal
+from pdojo.search.perfllm import storing
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.progress import Budget, Progress, Result
+from pdojo.search.strategies import Saved
+from pdojo.search.strategies.perfllm import PerfLLM
+from search_games import TextCosts, facts, start
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+pytest.importorskip("safetensors", reason="safetensors is not installed")
+SETTINGS = Settings(horizon=6, successors=4, batch=8, updates=2, sync=5, width=16)
+BUDGET = 50
+
+
+class Counting(PerfLLM):
+    """Counts what it is asked for."""
+
+    asked = 0
+
+    def ask(self) -> Proposal | None:
+        self.asked += 1
+        return super().ask()
+
+
+def run(
+    path: Path | None, costs: TextCosts | None = None, stop: int | None = None, strategy: PerfLLM | None = None
+) -> Result:
+    def listen(progress: Progress) -> None:
+        if stop is not None and progress.evaluations >= stop and not progress.doing:
+            raise KeyboardInterrupt
+
+    with Database.in_memory() if path is None else Database(path) as database:
+        return search(
+            start(),
+            costs or TextCosts(),
+            strategy or PerfLLM(BUDGET, SETTINGS),
+            neighbourhood("mutate"),
+            Budget(BUDGET),
+            3,
+            database=database,
+            listener=listen,
+        )
+
+
+@pytest.fixture
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after each program."""
+    monkeypatch.setattr(driver, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(driver, "SAVE_SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("_often")
+def test_an_interrupted_agent_goes_on(tmp_path: Path) -> None:
+    whole = run(None)
+    path = tmp_path / "search.sqlite"
+    for stop in (9, 20, 35):
+        run(path, stop=stop)
+    strategy, costs = Counting(BUDGET, SETTINGS), TextCosts()
+    found = run(path, costs, strategy=strategy)
+    assert facts(found) == facts(whole)
+    assert [row.best for row in found.history] == [row.best for row in whole.history]
+    assert found.progress.repeated == whole.progress.repeated
+    # Only what came after the last checkpoint was proposed again.
+    assert strategy.asked < 30
+    assert len(costs.evaluated) <= BUDGET - 34
+
+
+def test_a_strategy_is_its_saved_state(tmp_path: Path) -> None:
+    """Saving and restoring at once changes nothing in what is proposed later."""
+    one, other = PerfLLM(BUDGET, SETTINGS), PerfLLM(BUDGET, SETTINGS)
+    assert isinstance(one, Saved)
+    assert facts(run(None, strategy=one)) == facts(run(tmp_path / "search.sqlite", strategy=other))
+    assert one.save() == other.save()
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_checkpoint_that_does_not_fit_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If moves lead elsewhere than when the log was written, everything is proposed again."""
+    whole = run(None)
+    path = tmp_path / "search.sqlite"
+    run(path, stop=20)
+    with Database(path) as database, database.connection.transaction() as connection:
+        connection.execute("UPDATE evaluations SET trace = (SELECT min(id) FROM traces) WHERE number = 4")
+    strategy = Counting(BUDGET, SETTINGS)
+    assert facts(run(path, strategy=strategy)) == facts(whole)
+    assert strategy.asked >= BUDGET
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "search.sqlite"
+    run(path, stop=5)
+    (saved,) = folder_of(path).iterdir()
+    saved.write_bytes(saved.read_bytes()[:-1] + b"?")
+    with pytest.raises(DatabaseError, match="is damaged: delete it"):
+        run(path)
+    saved.unlink()
+    assert facts(run(path)) == facts(run(None))
+
+
+def test_checkpoints_of_pruned_runs_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "search.sqlite"
+    run(path)
+    with Database(path) as database:
+        assert prune(database.connection, Pruning())["checkpoints"] == 0
+        assert list(folder_of(path).iterdir())
+        with database.connection.transaction() as connection:
+            connection.execute("DELETE FROM evaluations")
+            connection.execute("DELETE FROM runs")
+        assert prune(database.connection, Pruning())["checkpoints"] == 1
+    assert not list(folder_of(path).iterdir())
+
+
+CHILD = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from pdojo.search import driver
+from search_games import TextCosts
+from test_perfllm_checkpoints import run
+driver.SAVE_EVERY, driver.SAVE_SHARE = 0.05, 1e9
+run(Path(sys.argv[1]), TextCosts(pause=0.01))
+print("done")
+"""
+
+
+def test_five_kills_lose_nothing(tmp_path: Path) -> None:
+    """A search that is killed five times ends like one that is not, and measures no program twice."""
+    path = tmp_path / "search.sqlite"
+    random = Random(5)
+    known: set[str] = set()
+    command = [sys.executable, "-c", CHILD, str(path)]
+    for _ in range(5):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            wanted = len(known) + 6 + random.randrange(4)
+            end = time.monotonic() + 60
+            while len(known) < wanted and process.poll() is None and time.monotonic() < end:
+                time.sleep(0.02)
+                known = measured(path)
+            os.kill(process.pid, signal.SIGKILL)
+        assert known <= measured(path)
+    assert subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout == "done\n"
+    costs = TextCosts()
+    assert facts(run(path, costs)) == facts(run(None))
+    assert not costs.evaluated
+
+
+def measured(path: Path) -> set[str]:
+    """The programs whose costs are in the database."""
+    if not path.exists():
+        return set()
+    try:
+        with Database(path, create=False) as database:
+            rows = database.connection.rows("SELECT p.hash FROM measurements m JOIN programs p ON p.id = m.program")
+    except DatabaseError:
+        return set()
+    return {row["hash"] for row in rows}
+
+
+# The format
+
+
+def test_trees_survive() -> None:
+    tree = {"a": [1, 2.5, None, "text"], "b": {3: torch.arange(4), "c": [torch.zeros(0, 2)]}, "d": True}
+    found = storing.load(storing.dump(tree, {"kind": "test"}))
+    assert found["a"] == tree["a"]
+    assert found["d"] is True
+    assert found["b"][3].tolist() == [0, 1, 2, 3]
+    assert found["b"]["c"][0].shape == (0, 2)
+    assert storing.stamp_of(storing.dump(tree, {"kind": "test"}))["kind"] == "test"
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 something else", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      "])
+def test_other_data_are_refused(data: bytes) -> None:
+    with pytest.raises(UsageError):
+        storing.load(data)
+    with pytest.raises(UsageError):
+        storing.load(storing.dump({"a": torch.ones(9)})[:-3])
