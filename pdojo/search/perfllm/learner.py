@@ -45,7 +45,7 @@ class Learner:
         self.size = size
         """Length of a program's vector."""
         self._torch = import_torch()
-        self._scale = _Scale(size)
+        self._scale = Scale(size)
         self._net = self._network(seed)
         self._frozen = self._network(seed)
         self._optimizer = self._torch.optim.Adam(
@@ -178,6 +178,18 @@ class Learner:
 
     # Keeping
 
+    def policy(self) -> dict[str, Any]:
+        """The network and the scale of its inputs."""
+        net = {name: part.state_dict() for name, part in self._net.items()}
+        return deepcopy({"net": net, "scale": self._scale.state()})
+
+    def adopt(self, policy: Mapping[str, Any]) -> None:
+        """Begin with the network of a policy, as the older copy, too."""
+        for name, part in self._net.items():
+            part.load_state_dict(policy["net"][name])
+            self._frozen[name].load_state_dict(policy["net"][name])
+        self._scale.restore(policy["scale"])
+
     def state(self) -> dict[str, Any]:
         """A copy of everything that `restore` needs, as plain data, arrays and tensors."""
         return deepcopy(
@@ -201,7 +213,7 @@ class Learner:
         self.best, self.steps = state["best"], state["steps"]
 
 
-class _Scale:
+class Scale:
     """Inputs of the network have mean 0 and deviation 1 over the programs seen; deviations below 0.1 count as 0.1."""
 
     def __init__(self, size: int) -> None:
@@ -210,19 +222,23 @@ class _Scale:
         self._squares = numpy.zeros(size)
 
     def saw(self, vector: Vector) -> None:
+        """Count a program."""
         self._count += 1
         distance = vector - self._mean
         self._mean = self._mean + distance / self._count
         self._squares = self._squares + distance * (vector - self._mean)
 
     def __call__(self, vectors: NDArray[numpy.float32]) -> NDArray[numpy.float32]:
+        """The scaled vectors [programs, size], cut off at 8 deviations."""
         deviation = numpy.sqrt(self._squares / max(1, self._count))
         scaled = (vectors - self._mean) / numpy.maximum(deviation, 0.1)
         return numpy.clip(scaled, -8, 8).astype(numpy.float32)
 
     def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs."""
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the scale of a state."""
         self._count = state["count"]
         self._mean, self._squares = numpy.asarray(state["mean"]), numpy.asarray(state["squares"])
