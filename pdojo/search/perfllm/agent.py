@@ -144,7 +144,7 @@ class Agent:
         """Remember what came of an action, and learn."""
         after = None if following is None or action == STOP else following.visit
         self.absorb(Transition(moment.visit, action, reward, after))
-        self._forget(moment, following)
+        self.forget(moment, following)
 
     def absorb(self, transition: Transition) -> None:
         """Remember a transition between remembered programs, and learn."""
@@ -152,7 +152,8 @@ class Agent:
         self.learner.best = max(self.learner.best, transition.reward)
         self.loss = self.learner.learn(self.replay, self.vectors, self.random)
 
-    def _forget(self, *moments: Moment | None) -> None:
+    def forget(self, *moments: Moment | None) -> None:
+        """Drop the vectors that neither a transition nor one of the `moments` names, if there are many."""
         if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
             return
         used = self.replay.in_use()

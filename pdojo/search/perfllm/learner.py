@@ -33,6 +33,18 @@ def import_torch() -> Any:
     return torch
 
 
+@contextmanager
+def one_thread() -> Generator[None]:
+    """A context of one thread: that is faster for networks of this size, and adds up in one order."""
+    torch = import_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Learner:
     """Q-values of actions, learned from transitions.
 
@@ -88,7 +100,7 @@ class Learner:
         return self._floats(self._frozen, [visit], vectors)[0]
 
     def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
-        with self._one_thread(), self._torch.no_grad():
+        with one_thread(), self._torch.no_grad():
             rows = self._values(net, visits, vectors).tolist()
         return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
@@ -119,22 +131,12 @@ class Learner:
         if len(replay) < self.settings.batch:
             return 0.0
         batches = [replay.sample(self.settings.batch, random) for _ in range(self.settings.updates)]
-        with self._one_thread():
+        with one_thread():
             losses = [self._update(batch, vectors) for batch in batches]
         if self.steps % self.settings.sync == 0:
             for name, part in self._net.items():
                 self._frozen[name].load_state_dict(part.state_dict())
         return sum(losses) / max(1, len(losses))
-
-    @contextmanager
-    def _one_thread(self) -> Generator[None]:
-        """One thread is faster for networks of this size, and adds up in one order."""
-        before = self._torch.get_num_threads()
-        self._torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            self._torch.set_num_threads(before)
 
     def saw(self, vector: Vector) -> None:
         """Count a program for the scale of the inputs."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from pdojo.search.perfllm.learner import Scale, Vector, import_torch
+from pdojo.search.perfllm.learner import Scale, Vector, import_torch, one_thread
 
 WIDTH = 128
 PAIRS = 256
@@ -55,10 +55,11 @@ class Ranking:
 
     def costs(self, vectors: Sequence[Vector]) -> list[float]:
         """Predicted log costs of programs of one kernel, up to a constant."""
-        with self._torch.no_grad():
+        with one_thread(), self._torch.no_grad():
             return self._net(self._inputs(vectors))[:, 0].tolist()
 
     def _inputs(self, vectors: Sequence[Vector]) -> Any:
+        """The scaled vectors [programs, size]."""
         return self._torch.from_numpy(self._scale(numpy.stack(list(vectors))))
 
     def fit(self, samples: Sequence[Sample], held: Sequence[Sample], updates: int, random: Random) -> list[float]:
@@ -68,12 +69,18 @@ class Ranking:
         """
         for sample in samples:
             self._scale.saw(sample.vector)
-        groups = [group for group in _by_kernel(samples).values() if len(group) > 1]
+        inputs = self._inputs([sample.vector for sample in samples])
+        costs = self._torch.tensor([sample.cost for sample in samples])
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for number, sample in enumerate(samples):
+            numbers[sample.kernel].append(number)
+        groups = [group for group in numbers.values() if len(group) > 1]
         optimizer = self._torch.optim.AdamW(self._net.parameters(), lr=LEARNING_RATE, weight_decay=1e-3)
         found: list[float] = []
         best = deepcopy(self._net.state_dict())
         for number in range(1, updates + 1):
-            self._update([random.sample(random.choice(groups), 2) for _ in range(PAIRS)], optimizer)
+            pairs = self._torch.tensor([random.sample(random.choice(groups), 2) for _ in range(PAIRS)])
+            self._update(inputs[pairs], costs[pairs], optimizer)
             if held and number % EVERY == 0:
                 found.append(self.correlation(held))
                 if found[-1] >= max(found):
@@ -84,14 +91,15 @@ class Ranking:
             self._net.load_state_dict(best)
         return found
 
-    def _update(self, pairs: Sequence[Sequence[Sample]], optimizer: Any) -> None:
-        torch = self._torch
-        predicted = self._net(self._inputs([one.vector for pair in pairs for one in pair]))[:, 0].reshape(-1, 2)
-        wanted = torch.tensor([[one.cost for one in pair] for pair in pairs])
-        loss = torch.nn.functional.huber_loss(predicted[:, 0] - predicted[:, 1], wanted[:, 0] - wanted[:, 1])
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+    def _update(self, inputs: Any, wanted: Any, optimizer: Any) -> None:
+        """One step on pairs: `inputs` [pairs, 2, size], `wanted` [pairs, 2]."""
+        with one_thread():
+            predicted = self._net(inputs)[:, :, 0]
+            differences = predicted[:, 0] - predicted[:, 1], wanted[:, 0] - wanted[:, 1]
+            loss = self._torch.nn.functional.huber_loss(*differences)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
 
     def correlation(self, samples: Sequence[Sample]) -> float:
         """Mean over kernels of Spearman's rank correlation between predicted and measured costs; 0 without kernels."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import Any
 
 from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
@@ -32,15 +31,14 @@ class Screen:
                 f"'{path}' knows version {stamp.get('features')} of the features, and this pdojo has version {VERSION}:"
                 " train it again with pdojo-train costs"
             )
-        tree: Mapping[str, Any] = load(data)
-        self._ranking = Ranking.from_state(tree)
+        self.ranking = Ranking.from_state(load(data))
 
     def kept(self, drawn: Sequence[Offer], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Offer]:
         """The stop, at most `count` of the other offers: the predicted fastest, and some at random."""
         stop, *others = drawn
         if len(others) <= count:
             return list(drawn)
-        predicted = self._ranking.costs([vectors[one.fingerprint] for one in others])
+        predicted = self.ranking.costs([vectors[one.fingerprint] for one in others])
         ranked = sorted(range(len(others)), key=lambda k: (predicted[k], k))
         best = ranked[: count - round(AT_RANDOM * count)]
         rest = random.sample(ranked[len(best) :], count - len(best))
