@@ -19,6 +19,7 @@ import numpy
 import pytest
 from pdojo_tools.train import main
 
+from cluster_alone import needs_ray, processors_alone
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
@@ -30,6 +31,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluation import Candidate, Computing
+from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.perfllm.encoders import StructureEncoder
 from pdojo.search.perfllm.policy import load_policy
@@ -38,7 +40,7 @@ from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.training.episodes import Action
 from pdojo.search.perfllm.training.kernels import Kernel
-from pdojo.search.perfllm.training.players import Here, Players, Processes
+from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer, came
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import assume_alignment
@@ -85,6 +87,26 @@ def test_a_training_repeats_whoever_plays() -> None:
     assert one.save() == other.save()
     assert [row.kernel for row in rows] == [*TWO] * 4
     assert rows != trained(Trainer(kernels(*TWO), SETTINGS, 2, 8, parallel=2))
+
+
+@needs_ray
+def test_workers_of_a_cluster_play() -> None:
+    """They play the same episodes; one that was killed is replaced."""
+    one, other = (Trainer(kernels(*TWO), SETTINGS, 1, 4, parallel=2) for _ in range(2))
+    with processors_alone(), Connection("local") as connection:
+        players = OnRay(connection, other.kernels, SETTINGS, 1, 2)
+        connection.ray.kill(players.actors[1])
+        assert trained(other, players) == trained(one)
+
+
+def test_a_process_that_dies_is_replaced() -> None:
+    one, other = (Trainer(kernels(*TWO), SETTINGS, 1, 4, parallel=2) for _ in range(2))
+    players = Processes(other.kernels, SETTINGS, 1, 2)
+    rows = players.play([other._order(0)], None)  # pyright: ignore[reportPrivateUsage]
+    next(rows)
+    for process in players.processes:
+        os.kill(process, signal.SIGKILL)
+    assert trained(other, players) == trained(one)
 
 
 def test_a_training_goes_on() -> None:

@@ -58,6 +58,11 @@ class Processes:
         # A forked process would share PyTorch's threads and the database's connection.
         return ProcessPoolExecutor(self._count, get_context("spawn"), initializer=_begin, initargs=self._arguments)
 
+    @property
+    def processes(self) -> list[int]:
+        """Numbers of the processes that have started."""
+        return list(self._pool._processes)  # pyright: ignore[reportPrivateUsage]
+
     def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
         """The episodes, several at once."""
         left = list(orders)
@@ -106,7 +111,8 @@ class OnRay:
         self._connection = connection
         self._ray: Any = connection.ray
         self._arguments = (tuple(kernels), settings, seed)
-        self._actors: list[Any] = [self._started() for _ in range(count)]
+        self.actors: list[Any] = [self._started() for _ in range(count)]
+        """Handles of the workers."""
 
     def _started(self) -> Any:
         return self._ray.remote(num_cpus=1, max_restarts=0)(Player).remote(*self._arguments)
@@ -114,9 +120,9 @@ class OnRay:
     def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
         """The episodes, several at once."""
         data = self._ray.put(policy)
-        for first in range(0, len(orders), len(self._actors)):
-            part = orders[first : first + len(self._actors)]
-            asked = [actor.play.remote(order, data) for actor, order in zip(self._actors, part, strict=False)]
+        for first in range(0, len(orders), len(self.actors)):
+            part = orders[first : first + len(self.actors)]
+            asked = [actor.play.remote(order, data) for actor, order in zip(self.actors, part, strict=False)]
             for number, (order, answer) in enumerate(zip(part, asked, strict=True)):
                 yield self._answer(number, order, data, answer)
 
@@ -124,15 +130,15 @@ class OnRay:
         for _ in range(ATTEMPTS):
             try:
                 return self._ray.get(answer)
-            except self._ray.exceptions.ActorError:
-                self._actors[number] = self._started()
-                answer = self._actors[number].play.remote(order, data)
+            except self._ray.exceptions.RayActorError:
+                self.actors[number] = self._started()
+                answer = self.actors[number].play.remote(order, data)
             except self._ray.exceptions.RayError as error:
                 raise self._connection.translated(error) from None
         raise MeasurementError(f"{ATTEMPTS} workers of the cluster died over episode {order.number}")
 
     def close(self) -> None:
         """End the workers."""
-        for actor in self._actors:
+        for actor in self.actors:
             with suppress(Exception):
                 self._ray.kill(actor)
