@@ -33,6 +33,7 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluation import Candidate, Computing
 from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
+from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import StructureEncoder
 from pdojo.search.perfllm.policy import load_policy
 from pdojo.search.perfllm.ranking import Ranking, Sample, spearman
@@ -127,9 +128,12 @@ def test_the_best_moves_lead_to_the_best_cost() -> None:
     assert rows[-1].best > 1
     kernel = trainer.kernels[0]
     state, prices = kernel.dojo(), kernel.prices()
-    for move in trainer.best[0].moves:
+    (best, *others) = trainer.archives[0].elites
+    for move in (move for moves in best.path for move in moves):
         state.step(Move.parse(move))
-    assert prices.cost(state).cost == trainer.best[0].cost == rows[-1].cost
+    assert state.fingerprint == best.fingerprint
+    assert prices.cost(state).cost == best.cost == rows[-1].cost
+    assert [one.cost for one in others] == sorted(one.cost for one in others)
     prices.close()
 
 
@@ -145,7 +149,7 @@ def test_demonstrations_come_first() -> None:
     assert [row.is_shown for row in rows] == [True, False, False]
     assert rows[0].actions == 5
     prices = kernel.prices()
-    assert trainer.best[0].cost <= prices.cost(state).cost
+    assert rows[-1].cost <= prices.cost(state).cost
     prices.close()
 
 
@@ -155,6 +159,22 @@ def test_values_that_should_be() -> None:
     assert came(actions, mine) == [2.0, 4.0, 2.0]
     assert came(actions, replace(mine, target="sum")) == [3.5, 5.0, 2.0]
     assert came(actions, replace(mine, target="one-step")) == [1.0, 4.0, 2.0]
+
+
+def test_an_archive_keeps_the_cheapest() -> None:
+    archive: Archive[int] = Archive(2)
+    assert archive.prefix(Random(1)) == ()
+    for cost, name, path in ((3.0, "c", [1, 2, 3]), (1.0, "a", [1, 2]), (2.0, "b", [4]), (3.0, "d", [5])):
+        archive.add(cost, name, path)
+    assert [one.fingerprint for one in archive.elites] == ["a", "b"]
+    # The shorter way to a known program replaces the longer one, and no other.
+    archive.add(1.0, "a", [9])
+    archive.add(1.0, "a", [7, 8])
+    assert archive.elites[0].path == (9,)
+    random = Random(2)
+    drawn = [archive.prefix(random) for _ in range(400)]
+    assert set(drawn) == {(), (9,), (4,)}
+    assert drawn.count((9,)) > 1.5 * drawn.count((4,))
 
 
 # The tool

@@ -11,7 +11,7 @@ from pdojo_tools.tuning.report.elements import Html, folded, listing, note, sect
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 from pdojo_tools.tuning.report.style import STYLE
 
-from pdojo.search.perfllm.training.trainer import Best, Row
+from pdojo.search.perfllm.training.trainer import Row
 
 WINDOW = 25
 """Episodes of a moving mean."""
@@ -19,9 +19,9 @@ _WIDTH, _HEIGHT = 560.0, 240.0
 
 
 def page(
-    rows: Sequence[Row], kernels: Sequence[str], best: Sequence[Best], unit: str, settings: Mapping[str, Any]
+    rows: Sequence[Row], kernels: Sequence[str], best: Sequence[Sequence[str]], unit: str, settings: Mapping[str, Any]
 ) -> str:
-    """The whole page."""
+    """The whole page; `best` are the moves to the best program of each kernel."""
     title = f"pdojo-train: {', '.join(kernels)}"
     head = tag(
         "head",
@@ -67,10 +67,10 @@ def _learning(rows: Sequence[Row]) -> list[Html]:
     ]
 
 
-def _kernel(name: str, rows: Sequence[Row], best: Best) -> Html:
-    moves = "\n".join(best.moves) or "none is faster than the plain kernel"
+def _kernel(name: str, rows: Sequence[Row], moves: Sequence[str]) -> Html:
+    text = "\n".join(moves) or "none is faster than the plain kernel"
     curves = _curves(rows, {"best": lambda row: row.best, "episode": lambda row: row.speedup}, "times plain")
-    return section(name, f"k-{name}", curves, folded("moves of the best, by identifier", listing(moves)))
+    return section(name, f"k-{name}", curves, folded("moves of the best, by identifier", listing(text)))
 
 
 def _curves(rows: Sequence[Row], lines: Mapping[str, Callable[[Row], float]], label: str) -> Html:

@@ -26,7 +26,7 @@ from pdojo.search.perfllm.encoders import encoder_name
 from pdojo.search.perfllm.policy import identity_of
 from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
-from pdojo.search.perfllm.training.trainer import Best, Row, Trainer
+from pdojo.search.perfllm.training.trainer import Row, Trainer
 from pdojo.search.tuning import assume_alignment
 from pdojo.transforms.trace import Trace
 
@@ -140,7 +140,7 @@ def _train(
     def keep() -> None:
         policy_facts = {"kernels": " ".join(titles), "machine": facts["machine"], "episodes": str(trainer.done)}
         folder.keep(trainer.save(), trainer.policy(policy_facts))
-        write_output(page(rows, titles, trainer.best, unit, facts), str(folder.report))
+        write_output(page(rows, titles, best_moves(trainer), unit, facts), str(folder.report))
 
     with Display(console, titles, unit, trainer.episodes, rows) as display:
         try:
@@ -160,17 +160,22 @@ def _train(
             if board is not None:
                 board.close()
     console.print(display.table())
-    for kernel, best in zip(trainer.kernels, trainer.best, strict=True):
-        _write_trace(folder.path / "traces", kernel, best)
+    for kernel, moves in zip(trainer.kernels, best_moves(trainer), strict=True):
+        _write_trace(folder.path / "traces", kernel, moves)
     console.print(f"policy: {folder.policy}\nreport: {folder.report}", highlight=False, soft_wrap=True)
 
 
-def _write_trace(path: Path, kernel: Kernel, best: Best) -> None:
-    """Write the trace of a kernel's best program, if one is faster than the plain kernel."""
-    if not best.steps:
+def best_moves(trainer: Trainer) -> list[list[str]]:
+    """The moves, by identifier, to the best program of each kernel; none if no program is faster than the plain one."""
+    elites = [archive.elites[:1] for archive in trainer.archives]
+    return [[move for one in each for moves in one.path for move in moves] for each in elites]
+
+
+def _write_trace(path: Path, kernel: Kernel, moves: Sequence[str]) -> None:
+    if not moves:
         return
     dojo: Dojo = kernel.dojo()
-    for move in best.moves:
+    for move in moves:
         dojo.step(move)
     path.mkdir(exist_ok=True)
     dojo.trace.save(path / f"{''.join(c if c.isalnum() or c in '.=-' else '-' for c in kernel.title)}.trace")

@@ -69,13 +69,15 @@ class Settings:
     screened: int = 4
     """D: moves drawn for each one that the cost model keeps."""
     resume_best: float = 0.5
-    """D: probability that an episode starts in a random state of the best one so far, not at the plain program."""
+    """D: probability that an episode begins on the way to one of the best programs, not at the plain one."""
+    elites: int = 8
+    """D: how many of the best programs these are; better ones are likelier (`archive`)."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
             raise UsageError(f"unknown target '{self.target}'; known are {', '.join(TARGETS)}")
         Rules(self.successors, self.granularity)
-        for name in ("horizon", "successors", "replay", "batch", "sync", "width", "screened"):
+        for name in ("horizon", "successors", "replay", "batch", "sync", "width", "screened", "elites"):
             if getattr(self, name) < 1:
                 raise UsageError(f"'{name}' is at least 1, not {getattr(self, name)}")
         for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):

@@ -15,6 +15,7 @@ from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent, Moment
+from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import encoder, encoder_name
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.policy import identity_of, load_policy
@@ -65,9 +66,12 @@ class PerfLLM:
         self._scale = root.cost if 0 < root.cost < inf else 1.0
         self.episodes = 0
         """Episodes that have begun."""
+        self._made = 0
+        """Moves of this episode."""
         self._path: list[Node] = []
-        self.best_path: list[Node] = [root]
-        """The states of the episode that led to the best program, in order."""
+        """The states of the episode, in order, the root first."""
+        self._archive: Archive[Node] = Archive(self.agent_settings.elites)
+        """Paths without the root."""
         self._asked: tuple[int, Dojo] | None = None
         self._latest = root.number
         self._begin()
@@ -110,10 +114,11 @@ class PerfLLM:
         following = self._look(after) if goes_on else None
         self._agent.observe(moment, action, reward, following)
         self._path.append(node)
-        if node.cost < self.best_path[-1].cost:
-            self.best_path = [*self._path]
+        if node.cost < self._root.cost:
+            self._archive.add(node.cost, node.fingerprint, self._path[1:])
         is_shown = bool(self._shown)
-        if following is None or (len(self._path) > self.agent_settings.horizon and not is_shown):
+        self._made += 1
+        if following is None or (self._made >= self.agent_settings.horizon and not is_shown):
             self._shown.clear()
             self._begin()
         else:
@@ -122,14 +127,15 @@ class PerfLLM:
     # Keeping
 
     def save(self) -> bytes:
-        """The agent, the episode, and the best one. Valid while nothing is asked for that was not told."""
+        """The agent, the episode, and the best ones. Valid while nothing is asked for that was not told."""
         assert self._asked is None
         state = {
             "agent": self._agent.state(),
             "episodes": self.episodes,
+            "made": self._made,
             "latest": self._latest,
             "path": [_stored(node) for node in self._path],
-            "best": [_stored(node) for node in self.best_path],
+            "elites": [[_stored(node) for node in one.path] for one in self._archive.elites],
             "look": self._moment.look,
             "shown": [str(move) for move in self._shown],
         }
@@ -139,8 +145,11 @@ class PerfLLM:
         """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number."""
         state = load(data)
         self._agent.restore(state["agent"])
-        self.episodes, self._latest = state["episodes"], state["latest"]
-        self._path, self.best_path = (_restored(state[name], nodes) for name in ("path", "best"))
+        self.episodes, self._made, self._latest = (state[name] for name in ("episodes", "made", "latest"))
+        self._path = _restored(state["path"], nodes)
+        for stored in state["elites"]:
+            path = _restored(stored, nodes)
+            self._archive.add(path[-1].cost, path[-1].fingerprint, path)
         self._shown = deque(Move.parse(text) for text in state["shown"])
         self._node = self._path[-1]
         self._moment = self._look(self._node.dojo, state["look"])
@@ -149,11 +158,12 @@ class PerfLLM:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
 
     def _begin(self) -> None:
-        """Begin an episode at the root, or in a state on the way to the best program."""
+        """Begin an episode at the root, or in a state on the way to one of the best programs."""
         self.episodes += 1
+        self._made = 0
         self._path = [self._root]
         if not self._shown and self._random.random() < self.agent_settings.resume_best:
-            self._path = self.best_path[: 1 + self._random.randrange(len(self.best_path))]
+            self._path = [self._root, *self._archive.prefix(self._random)]
         self._node = self._path[-1]
         self._moment = self._look(self._node.dojo)
 

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from pdojo.search.perfllm.agent import Agent
+from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.memory import unpacked
 from pdojo.search.perfllm.policy import load_policy, policy_of
@@ -55,20 +56,6 @@ class Row:
     """Seconds for updates of the networks."""
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best episode of a kernel."""
-
-    cost: float = inf
-    steps: tuple[tuple[str, ...], ...] = ()
-    """The moves of each action on the way to the best program, by identifier."""
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """All moves, from the plain kernel."""
-        return tuple(move for step in self.steps for move in step)
-
-
 class Trainer:
     """An agent and what it has learned from. Settings, kernels, seed and `parallel` determine everything.
 
@@ -97,7 +84,8 @@ class Trainer:
         self._shown = [(number, moves) for number, each in enumerate(shown) for moves in each if moves]
         self.done = 0
         """Episodes learned from."""
-        self.best: list[Best] = [Best() for _ in kernels]
+        self.archives: list[Archive[tuple[str, ...]]] = [Archive(settings.elites) for _ in kernels]
+        """The best programs of each kernel; paths are the moves of each action, by identifier."""
         self._met: list[set[str]] = [set() for _ in kernels]
 
     # Playing
@@ -123,8 +111,7 @@ class Trainer:
         kernel = number % len(self.kernels)
         start: tuple[tuple[str, ...], ...] = ()
         if random.random() < self.settings.resume_best:
-            steps = self.best[kernel].steps
-            start = steps[: random.randrange(len(steps) + 1)]
+            start = self.archives[kernel].prefix(random)
         return Order(number, kernel, start, (), self.agent.epsilon(number / self.episodes))
 
     def _policy(self) -> bytes | None:
@@ -141,22 +128,23 @@ class Trainer:
             self.agent.absorb(transition)
             losses.append(self.agent.loss)
         self.agent.forget()
-        self._note_best(played)
+        self._archive(played)
         self.done = played.order.number + 1
         return self._row(played, losses, perf_counter() - began)
 
-    def _note_best(self, played: Played) -> None:
+    def _archive(self, played: Played) -> None:
         kernel = played.order.kernel
         self._met[kernel] |= {action.fingerprint for action in played.actions}
-        steps = [*played.order.start]
+        path = [*played.order.start]
         for action in played.actions:
-            steps += [action.moves] if action.moves else []
-            if action.cost < self.best[kernel].cost and action.cost < played.plain:
-                self.best[kernel] = Best(action.cost, tuple(steps))
+            path += [action.moves] if action.moves else []
+            if action.cost < played.plain:
+                self.archives[kernel].add(action.cost, action.fingerprint, path)
 
     def _row(self, played: Played, losses: Sequence[float], learning: float) -> Row:
         order, actions = played.order, played.actions
-        best = self.best[order.kernel].cost
+        elites = self.archives[order.kernel].elites
+        best = elites[0].cost if elites else inf
         own = min((action.cost for action in actions), default=inf)
         return Row(
             episode=order.number,
@@ -189,7 +177,9 @@ class Trainer:
             {
                 "done": self.done,
                 "agent": self.agent.state(),
-                "best": [[best.cost if best.cost < inf else None, *map(list, best.steps)] for best in self.best],
+                "elites": [
+                    [[one.cost, one.fingerprint, *map(list, one.path)] for one in each.elites] for each in self.archives
+                ],
                 "met": ["".join(sorted(each)) for each in self._met],
             }
         )
@@ -199,7 +189,9 @@ class Trainer:
         state: dict[str, Any] = load(data)
         self.done = state["done"]
         self.agent.restore(state["agent"])
-        self.best = [Best(inf if cost is None else cost, tuple(map(tuple, steps))) for cost, *steps in state["best"]]
+        for archive, stored in zip(self.archives, state["elites"], strict=True):
+            for cost, fingerprint, *path in stored:
+                archive.add(cost, fingerprint, [tuple(moves) for moves in path])
         self._met = [{each[k : k + 64] for k in range(0, len(each), 64)} for each in state["met"]]
 
 
