@@ -168,3 +168,65 @@ def numbered(columns: Ints) -> Ints | None:
         if span > 1:
             total = total * span + (row - low)
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Where each read of some uses of an array gets its value from."""
+
+    events: Events
+    sources: Ints
+    """Per event that reads, the write that it gets its value from; -1 if there is none."""
+
+    def writers(self, read: int) -> tuple[tuple[int, ...], bool]:
+        """The uses that the values of a read come from, and whether all instances of it get a written value."""
+        found = self.sources[self._reads(read)]
+        writers = np.unique(self.events.use[found[found >= 0]])
+        return tuple(int(number) for number in writers), bool((found >= 0).all())
+
+    def readers(self, write: int) -> list[int]:
+        """The uses that get values of a write, in order."""
+        reading = self.sources >= 0
+        from_it = self.events.use[self.sources[reading]] == write
+        return [int(number) for number in np.unique(self.events.use[reading][from_it])]
+
+    def stray(self, read: int, write: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
+        """An iteration of a read whose value is not that of a write in iteration `at`; None if there is none."""
+        reads = self._reads(read)
+        return self._first(reads, self.sources[reads] != self._at(write, at, reads, writes=True))
+
+    def change(self, first: int, second: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
+        """An iteration of the read `second` whose value has another source than that of `first` in iteration `at`."""
+        reads = self._reads(second)
+        there = self._at(first, at, reads, writes=False)
+        expected = np.where(there >= 0, self.sources[there], -1)
+        return self._first(reads, self.sources[reads] != expected)
+
+    def _reads(self, number: int) -> Ints:
+        """The events in which a use reads."""
+        return np.flatnonzero((self.events.use == number) & ~self.events.writes)
+
+    def _at(self, number: int, at: Sequence[Expr], reads: Ints, *, writes: bool) -> Ints:
+        """Per read, the event of a use in the iteration `at` of that of the read; -2 if there is no such event."""
+        events = self.events
+        theirs = np.flatnonzero((events.use == number) & (events.writes == writes))
+        around = events.iterations[:, reads]
+        wanted = np.zeros((len(at), len(reads)), dtype=np.int64)
+        for row, expression in zip(wanted, at, strict=True):
+            row[:] = expression.evaluate(around)  # pyright: ignore
+        keys = numbered(np.concatenate([events.iterations[: len(at), theirs], wanted], axis=1))
+        assert keys is not None
+        known = dict(zip(keys[: len(theirs)].tolist(), theirs.tolist(), strict=True))
+        return np.array([known.get(key, -2) for key in keys[len(theirs) :].tolist()], dtype=np.int64)
+
+    def _first(self, reads: Ints, which: NDArray[np.bool_]) -> tuple[int, ...] | None:
+        """The iteration of the first of some events; None if there are none."""
+        some = reads[which]
+        return self.events.iteration(int(some[np.argmin(self.events.time[some])]))[1] if len(some) else None
+
+
+def values_of(uses: Sequence[Use]) -> Values | None:
+    """Where reads of elements get their values from; None if there are too many events."""
+    events = events_of(uses)
+    sources = None if events is None else events.sources([u.access.index for u in uses])
+    return None if events is None or sources is None else Values(events, sources)
