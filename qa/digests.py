@@ -47,7 +47,7 @@ JUDGED = ("toy", "x86-64-avx512", "snitch", "nvidia-sm90")
 """Machines for the verdicts on all candidates."""
 STEPS = 6
 """Moves per walk."""
-JUDGED_STEPS = 12
+JUDGED_STEPS = 8
 """Moves of a walk in whose states all candidates are judged."""
 LED_TO = 40
 """Legal moves of a state whose programs are part of its digest."""
@@ -70,12 +70,13 @@ def digests(job: Job) -> dict[str, str]:
     return {f"{prefix}: {name}": sha256(text.encode()).hexdigest()[:16] for name, text in parts}
 
 
-def jobs(walks: int, only: str = "") -> list[Job]:
-    """All jobs, or those of one of the `KINDS`."""
+def jobs(walks: int, only: str = "", kernels: Sequence[str] = ()) -> list[Job]:
+    """All jobs, or those of one of the `KINDS`, or of some library kernels."""
+    named = kernels or kernel_names()
     found: dict[str, list[Job]] = {
-        "tuned": [(kernel, each, name) for kernel in kernel_names() for each in EXPERT_PASSES for name in TUNED],
+        "tuned": [(kernel, each, name) for kernel in named for each in EXPERT_PASSES for name in TUNED],
         "walks": [("walk", str(number), name) for number in range(walks) for name in WALKED],
-        "verdicts": [("verdicts", kernel, name) for kernel in kernel_names() for name in JUDGED],
+        "verdicts": [("verdicts", kernel, name) for kernel in named for name in JUDGED],
     }
     return [job for kind, some in found.items() if only in ("", kind) for job in some]
 
@@ -121,7 +122,11 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
         # Families are equally likely: most moves of a state are tilings.
         families = sorted({choice.transformation.name for choice in legal})
         family = random.choice(families)
-        game.apply(random.choice([c.move for c in legal if c.transformation.name == family]))
+        move = random.choice([c.move for c in legal if c.transformation.name == family])
+        try:
+            game.apply(move)
+        except PdojoError as error:
+            yield f"refused after all {step}", str(error)
     yield "trace", game.trace.dump()
 
 
@@ -151,10 +156,11 @@ def _run(argv: Sequence[str] | None) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="where the digests are kept")
     parser.add_argument("--walks", type=positive, default=50, metavar="N", help="walks for each machine (default 50)")
     parser.add_argument("--only", choices=KINDS, default="", help="one kind of subject")
+    parser.add_argument("--kernels", nargs="+", default=(), metavar="NAME", help="library kernels (default all)")
     parser.add_argument("--jobs", type=positive, default=2, metavar="N", help="processes (default 2)")
     args = parser.parse_args(argv)
     found: dict[str, str] = {}
-    todo = jobs(args.walks, args.only)
+    todo = jobs(args.walks, args.only, args.kernels)
     with ProcessPoolExecutor(args.jobs) as pool:
         for each in track(pool.map(digests, todo), "digests", len(todo)):
             found |= each
