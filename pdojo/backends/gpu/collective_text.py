@@ -3,25 +3,30 @@
 If more than one warp is at the place, all compute what is in their registers, and one what they share.
 
 An operand in the thread's own memory is passed as it is: its elements lie in the order of the slots. Elements of other
-operands are loaded into a fragment first, in vectors where neighbouring slots are neighbours in memory, and stored
-afterwards if the instruction writes them.
+operands are loaded into a fragment first, and stored afterwards if the instruction writes them. They are loaded as
+matrices (`MatrixLoad`) from shared memory if the machine has an instruction whose rows are whole there, else in vectors
+where neighbouring slots are neighbours in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pdojo.backends.addresses import Address, address_of, known_alignment
 from pdojo.backends.c.code import variable
 from pdojo.backends.gpu.device_code import DeviceCode
+from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.spelling import DeviceSpelling
 from pdojo.backends.walk import describe
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collective, Spread
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Access, Nest, Scope
 from pdojo.errors import LoweringError
@@ -33,11 +38,12 @@ _MOST_BYTES = 16
 class CollectiveText:
     """Appends instructions of a warp to a device function."""
 
-    def __init__(self, found: Launch, code: DeviceCode, nest: Nest) -> None:
+    def __init__(self, found: Launch, code: DeviceCode, nest: Nest, machine: Machine) -> None:
         self.launch, self.code, self.nest = found, code, nest
         spelling = code.spelling
         assert isinstance(spelling, DeviceSpelling)
         self.spelling = spelling
+        self.loads = [load for load in machine.matrix_loads if spelling.language in load.templates]
 
     def append(self, collective: Collective) -> None:
         """Append the call that computes a scope. Raises LoweringError if its threads cannot make it together."""
@@ -112,17 +118,24 @@ class CollectiveText:
 
     def _address(self, spread: Spread, slot: int, depth: int) -> Address:
         """The place of the element in a slot of the calling thread."""
+        return self._place(spread, spread.fragment.element(slot, depth, self._around(spread, depth)[1]), depth)
+
+    def _place(self, spread: Spread, element: Sequence[Expr], depth: int) -> Address:
+        """The place of an element of an operand, whose index is over the variables of the scope and the lane."""
+        around, extents = self._around(spread, depth)
+        index = dict(zip(spread.depths, element, strict=True))
+        access = Access(spread.access.array, tuple(e.substitute(index, extents) for e in spread.access.index))
+        return address_of(access, self.code.placements[spread.access.array.buffer].layout, around)
+
+    def _around(self, spread: Spread, depth: int) -> tuple[list[Scope], list[int]]:
+        """The scopes around the access and the lane, which is that at `depth`, and their extents."""
         chain = spread.leaf.chain
         lane = Scope(chain[-1].op, chain[-1], 0, depth, spread.fragment.threads, Mapping.SEQUENTIAL, ())
-        around = (*chain, *(lane for _ in range(depth + 1 - len(chain))))
-        extents = [s.extent for s in around]
-        element = dict(zip(spread.depths, spread.fragment.element(slot, depth, extents), strict=True))
-        index = tuple(e.substitute(element, extents) for e in spread.access.index)
-        layout = self.code.placements[spread.access.array.buffer].layout
-        return address_of(Access(spread.access.array, index), layout, around)
+        around = [*chain, *(lane for _ in range(depth + 1 - len(chain)))]
+        return around, [s.extent for s in around]
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:
-        """Load the calling thread's elements of an operand."""
+        """Load the calling thread's elements of an operand: matrices if that is fewer instructions, else vectors."""
         buffer, slots = spread.access.array.buffer, spread.fragment.slots
         kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
         self.code.line(f"__align__({_MOST_BYTES}) {kind} {name}[{slots}];")
@@ -130,6 +143,12 @@ class CollectiveText:
         slot = 0
         while slot < slots:
             count = self._together(spread, addresses, slot)
+            matrices = self._matrices(spread, slot, depth)
+            if matrices is not None and self._accesses(spread, addresses, slot, matrices.slots) > 1:
+                row = self.code.position(matrices.row)
+                self.code.line(f"{matrices.function}(&{name}[{slot}], &{source}[{row}]);")
+                slot += matrices.slots
+                continue
             place = self.code.position(addresses[slot])
             if count == 1:
                 self.code.line(f"{name}[{slot}] = {source}[{place}];")
@@ -138,26 +157,69 @@ class CollectiveText:
                 self.code.line(f"*({vector} *)&{name}[{slot}] = *(const {vector} *)&{source}[{place}];")
             slot += count
 
+    def _matrices(self, spread: Spread, slot: int, depth: int) -> _Matrices | None:
+        """The instruction that loads most slots as matrices from one on; None if none fits the place in memory."""
+        buffer = spread.access.array.buffer
+        if buffer.memory is not Memory.SHARED:
+            return None
+        width = byte_width(buffer.dtype)
+        _, extents = self._around(spread, depth)
+        for load in self.loads:
+            for matrices in reversed(load.matrices):
+                rows = rows_of(load, spread.fragment, width, slot, matrices)
+                if rows is None:
+                    continue
+                row = [self._place(spread, element, depth) for element in rows.elements(depth, extents)]
+                if self._is_run(spread, row):
+                    self._declare(load)
+                    return _Matrices(f"{load.name}<{matrices}>", rows.slots, row[0])
+        return None
+
+    def _declare(self, load: MatrixLoad) -> None:
+        try:
+            self.code.prelude.template(load.name, load.template(self.spelling.language))
+        except LoweringError as error:
+            raise LoweringError(f"operands of a warp are loaded by '{load.name}', {error}") from None
+
+    def _accesses(self, spread: Spread, addresses: Sequence[Address], slot: int, slots: int) -> int:
+        """How many accesses of a thread load some slots from one on."""
+        end, count = slot + slots, 0
+        while slot < end:
+            slot += self._together(spread, addresses, slot)
+            count += 1
+        return count
+
     def _together(self, spread: Spread, addresses: Sequence[Address], slot: int) -> int:
         """How many slots one access can load: neighbours, aligned in memory and in the fragment; a power of two."""
-        buffer = spread.access.array.buffer
-        width, base = byte_width(buffer.dtype), self.code.placements[buffer].alignment
-        first = addresses[slot]
-        bound = self.code.bind(first.linear)
-        count = _MOST_BYTES // width
+        count = _MOST_BYTES // byte_width(spread.access.array.dtype)
         while count > 1:
             inside = addresses[slot : slot + count]
-            neighbours = len(inside) == count and all(
-                one.exchanges == first.exchanges and one.linear - first.linear == const(k)
-                for k, one in enumerate(inside)
-            )
-            known = known_alignment(bound, width, base)
-            known = min([known, *(known_alignment(_steps(e.factor), width, base) for e in first.exchanges)])
-            if slot % count == 0 and neighbours and known % (count * width) == 0:
+            if slot % count == 0 and len(inside) == count and self._is_run(spread, inside):
                 return count
             count //= 2
         return 1
 
+    def _is_run(self, spread: Spread, addresses: Sequence[Address]) -> bool:
+        """Whether places are neighbours in memory, of which the first is aligned to the size of all."""
+        buffer = spread.access.array.buffer
+        width, base = byte_width(buffer.dtype), self.code.placements[buffer].alignment
+        if buffer.memory is Memory.SHARED:
+            base = min(base, SHARED_ALIGNMENT)
+        first, *_ = addresses
+        if any(
+            one.exchanges != first.exchanges or one.linear - first.linear != const(k) for k, one in enumerate(addresses)
+        ):
+            return False
+        parts = [self.code.bind(first.linear), *(const(e.factor) for e in first.exchanges)]
+        return all(known_alignment(part, width, base) % (len(addresses) * width) == 0 for part in parts)
 
-def _steps(factor: int) -> Expr:
-    return const(factor)
+
+@dataclass(frozen=True)
+class _Matrices:
+    """An instruction that loads matrices."""
+
+    function: str
+    slots: int
+    """The elements of each thread."""
+    row: Address
+    """The place of the first element of the row that the calling thread gives."""

@@ -119,7 +119,7 @@ class DeviceFunction(LoopText):
         for leaf in self.atomics:
             check_atomic(leaf, tree=bool(reduced_by(leaf)))
         self.trees = TreeText(self.launch, code, kernel.taken, self.atomics)
-        self.collectives = CollectiveText(self.launch, code, self.nest)
+        self.collectives = CollectiveText(self.launch, code, self.nest, kernel.machine)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
 
