@@ -153,7 +153,7 @@ class Machine:
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
     matrix_loads: tuple[MatrixLoad, ...] = ()
-    """Instructions with which a warp loads operands of its intrinsics from shared memory, in the order of preference."""
+    """Instructions with which a warp loads operands of its intrinsics from shared memory, the preferred ones first."""
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}, {self.threads} thread{'s' * (self.threads != 1)}>"
