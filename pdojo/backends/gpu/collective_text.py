@@ -10,29 +10,27 @@ where neighbouring slots are neighbours in memory.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from pdojo.backends.addresses import Address, address_of, known_alignment
+from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import variable
 from pdojo.backends.gpu.device_code import DeviceCode
-from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
 from pdojo.backends.gpu.launches import Launch, reduced_by
+from pdojo.backends.gpu.operand_loads import Operand
 from pdojo.backends.gpu.spelling import DeviceSpelling
 from pdojo.backends.walk import describe
-from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import byte_width
+from pdojo.dialect.affine import const
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collective, Spread
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
+from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Access, Nest, Scope
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
-_MOST_BYTES = 16
-"""Most bytes that one access moves."""
+_ALIGNED = 16
+"""Bytes to which fragments are aligned: the most that one access moves."""
 
 
 class CollectiveText:
@@ -64,8 +62,9 @@ class CollectiveText:
                     stores.append((name, spread))
             self.code.line(f"{intrinsic.name}({', '.join(pointers)});")
             for name, spread in stores:
+                operand = self._operand(spread, depth)
                 for slot in range(spread.fragment.slots):
-                    place = self.code.position(self._address(spread, slot, depth))
+                    place = self.code.position(operand.element(slot))
                     self.code.line(f"{self.code.names[spread.access.array.buffer]}[{place}] = {name}[{slot}];")
 
     def _check(self, collective: Collective) -> None:
@@ -116,110 +115,28 @@ class CollectiveText:
         place = self.code.place(spread.access, spread.leaf)
         return f"&{name}[{self.code.position(Address(place.linear.substitute(first, self.code.extents)))}]"
 
-    def _address(self, spread: Spread, slot: int, depth: int) -> Address:
-        """The place of the element in a slot of the calling thread."""
-        return self._place(spread, spread.fragment.element(slot, depth, self._around(spread, depth)[1]), depth)
-
-    def _place(self, spread: Spread, element: Sequence[Expr], depth: int) -> Address:
-        """The place of an element of an operand, whose index is over the variables of the scope and the lane."""
-        around, extents = self._around(spread, depth)
-        index = dict(zip(spread.depths, element, strict=True))
-        access = Access(spread.access.array, tuple(e.substitute(index, extents) for e in spread.access.index))
-        return address_of(access, self.code.placements[spread.access.array.buffer].layout, around)
-
-    def _around(self, spread: Spread, depth: int) -> tuple[list[Scope], list[int]]:
-        """The scopes around the access and the lane, which is that at `depth`, and their extents."""
-        chain = spread.leaf.chain
-        lane = Scope(chain[-1].op, chain[-1], 0, depth, spread.fragment.threads, Mapping.SEQUENTIAL, ())
-        around = [*chain, *(lane for _ in range(depth + 1 - len(chain)))]
-        return around, [s.extent for s in around]
+    def _operand(self, spread: Spread, depth: int) -> Operand:
+        placement = self.code.placements[spread.access.array.buffer]
+        return Operand(spread, depth, placement.layout, placement.alignment, self.code.bind)
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:
-        """Load the calling thread's elements of an operand: matrices if that is fewer instructions, else vectors."""
-        buffer, slots = spread.access.array.buffer, spread.fragment.slots
-        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
-        self.code.line(f"__align__({_MOST_BYTES}) {kind} {name}[{slots}];")
-        addresses = [self._address(spread, slot, depth) for slot in range(slots)]
-        slot = 0
-        while slot < slots:
-            count = self._together(spread, addresses, slot)
-            matrices = self._matrices(spread, slot, depth)
-            if matrices is not None and self._accesses(spread, addresses, slot, matrices.slots) > 1:
-                row = self.code.position(matrices.row)
-                self.code.line(f"{matrices.function}(&{name}[{slot}], &{source}[{row}]);")
-                slot += matrices.slots
-                continue
-            place = self.code.position(addresses[slot])
-            if count == 1:
-                self.code.line(f"{name}[{slot}] = {source}[{place}];")
-            else:
-                vector = self.code.prelude.vector(buffer.dtype, count)
-                self.code.line(f"*({vector} *)&{name}[{slot}] = *(const {vector} *)&{source}[{place}];")
-            slot += count
-
-    def _matrices(self, spread: Spread, slot: int, depth: int) -> _Matrices | None:
-        """The instruction that loads most slots as matrices from one on; None if none fits the place in memory."""
+        """Load the calling thread's elements of an operand."""
         buffer = spread.access.array.buffer
-        if buffer.memory is not Memory.SHARED:
-            return None
-        width = byte_width(buffer.dtype)
-        _, extents = self._around(spread, depth)
-        for load in self.loads:
-            for matrices in reversed(load.matrices):
-                rows = rows_of(load, spread.fragment, width, slot, matrices)
-                if rows is None:
-                    continue
-                row = [self._place(spread, element, depth) for element in rows.elements(depth, extents)]
-                if self._is_run(spread, row):
-                    self._declare(load)
-                    return _Matrices(f"{load.name}<{matrices}>", rows.slots, row[0])
-        return None
+        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
+        self.code.line(f"__align__({_ALIGNED}) {kind} {name}[{spread.fragment.slots}];")
+        for piece in self._operand(spread, depth).pieces(self.loads):
+            target, place = f"{name}[{piece.slot}]", f"{source}[{self.code.position(piece.place)}]"
+            if piece.load is not None:
+                self._declare(piece.load)
+                self.code.line(f"{piece.load.name}<{piece.matrices}>(&{target}, &{place});")
+            elif piece.slots == 1:
+                self.code.line(f"{target} = {place};")
+            else:
+                vector = self.code.prelude.vector(buffer.dtype, piece.slots)
+                self.code.line(f"*({vector} *)&{target} = *(const {vector} *)&{place};")
 
     def _declare(self, load: MatrixLoad) -> None:
         try:
             self.code.prelude.template(load.name, load.template(self.spelling.language))
         except LoweringError as error:
             raise LoweringError(f"operands of a warp are loaded by '{load.name}', {error}") from None
-
-    def _accesses(self, spread: Spread, addresses: Sequence[Address], slot: int, slots: int) -> int:
-        """How many accesses of a thread load some slots from one on."""
-        end, count = slot + slots, 0
-        while slot < end:
-            slot += self._together(spread, addresses, slot)
-            count += 1
-        return count
-
-    def _together(self, spread: Spread, addresses: Sequence[Address], slot: int) -> int:
-        """How many slots one access can load: neighbours, aligned in memory and in the fragment; a power of two."""
-        count = _MOST_BYTES // byte_width(spread.access.array.dtype)
-        while count > 1:
-            inside = addresses[slot : slot + count]
-            if slot % count == 0 and len(inside) == count and self._is_run(spread, inside):
-                return count
-            count //= 2
-        return 1
-
-    def _is_run(self, spread: Spread, addresses: Sequence[Address]) -> bool:
-        """Whether places are neighbours in memory, of which the first is aligned to the size of all."""
-        buffer = spread.access.array.buffer
-        width, base = byte_width(buffer.dtype), self.code.placements[buffer].alignment
-        if buffer.memory is Memory.SHARED:
-            base = min(base, SHARED_ALIGNMENT)
-        first, *_ = addresses
-        if any(
-            one.exchanges != first.exchanges or one.linear - first.linear != const(k) for k, one in enumerate(addresses)
-        ):
-            return False
-        parts = [self.code.bind(first.linear), *(const(e.factor) for e in first.exchanges)]
-        return all(known_alignment(part, width, base) % (len(addresses) * width) == 0 for part in parts)
-
-
-@dataclass(frozen=True)
-class _Matrices:
-    """An instruction that loads matrices."""
-
-    function: str
-    slots: int
-    """The elements of each thread."""
-    row: Address
-    """The place of the first element of the row that the calling thread gives."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.machines.fragment import Fragment, element_of, fragment, steps_of
@@ -51,26 +52,6 @@ class MatrixLoad:
         """The code for a language. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
         return template_of(self.templates, language, trusted=self.trusted)
 
-    def places(self, width: int) -> list[list[tuple[int, int]]] | None:
-        """Per thread, row and column of the elements of `width` bytes that it gets of a matrix, in order.
-
-        None if such an element does not consist of neighbours that one thread gets in their order.
-        """
-        parts, rest = divmod(width, self.element_bytes)
-        if rest or not parts or self.form.slots % parts or self.shape[1] % parts:
-            return None
-        found: list[list[tuple[int, int]]] = []
-        for held in self.form.places:
-            first = held[::parts]
-            if any(
-                column % parts or held[number * parts + k] != (row, column + k)
-                for number, (row, column) in enumerate(first)
-                for k in range(parts)
-            ):
-                return None
-            found.append([(row, column // parts) for row, column in first])
-        return found
-
 
 @dataclass(frozen=True)
 class Rows:
@@ -98,8 +79,13 @@ def rows_of(load: MatrixLoad, held: Fragment, width: int, slot: int, matrices: i
 
     `width` is the size of an element in bytes. None if the instruction would give a thread other elements.
     """
-    places = load.places(width)
-    if places is None or load.threads != held.threads:
+    return _rows(load.form, width, load.element_bytes, held, slot, matrices)
+
+
+@lru_cache(maxsize=1024)
+def _rows(form: Fragment, width: int, part: int, held: Fragment, slot: int, matrices: int) -> Rows | None:
+    places = _places(form, width, part)
+    if places is None or form.threads != held.threads:
         return None
     each = len(places[0])
     if slot + matrices * each > held.slots:
@@ -108,15 +94,36 @@ def rows_of(load: MatrixLoad, held: Fragment, width: int, slot: int, matrices: i
     for lane, wanted in enumerate(places):
         for matrix in range(matrices):
             for number, (row, column) in enumerate(wanted):
-                place = matrix * load.shape[0] + row, column
+                place = matrix * form.shape[0] + row, column
                 elements[place] = held.places[lane][slot + matrix * each + number]
-    count, columns = matrices * load.shape[0], 1 + max(column for _, column in elements)
+    count, columns = matrices * form.shape[0], form.shape[1] * part // width
     first = [elements[row, 0] for row in range(count)]
     bits = steps_of(first)
     offsets = [tuple(_apart(elements[row, 0], elements[row, c]) for c in range(columns)) for row in range(count)]
     if bits is None or any(one != offsets[0] for one in offsets):
         return None
     return Rows(matrices * each, first[0], bits, offsets[0])
+
+
+def _places(form: Fragment, width: int, part: int) -> list[list[tuple[int, int]]] | None:
+    """Per thread, row and column of the elements of `width` bytes that it gets of a matrix of smaller parts, in order.
+
+    None if such an element does not consist of neighbours that one thread gets in their order.
+    """
+    parts, rest = divmod(width, part)
+    if rest or not parts or form.slots % parts or form.shape[1] % parts:
+        return None
+    found: list[list[tuple[int, int]]] = []
+    for held in form.places:
+        first = held[::parts]
+        if any(
+            column % parts or held[number * parts + k] != (row, column + k)
+            for number, (row, column) in enumerate(first)
+            for k in range(parts)
+        ):
+            return None
+        found.append([(row, column // parts) for row, column in first])
+    return found
 
 
 def _apart(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:

@@ -14,7 +14,9 @@ from math import ceil, prod
 from pdojo.backends.addresses import address_of, layout_of
 from pdojo.backends.gpu.homes import own_part
 from pdojo.backends.gpu.launches import Launch, holds_grid, launch, threads_of
+from pdojo.backends.gpu.operand_loads import Operand, Piece
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
+from pdojo.backends.placement import ALIGNMENT
 from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -183,12 +185,19 @@ class _Launch:
     def _tensor_issue(self, leaf: Leaf, together: Collective) -> float:
         """Cycles of a scheduler for the part of an instruction of a warp that a statement is."""
         gpu = self.machine.gpu
-        loads = sum(1.5 * s.fragment.slots for s in self._loaded(leaf))
+        loads = sum(1.5 * len(self._pieces(leaf, s)) for s in self._loaded(leaf))
         if leaf is not together.scope.leaves[-1]:
             return loads
         width = min(byte_width(s.access.array.dtype) for s in together.operands.values())
         rate = TENSOR * 2 / width * gpu.fma_lanes / max(1, gpu.schedulers)
         return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
+
+    def _pieces(self, leaf: Leaf, spread: Spread) -> list[Piece]:
+        """The instructions that load an operand of an instruction of a warp."""
+        buffer = spread.access.array.buffer
+        alignment = buffer.alignment if buffer.op is None else ALIGNMENT
+        operand = Operand(spread, leaf.depth, layout_of(self.nest, buffer), alignment)
+        return operand.pieces(self.machine.matrix_loads)
 
     def _loaded(self, leaf: Leaf) -> list[Spread]:
         """The operands of an instruction of a warp that a statement loads."""
