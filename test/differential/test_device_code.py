@@ -57,6 +57,8 @@ PRODUCTS = (
     ),
     ("matmul_bf16:64x96x128", 32, "mma_16x8x16_bf16"),
     ("matmul_bf16:130x75x66", 32, "mma_16x8x16_bf16"),
+    # Tails of whole vectors, which are copied asynchronously.
+    ("matmul_bf16:130x72x68", 32, "mma_16x8x16_bf16"),
     ("matmul_bf16:128x64x256", 64, "mfma_32x32x8_bf16"),
     ("matmul_bf16:97x130x70", 64, "mfma_32x32x8_bf16"),
     ("matmul_tn:64x64x64", 64, "mfma_32x32x2_f32"),
