@@ -207,12 +207,13 @@ def _parsed(path: Path, lines: list[str]) -> Results:
     if not lines:
         raise UsageError(f"'{path}' has no results of this experiment")
     results = Results({})
-    number = 0
-    try:
-        for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, 1):
+        try:
             results.add(json.loads(line))
-    except (ValueError, KeyError, TypeError, ZeroDivisionError):
-        raise UsageError(f"'{path}' has no results of this experiment: line {number} is none of its lines") from None
+        except (ValueError, KeyError, TypeError, ZeroDivisionError):
+            raise UsageError(
+                f"'{path}' has no results of this experiment: line {number} is none of its lines"
+            ) from None
     if results.conditions.get("format") != FORMAT:
         raise UsageError(f"'{path}' has no conditions of format {FORMAT}, which this version reads")
     return results

@@ -67,14 +67,12 @@ def conditions(table: Table) -> list[str]:
     """What must be said beside all tables: where the results come from, and how loaded the machine was."""
     facts = table.results.conditions
     cells = table.cells()
-    jobs = sorted({done.jobs for done in cells})
-    load = " or ".join(map(str, jobs))
+    load = " or ".join(map(str, sorted({done.jobs for done in cells})))
     commits = sorted({done.commit for done in cells})
     lines = [
-        f"grid {facts['grid']}: {many(len(cells), 'search').replace('searchs', 'searches')} on {facts['processor']}, "
-        f"commit {', '.join(commits) or 'unknown'}",
-        f"seconds are those of a machine on which {load or 'no'} search{'es' if jobs != [1] else ''} ran at once, each "
-        "on one processor",
+        f"grid {facts['grid']}, {facts['processor']}, commit {', '.join(commits)}; number of searches: {len(cells)}",
+        f"seconds are those of a machine on which {load} of the searches ran at once, each on one processor, and on "
+        "which other programs may have run",
     ]
     if len(commits) > 1:
         lines.append("the searches are of several commits: their programs and times may differ for that reason")
@@ -163,7 +161,7 @@ def _phases(table: Table) -> Sheet:
     for method in table.methods:
         own = table.cells(method=method)
         seconds, made = sum(done.seconds for done in own), sum(done.made for done in own)
-        spent = (sum(done.spent.get(phase, 0.0) for done in own) / max(seconds, 1e-9) for phase in phases)
+        spent = [sum(done.spent.get(phase, 0.0) for done in own) / max(seconds, 1e-9) for phase in phases]
         failed = sum(sum(done.failures.values()) for done in own) / max(1, made)
         rate = made / max(seconds, 1e-9)
         rows.append(
@@ -188,7 +186,7 @@ def _parts(table: Table) -> Sheet:
         own = table.cells(method=method)
         rows.append((method, *(f"{_mean_share(own, part):.0%}" for part in PARTS)))
     note = (
-        "shares of the time by what the search did 50 times a second: moves (drawn, judged, made, printed), "
+        "shares of the time by what the search did, looked at 50 times a second: moves (drawn, judged, made, printed), "
         "encode (features, embeddings), learn (values of actions, updates; fits of a cost model), evaluate "
         "(waiting for simulations or measurements), store (database)"
     )
