@@ -161,9 +161,10 @@ class Runner:
 
     def _read(self, running: _Running) -> None:
         assert running.process.stdout is not None
-        for line in running.process.stdout:
-            with suppress(ValueError):
-                self._events.put((running, json.loads(line)))
+        with running.process.stdout as answers:
+            for line in answers:
+                with suppress(ValueError):
+                    self._events.put((running, json.loads(line)))
         self._events.put((running, None))
 
     def _handle(self, waiting: deque[tuple[Job, int]]) -> None:

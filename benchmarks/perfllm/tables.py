@@ -171,13 +171,14 @@ def _phases(table: Table) -> Sheet:
                 f"{seconds / max(1, made) * 1e3:.0f}",
                 f"{failed:.0%}",
                 *(f"{s:.0%}" for s in spent),
+                f"{max(0.0, 1 - sum(spent)):.0%}",
             )
         )
     note = (
         "evaluations a second, milliseconds of each, programs that failed, and the driver's phases as shares of the "
         "run's clock; phases exceed it together where a simulation runs beside the proposals of its batch"
     )
-    return Sheet("Where the time goes: phases", ("", "a second", "ms", "failed", *phases), tuple(rows), (note,))
+    return Sheet("Where the time goes: phases", ("", "a second", "ms", "failed", *phases, "rest"), tuple(rows), (note,))
 
 
 def _parts(table: Table) -> Sheet:
