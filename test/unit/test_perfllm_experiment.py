@@ -91,16 +91,16 @@ def test_parts_of_a_grid() -> None:
 # A cell
 
 
-@pytest.mark.parametrize("name", ["anneal-edges", "evolve-mutate", "perfllm-max-everywhere", "walk-single"])
+@pytest.mark.parametrize("name", ["anneal-edges", "perfllm-max-single"])
 def test_equal_seeds_give_equal_histories(name: str) -> None:
-    if name.startswith(("perfllm", "walk")):
+    if name.startswith("perfllm"):
         pytest.importorskip("torch", reason="PyTorch is not installed")
     method = next(method for method in METHODS if method.name == name)
-    cell = Cell(AXPY, method, 1)
+    cell = Cell(replace(AXPY, evaluations=6), method, 1)
     one, two = (searched(Cell.from_json(json.loads(json.dumps(cell.to_json()))), lambda _: None) for _ in range(2))
     for result in (one, two):
         result["history"] = [[number, cost] for number, _, cost in result["history"]]
-        assert result["made"] == AXPY.evaluations
+        assert result["made"] == 6
         assert sum(result["parts"].values()) == pytest.approx(1, abs=1e-3)
         assert set(result["parts"]) == set(PARTS)
         assert 0 < result["spent"]["propose"] <= result["seconds"]
@@ -129,7 +129,7 @@ def test_improvements() -> None:
 
 
 def command(path: Path, seeds: str) -> list[str]:
-    words = ["--kernels", "axpy", "--methods", "anneal-edges", "--evaluations", "10", "--jobs", "1"]
+    words = ["--kernels", "axpy", "--methods", "anneal-edges", "--evaluations", "5", "--jobs", "1"]
     return [sys.executable, "-m", "benchmarks.perfllm", *words, "--seeds", seeds, "-o", str(path)]
 
 
@@ -171,7 +171,7 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     process = subprocess.Popen(
-        command(path, "0,1,2,3,4,5,6,7"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(path, "0,1,2,3,4"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     wait_for(lambda: len(lines_of(path)) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
@@ -180,7 +180,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (130, "interrupted\n")
     assert "the same command goes on" in out
     wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in children))
-    assert 1 <= len(Results.read(path).cells) < 8
+    assert 1 <= len(Results.read(path).cells) < 5
 
 
 # The runner, with a process that obeys the name of its method
@@ -201,7 +201,8 @@ time.sleep(0.2)
 print(json.dumps({"evaluations": 5, "factor": 2.0}), flush=True)
 search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0,
     "failures": {}, "spent": {}, "parts": {}, "processor": job["processor"], "span": [start, time.monotonic()]}
-print(json.dumps({"result": search if cell else {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}}), flush=True)
+known = {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}
+print(json.dumps({"result": search if cell else known}), flush=True)
 """
 
 
