@@ -156,7 +156,7 @@ def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, de
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}")
     lines: dict[Job, TaskID] = {}
     waiting = list(missing)
-    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=2, transient=True) as display:
+    with Progress(*columns, TimeElapsedColumn(), console=console, refresh_per_second=1, transient=True) as display:
         overall = display.add_task("all", total=len(missing), state="")
 
         def refresh() -> None:
@@ -175,7 +175,6 @@ def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, de
         def progress(job: Job, evaluations: int, factor: float) -> None:
             state = f"{evaluations}, {factor:.2f} times as fast as the plain program"
             display.update(lines[job], completed=evaluations, state=state)
-            refresh()
 
         def ended(job: Job, failure: Failure | None) -> None:
             display.remove_task(lines.pop(job))

@@ -20,7 +20,7 @@ from pdojo.errors import PdojoError
 from pdojo.search.progress import Progress
 
 JSON: TypeAlias = dict[str, Any]
-EVERY = 0.5
+EVERY = 1.0
 """Seconds between two lines of progress."""
 
 

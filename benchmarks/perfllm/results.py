@@ -63,6 +63,7 @@ class Done:
     jobs: int
     """Cells that ran at once."""
     points: tuple[Point, ...]
+    """In order. Timed factors are those of different matches, so that a later one may be less."""
     failures: Mapping[str, int]
     spent: Mapping[str, float]
     """Seconds by the driver's phase (`pdojo.search.progress.PHASES`)."""
@@ -78,12 +79,12 @@ class Done:
         return self.task, self.method, self.seed
 
     def after(self, evaluations: float) -> float:
-        """The best factor after so many evaluations."""
-        return max((p.factor for p in self.points if p.evaluations <= evaluations), default=0.0)
+        """The factor of the best after so many evaluations; 0 before the first."""
+        return next((p.factor for p in reversed(self.points) if p.evaluations <= evaluations), 0.0)
 
     def at(self, seconds: float) -> float:
-        """The best factor after so many seconds of the run; a search that ended earlier keeps its last one."""
-        return max((p.factor for p in self.points if p.seconds <= seconds), default=0.0)
+        """The factor of the best after so many seconds of the run; a search that ended earlier keeps its last one."""
+        return next((p.factor for p in reversed(self.points) if p.seconds <= seconds), 0.0)
 
     @staticmethod
     def from_json(data: JSON) -> Done:
