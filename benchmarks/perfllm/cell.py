@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, TypeAlias
 
 from benchmarks.perfllm.grid import Cell, Task
@@ -75,6 +76,7 @@ def searched(cell: Cell, listener: Listener) -> JSON:
     made = strategy(cell.method.strategy, cell.task.evaluations, cell.method.settings)
     near = neighbourhood(cell.method.neighbourhood)
     settings = run_settings(made, near)
+    began = _processor_seconds()
     evaluator: Evaluator = make_evaluator(cell.task.evaluator, machine, plain, cell.seed)
     try:
         with Sampling() as sampled:
@@ -100,6 +102,7 @@ def searched(cell: Cell, listener: Listener) -> JSON:
         "history": improvements(result.history),
         "made": progress.evaluations,
         "seconds": round(progress.seconds, 3),
+        "processor_seconds": round(_processor_seconds() - began, 3),
         "repeated": progress.repeated,
         "failures": dict(progress.failures),
         "spent": {phase: round(seconds, 3) for phase, seconds in progress.spent.items()},
@@ -108,6 +111,12 @@ def searched(cell: Cell, listener: Listener) -> JSON:
         "moves": len(result.trace.steps),
         "trace": result.trace.dump(),
     }
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process, and of its processes that have ended."""
+    own, others = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 def improvements(history: Sequence[Row]) -> list[list[float | None]]:

@@ -60,6 +60,9 @@ class Done:
     made: int
     """Evaluations until the end."""
     seconds: float
+    """On the run's clock."""
+    processor_seconds: float
+    """Of the search and its simulators or compilers."""
     jobs: int
     """Cells that ran at once."""
     points: tuple[Point, ...]
@@ -96,7 +99,8 @@ class Done:
         )
         made = data["commit"]
         commit = "unknown" if made is None else made["commit"][:12] + (" with changes" if made["is_changed"] else "")
-        names = ("task", "method", "seed", "budget", "made", "seconds", "jobs", "failures", "spent", "parts", "wall")
+        names = ("task", "method", "seed", "budget", "made", "seconds", "processor_seconds", "jobs")
+        names += ("failures", "spent", "parts", "wall")
         return Done(**{name: data[name] for name in names}, points=points, commit=commit)
 
 

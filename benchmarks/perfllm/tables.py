@@ -161,6 +161,7 @@ def _phases(table: Table) -> Sheet:
     for method in table.methods:
         own = table.cells(method=method)
         seconds, made = sum(done.seconds for done in own), sum(done.made for done in own)
+        processor = sum(done.processor_seconds for done in own)
         spent = [sum(done.spent.get(phase, 0.0) for done in own) / max(seconds, 1e-9) for phase in phases]
         failed = sum(sum(done.failures.values()) for done in own) / max(1, made)
         rate = made / max(seconds, 1e-9)
@@ -169,16 +170,23 @@ def _phases(table: Table) -> Sheet:
                 method,
                 f"{rate:.1f}",
                 f"{seconds / max(1, made) * 1e3:.0f}",
+                f"{processor / max(1, made) * 1e3:.0f}",
                 f"{failed:.0%}",
                 *(f"{s:.0%}" for s in spent),
                 f"{max(0.0, 1 - sum(spent)):.0%}",
             )
         )
     note = (
-        "evaluations a second, milliseconds of each, programs that failed, and the driver's phases as shares of the "
-        "run's clock; phases exceed it together where a simulation runs beside the proposals of its batch"
+        "evaluations a second, milliseconds of each by the clock and of processors, programs that failed, and the "
+        "driver's phases as shares of the clock; phases exceed it together where a simulation runs beside the proposals "
+        "of its batch"
     )
-    return Sheet("Where the time goes: phases", ("", "a second", "ms", "failed", *phases, "rest"), tuple(rows), (note,))
+    return Sheet(
+        "Where the time goes: phases",
+        ("", "a second", "ms", "processor ms", "failed", *phases, "rest"),
+        tuple(rows),
+        (note,),
+    )
 
 
 def _parts(table: Table) -> Sheet:

@@ -104,7 +104,8 @@ def test_equal_seeds_give_equal_histories(name: str) -> None:
         assert sum(result["parts"].values()) == pytest.approx(1, abs=1e-3)
         assert set(result["parts"]) == set(PARTS)
         assert 0 < result["spent"]["propose"] <= result["seconds"]
-    varying = ("seconds", "spent", "parts")
+        assert result["processor_seconds"] > 0
+    varying = ("seconds", "processor_seconds", "spent", "parts")
     one, two = ({key: value for key, value in result.items() if key not in varying} for result in (one, two))
     assert one == two
     other = searched(replace(cell, seed=2), lambda _: None)
@@ -199,7 +200,7 @@ if name == "fails":
     sys.exit()
 time.sleep(0.2)
 print(json.dumps({"evaluations": 5, "factor": 2.0}), flush=True)
-search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0,
+search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0, "processor_seconds": 0.5,
     "failures": {}, "spent": {}, "parts": {}, "processor": job["processor"], "span": [start, time.monotonic()]}
 known = {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}
 print(json.dumps({"result": search if cell else known}), flush=True)
@@ -267,7 +268,7 @@ def test_no_search_starts_that_would_end_too_late(tmp_path: Path) -> None:
 
 def test_expected_seconds() -> None:
     def done(task: Task, method: str, wall: float) -> Done:
-        return Done(task.label, method, 0, 10, 10, wall, 1, (), {}, {}, {}, wall, "")
+        return Done(task.label, method, 0, 10, 10, wall, wall, 1, (), {}, {}, {}, wall, "")
 
     dot = replace(AXPY, kernel="dot:1x256")
     other = replace(EDGES, name="other")
@@ -284,7 +285,15 @@ def test_expected_seconds() -> None:
 
 
 def cell_line(task: str, method: str, seed: int, history: list[list[float]], **facts: object) -> dict[str, Any]:
-    known = {"budget": 400, "made": 400, "seconds": 40.0, "jobs": 2, "failures": {"Timeout": 40}, "wall": 42.0}
+    known = {
+        "budget": 400,
+        "made": 400,
+        "seconds": 40.0,
+        "processor_seconds": 30.0,
+        "jobs": 2,
+        "failures": {"Timeout": 40},
+        "wall": 42.0,
+    }
     spent = {"propose": 20.0, "simulate": 10.0}
     parts = dict.fromkeys(PARTS, 0.0) | {"moves": 0.5, "evaluate": 0.5}
     commit = {"commit": "0123456789abcdef", "is_changed": False}
@@ -326,7 +335,7 @@ def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert contest[7] == "faster"
     (contest,) = (row for row in rows if row[0] == "same" and len(row) == 8)
     assert contest[1:] == ["0", "0", "12", "1", "1.000", "1.000 to 1.000", "not separable"]
-    assert ["best", "10.0", "100", "10%", "50%", "25%", "25%"] in rows
+    assert ["best", "10.0", "100", "75", "10%", "50%", "25%", "25%"] in rows
     assert ["best", "50%", "0%", "0%", "50%", "0%", "0%"] in rows
     assert "2 of the searches ran at once" in out
     assert "a processor, commit 0123456789ab" in out
