@@ -178,8 +178,7 @@ def _phases(table: Table) -> Sheet:
         )
     note = (
         "evaluations a second, milliseconds of each by the clock and of processors, programs that failed, and the "
-        "driver's phases as shares of the clock; phases exceed it together where a simulation runs beside the proposals "
-        "of its batch"
+        "driver's phases as shares of the clock; phases exceed it together where a simulation runs beside proposals"
     )
     return Sheet(
         "Where the time goes: phases",
