@@ -62,7 +62,9 @@ def reference(task: Task) -> JSON:
     finally:
         evaluator.close()
     if not (isfinite(found.plain) and isfinite(found.passed)):
-        raise MeasurementError("the plain program or the heuristic's could not be measured")
+        raise MeasurementError(
+            "the plain program and the heuristic's have no costs to compare: one failed, or the processors were busy"
+        )
     moves = len(subject.start("pass").trace.steps)
     return {"unit": evaluator.unit, "plain": found.plain, "expert": found.passed, "moves": moves}
 

@@ -200,8 +200,9 @@ if name == "fails":
     sys.exit()
 time.sleep(0.2)
 print(json.dumps({"evaluations": 5, "factor": 2.0}), flush=True)
-search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0,
-    "processor_seconds": 0.5, "failures": {}, "spent": {}, "parts": {}, "processor": job["processor"], "span": [start, time.monotonic()]}
+search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0}
+search |= {"processor_seconds": 0.5, "failures": {}, "spent": {}, "parts": {}}
+search |= {"processor": job["processor"], "span": [start, time.monotonic()]}
 known = {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}
 print(json.dumps({"result": search if cell else known}), flush=True)
 """
