@@ -25,7 +25,7 @@ from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_
 from benchmarks.perfllm.page import page
 from benchmarks.perfllm.results import Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
-from benchmarks.perfllm.statistics import Table
+from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
 from pdojo.backends.backend import backend_of
 from pdojo.dialect.machines.registry import known_machine
@@ -59,7 +59,7 @@ def _parser() -> Arguments:
     add("--evaluations", type=positive, metavar="N", help="of each search (default 2000; on CPUs 300, timed 150)")
     add("--jobs", type=positive, default=2, metavar="N", help="searches at once (default 2); timed ones run alone")
     add("--minutes", type=positive, metavar="M", help="start no search that would probably end later")
-    quick = f"three kernels, seed 0 and {QUICK_EVALUATIONS} evaluations, unless others are given"
+    quick = f"some kernels, seed 0 and {QUICK_EVALUATIONS} evaluations, unless others are given"
     add("--quick", action="store_true", help=quick)
     add("-o", "--output", type=Path, metavar="FILE.jsonl", help=f"results; by default in {FOLDER}")
     add("--show", type=Path, metavar="FILE.jsonl", help="print the tables of a file, and write FILE.html")
@@ -194,25 +194,25 @@ def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, de
 def _finished(results: Results, job: Job) -> str:
     """A finished cell in a line, for logs."""
     assert job.cell is not None
-    done, table = results.cells[job.cell.key], Table(results)
-    share = f", {table.final(done):.2f} of the heuristic" if table.has_reference(done.task) else ""
+    done, findings = results.cells[job.cell.key], Findings(results)
+    share = f", {findings.final(done):.2f} of the heuristic" if findings.has_reference(done.task) else ""
     return f"{job.title}: {done.made} evaluations in {duration(done.seconds)}{share}"
 
 
 def show(console: Console, path: Path, against: str | None) -> None:
     """Print the tables of a file, and write its page beside it. Raises UsageError if it has no results."""
-    table = Table(Results.read(path))
-    if not any(table.has_reference(task) for task in table.tasks):
+    findings = Findings(Results.read(path))
+    if not any(findings.has_reference(task) for task in findings.tasks):
         raise UsageError(f"'{path}' has no finished searches")
-    if against is not None and against not in table.methods:
-        raise UsageError(f"'{path}' has no method '{against}'; {did_you_mean(against, table.methods)}")
-    base = against or (AGAINST if AGAINST in table.methods else table.methods[0])
-    found = sheets(table, base)
-    for line in conditions(table):
+    if against is not None and against not in findings.methods:
+        raise UsageError(f"'{path}' has no method '{against}'; {did_you_mean(against, findings.methods)}")
+    base = against or (AGAINST if AGAINST in findings.methods else findings.methods[0])
+    found = sheets(findings, base)
+    for line in conditions(findings):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     print_sheets(console, found)
     output = path.with_suffix(".html")
-    write_output(page(table, found), str(output))
+    write_output(page(findings, found), str(output))
     console.print(f"page with curves: {output}", highlight=False, soft_wrap=True)
 
 

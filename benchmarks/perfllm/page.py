@@ -9,7 +9,7 @@ from pdojo_tools.tuning.report.plot import Axis, Pane, Point, count_axis, figure
 from pdojo_tools.tuning.report.style import STYLE
 
 from benchmarks.perfllm.results import Done
-from benchmarks.perfllm.statistics import NEAR, Range, Table
+from benchmarks.perfllm.statistics import NEAR, Findings, Range
 from benchmarks.perfllm.tables import Sheet, conditions
 
 WIDTH, HEIGHT = 1000.0, 360.0
@@ -19,7 +19,7 @@ _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#
 _DASHES = ("", "6 3", "2 2")
 
 
-def page(found: Table, sheets: Sequence[Sheet]) -> str:
+def page(found: Findings, sheets: Sequence[Sheet]) -> str:
     """The whole page."""
     title = "PerfLLM and the other searches"
     head = tag(
@@ -36,14 +36,14 @@ def page(found: Table, sheets: Sequence[Sheet]) -> str:
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _section(found: Table, sheet: Sheet, anchor: str) -> Html:
+def _section(found: Findings, sheet: Sheet, anchor: str) -> Html:
     content = [table(sheet.headings, sheet.rows, left=sheet.words), *map(note, sheet.notes)]
     if sheet.task is not None:
         content = [curves(found, sheet.task), _legend(found, sheet.task), *content]
     return section(sheet.title, anchor, *content)
 
 
-def curves(found: Table, task: str) -> Html:
+def curves(found: Findings, task: str) -> Html:
     """The median share of the heuristic's speed over evaluations and over seconds, with the range over seeds."""
     cells = found.cells(task)
     highest = max(1.0, *(found.final(done) for done in cells))
@@ -65,7 +65,7 @@ def curves(found: Table, task: str) -> Html:
 
 def _draw(
     pane: Pane,
-    found: Table,
+    found: Findings,
     method: str,
     cells: Sequence[Done],
     places: Sequence[float],
@@ -107,13 +107,13 @@ def _seconds(cells: Sequence[Done]) -> list[float]:
     return sorted({0.0, *(p.seconds for done in cells for p in done.points)})
 
 
-def _look(found: Table, method: str) -> tuple[str, str]:
+def _look(found: Findings, method: str) -> tuple[str, str]:
     """The colour and the dashes of a method."""
     number = found.methods.index(method)
     return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
 
 
-def _legend(found: Table, task: str) -> Html:
+def _legend(found: Findings, task: str) -> Html:
     names: list[object] = []
     for method in found.methods:
         if found.cells(task, method):

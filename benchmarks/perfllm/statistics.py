@@ -35,7 +35,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Table:
+class Findings:
     """What an experiment found, by task and method."""
 
     results: Results
@@ -98,13 +98,13 @@ class Standing:
     """Median number of evaluations until then, over all cells; infinite if half of them never arrive."""
 
 
-def standings(table: Table) -> list[Standing]:
+def standings(findings: Findings) -> list[Standing]:
     """One for each method, over the tasks whose reference is known."""
     found: list[Standing] = []
-    for method in table.methods:
-        cells = [done for done in table.cells(method=method) if table.has_reference(done.task)]
+    for method in findings.methods:
+        cells = [done for done in findings.cells(method=method) if findings.has_reference(done.task)]
         tasks = list(dict.fromkeys(done.task for done in cells))
-        finals = {task: [table.final(done) for done in cells if done.task == task] for task in tasks}
+        finals = {task: [findings.final(done) for done in cells if done.task == task] for task in tasks}
         if not cells:
             continue
         found.append(
@@ -114,7 +114,7 @@ def standings(table: Table) -> list[Standing]:
                 len(tasks),
                 sum(value >= NEAR for values in finals.values() for value in values),
                 len(cells),
-                median_of_infinite([table.arrival(done) for done in cells]),
+                median_of_infinite([findings.arrival(done) for done in cells]),
             )
         )
     return found
@@ -149,13 +149,13 @@ class Contest:
         return "faster" if self.ratio > 1 else "slower"
 
 
-def contests(table: Table, against: str) -> list[Contest]:
+def contests(findings: Findings, against: str) -> list[Contest]:
     """All other methods beside one, at the end of their budgets; methods without common pairs are left out."""
     found: list[Contest] = []
-    base = {(done.task, done.seed): done.after(done.budget) for done in table.cells(method=against)}
-    for method in table.methods:
+    base = {(done.task, done.seed): done.after(done.budget) for done in findings.cells(method=against)}
+    for method in findings.methods:
         pairs: dict[str, list[float]] = {}
-        for done in table.cells(method=method):
+        for done in findings.cells(method=method):
             other, own = base.get((done.task, done.seed), 0.0), done.after(done.budget)
             if method != against and other > 0 and own > 0:
                 pairs.setdefault(done.task, []).append(own / other)

@@ -16,7 +16,7 @@ from rich.table import Table as RichTable
 
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.sampling import PARTS
-from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Range, Table, contests, standings
+from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
 
 EVALUATIONS = (100, 400, 1000, 2000)
 """Evaluations after which shares are shown, besides a budget that is none of them."""
@@ -37,15 +37,15 @@ class Sheet:
     """The task that it is about; None for all."""
 
 
-def sheets(table: Table, against: str) -> list[Sheet]:
+def sheets(findings: Findings, against: str) -> list[Sheet]:
     """All tables of an experiment, the most important first; `against` is what methods are compared with."""
-    tasks = [task for task in table.tasks if table.has_reference(task)]
+    tasks = [task for task in findings.tasks if findings.has_reference(task)]
     return [
-        _standings(table),
-        _contests(table, against),
-        *(_shares(table, task) for task in tasks),
-        _phases(table),
-        _parts(table),
+        _standings(findings),
+        _contests(findings, against),
+        *(_shares(findings, task) for task in tasks),
+        _phases(findings),
+        _parts(findings),
     ]
 
 
@@ -63,10 +63,10 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
             console.print(escape(note), highlight=False, soft_wrap=True)
 
 
-def conditions(table: Table) -> list[str]:
+def conditions(findings: Findings) -> list[str]:
     """What must be said beside all tables: where the results come from, and how loaded the machine was."""
-    facts = table.results.conditions
-    cells = table.cells()
+    facts = findings.results.conditions
+    cells = findings.cells()
     load = " or ".join(map(str, sorted({done.jobs for done in cells})))
     commits = sorted({done.commit for done in cells})
     lines = [
@@ -76,13 +76,13 @@ def conditions(table: Table) -> list[str]:
     ]
     if len(commits) > 1:
         lines.append("the searches are of several commits: their programs and times may differ for that reason")
-    missing = [task for task in table.tasks if not table.has_reference(task)]
+    missing = [task for task in findings.tasks if not findings.has_reference(task)]
     if missing:
         lines.append(f"without the heuristic's cost, and therefore left out: {', '.join(missing)}")
     return lines
 
 
-def _standings(table: Table) -> Sheet:
+def _standings(findings: Findings) -> Sheet:
     rows = tuple(
         (
             each.method,
@@ -90,7 +90,7 @@ def _standings(table: Table) -> Sheet:
             f"{each.cells_reached} of {each.cells}",
             f"{each.arrival:,.0f}" if isfinite(each.arrival) else "-",
         )
-        for each in standings(table)
+        for each in standings(findings)
     )
     note = (
         f"kernels: those of which the median over seeds has at least {NEAR:.0%} of the heuristic's speed; evaluations: "
@@ -99,7 +99,7 @@ def _standings(table: Table) -> Sheet:
     return Sheet(f"At least {NEAR:.0%} of the heuristic", ("", "kernels", "searches", "evaluations"), rows, (note,))
 
 
-def _contests(table: Table, against: str) -> Sheet:
+def _contests(findings: Findings, against: str) -> Sheet:
     rows = tuple(
         (
             each.method,
@@ -111,7 +111,7 @@ def _contests(table: Table, against: str) -> Sheet:
             f"{each.low:.3f} to {each.high:.3f}",
             each.verdict,
         )
-        for each in contests(table, against)
+        for each in contests(findings, against)
     )
     headings = ("", "faster", "slower", "equal", "p", "ratio", f"{1 - LEVEL:.0%} interval", "")
     notes = (
@@ -124,19 +124,19 @@ def _contests(table: Table, against: str) -> Sheet:
     return Sheet(f"Beside {against}", headings, rows, notes, words=(0, 7))
 
 
-def _shares(table: Table, task: str) -> Sheet:
-    known = table.results.references[task]
-    cells = table.cells(task)
+def _shares(findings: Findings, task: str) -> Sheet:
+    known = findings.results.references[task]
+    cells = findings.cells(task)
     budget = max(done.budget for done in cells)
     numbers = [*(n for n in EVALUATIONS if n < budget), budget]
     slowest = max(done.seconds for done in cells)
     times = [s for s in SECONDS if s < slowest]
     rows: list[tuple[str, ...]] = []
-    for method in table.methods:
-        own = table.cells(task, method)
+    for method in findings.methods:
+        own = findings.cells(task, method)
         if own:
-            by_number = (table.shares(task, method, lambda done, n=n: done.after(n)) for n in numbers)
-            by_time = (table.shares(task, method, lambda done, s=s: done.at(s)) for s in times)
+            by_number = (findings.shares(task, method, lambda done, n=n: done.after(n)) for n in numbers)
+            by_time = (findings.shares(task, method, lambda done, s=s: done.at(s)) for s in times)
             cells_of = [_range(Range.of(shares)) for shares in (*by_number, *by_time)]
             rows.append((method, str(len(own)), *cells_of, duration(median(done.seconds for done in own))))
     headings = ("", "seeds", *(f"{n:,}" for n in numbers), *(f"{s} s" for s in times), "took")
@@ -154,12 +154,12 @@ def _range(found: Range) -> str:
     return f"{found.middle:.2f} ({found.low:.2f} to {found.high:.2f})"
 
 
-def _phases(table: Table) -> Sheet:
-    cells = table.cells()
+def _phases(findings: Findings) -> Sheet:
+    cells = findings.cells()
     phases = list(dict.fromkeys(phase for done in cells for phase in done.spent))
     rows: list[tuple[str, ...]] = []
-    for method in table.methods:
-        own = table.cells(method=method)
+    for method in findings.methods:
+        own = findings.cells(method=method)
         seconds, made = sum(done.seconds for done in own), sum(done.made for done in own)
         processor = sum(done.processor_seconds for done in own)
         spent = [sum(done.spent.get(phase, 0.0) for done in own) / max(seconds, 1e-9) for phase in phases]
@@ -188,10 +188,10 @@ def _phases(table: Table) -> Sheet:
     )
 
 
-def _parts(table: Table) -> Sheet:
+def _parts(findings: Findings) -> Sheet:
     rows: list[tuple[str, ...]] = []
-    for method in table.methods:
-        own = table.cells(method=method)
+    for method in findings.methods:
+        own = findings.cells(method=method)
         rows.append((method, *(f"{_mean_share(own, part):.0%}" for part in PARTS)))
     note = (
         "shares of the time by what the search did, looked at 50 times a second: moves (drawn, judged, made, printed), "

@@ -23,7 +23,7 @@ from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, T
 from benchmarks.perfllm.results import Done, Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
 from benchmarks.perfllm.sampling import PARTS
-from benchmarks.perfllm.statistics import Table, contests, holm, interval, sign_test, standings
+from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
 from pdojo.errors import UsageError
 from pdojo.search.progress import Row
 
@@ -350,7 +350,7 @@ def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_one_seed_decides_nothing(tmp_path: Path) -> None:
-    table = Table(Results.read(handmade(tmp_path / "out.jsonl")))
+    table = Findings(Results.read(handmade(tmp_path / "out.jsonl")))
     table.results.cells = {key: done for key, done in table.results.cells.items() if done.seed == 0}
     (best, _) = contests(table, "perfllm-max-single")
     assert (best.better, best.worse, best.verdict) == (2, 0, "not separable")
