@@ -120,6 +120,13 @@ def test_the_reference_is_the_root() -> None:
     assert searched(Cell(replace(AXPY, evaluations=1), EDGES, 0), lambda _: None)["root"] == found["plain"]
 
 
+def test_a_cell_of_a_cpu() -> None:
+    task = Task("softmax:64x32", "x86-64-avx512", "analytical", 3)
+    known, found = reference(task), searched(Cell(task, EDGES, 0), lambda _: None)
+    assert found["root"] == known["plain"] > known["expert"] > 0
+    assert found["made"] == 3
+
+
 def test_improvements() -> None:
     bests = [inf, 8.0, 8.0, 4.0, 4.0]
     rows = [Row(k, float(k), 9.0, "", best, is_best=False) for k, best in enumerate(bests)]
