@@ -183,7 +183,7 @@ GRIDS = {
         tuple(range(3)),
     ),
 }
-QUICK = {"snitch": ("dot", "relu", "softmax"), "cpu": ("softmax",)}
+QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",)}
 """The kernels of `--quick`, with one seed."""
 QUICK_EVALUATIONS = 60
 
