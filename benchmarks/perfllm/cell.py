@@ -1,0 +1,136 @@
+"""A cell's search, and the costs that a task's searches are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import inf, isfinite
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Any, TypeAlias
+
+from benchmarks.perfllm.grid import Cell, Task
+from benchmarks.perfllm.sampling import Sampling
+from benchmarks.snitch.kernels import MICRO_KERNELS
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import known_machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.kernels import Workload, workload
+from pdojo.search.database import Database, Problem
+from pdojo.search.dojo import Dojo
+from pdojo.search.driver import run_settings, search
+from pdojo.search.evaluation import Evaluator
+from pdojo.search.evaluators.named import make_evaluator
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.planned import baselines_of
+from pdojo.search.progress import Budget, Ending, Progress, Row
+from pdojo.search.strategies import strategy
+from pdojo.search.subject import Subject
+from pdojo.search.tuning import make_moves
+
+JSON: TypeAlias = dict[str, Any]
+Listener: TypeAlias = Callable[[Progress], None]
+DTYPE = "f64"
+"""The element type of micro-kernels: the one in which others' programs are known."""
+
+
+def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:
+    """The plain kernel, its machine, and its name. Raises UsageError if there is no such micro-kernel."""
+    machine = known_machine(task.machine)
+    if machine.backend != "snitch":
+        named = workload(task.kernel)
+        return with_alignment(named.instantiate(), ALIGNMENT), replace(machine, threads=1), named
+    kernel = next((each for each in MICRO_KERNELS if each.text == task.kernel), None)
+    if kernel is None:
+        raise UsageError(f"'{task.kernel}' is no micro-kernel")
+    return kernel.instantiate(DTYPE), kernel.machine(machine), kernel.workload(DTYPE)
+
+
+def reference(task: Task) -> JSON:
+    """The costs of the plain program and of the expert heuristic's. Raises MeasurementError if one has none.
+
+    Timed costs are those of one match between the two.
+    """
+    plain, machine, named = kernel_of(task)
+    subject = Subject(task.kernel, named, make_moves(plain, machine, "heuristic"), None, "heuristic")
+    evaluator = make_evaluator(task.evaluator, machine, plain, 0)
+    try:
+        with Database.in_memory() as database:
+            memory = database.memory(Problem.of(subject.start("plain"), named), evaluator)
+            found = baselines_of(subject, "plain", evaluator, memory, in_turns=True)
+    finally:
+        evaluator.close()
+    if not (isfinite(found.plain) and isfinite(found.passed)):
+        raise MeasurementError(
+            "the plain program and the heuristic's have no costs to compare: one failed, or the processors were busy"
+        )
+    moves = len(subject.start("pass").trace.steps)
+    return {"unit": evaluator.unit, "plain": found.plain, "expert": found.passed, "moves": moves}
+
+
+def searched(cell: Cell, listener: Listener) -> JSON:
+    """The result of a cell's search, as plain data.
+
+    Raises UsageError if a package is missing, and KeyboardInterrupt if the search was interrupted.
+    """
+    plain, machine, named = kernel_of(cell.task)
+    made = strategy(cell.method.strategy, cell.task.evaluations, cell.method.settings)
+    near = neighbourhood(cell.method.neighbourhood)
+    settings = run_settings(made, near)
+    began = _processor_seconds()
+    evaluator: Evaluator = make_evaluator(cell.task.evaluator, machine, plain, cell.seed)
+    try:
+        with Sampling() as sampled:
+            result = search(
+                Dojo(plain, machine),
+                evaluator,
+                made,
+                near,
+                Budget(cell.task.evaluations),
+                cell.seed,
+                listener=listener,
+                workload=named,
+            )
+    finally:
+        evaluator.close()
+    if result.ending is Ending.INTERRUPTED:
+        raise KeyboardInterrupt
+    progress = result.progress
+    return {
+        "settings": settings,
+        "unit": evaluator.unit,
+        "root": _finite(progress.root),
+        "history": improvements(result.history),
+        "made": progress.evaluations,
+        "seconds": round(progress.seconds, 3),
+        "processor_seconds": round(_processor_seconds() - began, 3),
+        "repeated": progress.repeated,
+        "failures": dict(progress.failures),
+        "spent": {phase: round(seconds, 3) for phase, seconds in progress.spent.items()},
+        "parts": {part: round(share, 4) for part, share in sampled.shares().items()},
+        "ending": result.ending.value,
+        "moves": len(result.trace.steps),
+        "trace": result.trace.dump(),
+    }
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process, and of its processes that have ended."""
+    own, others = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def improvements(history: Sequence[Row]) -> list[list[float | None]]:
+    """Evaluations, seconds of the run and cost of the best after them, whenever the best changes; null for none."""
+    found: list[list[float | None]] = []
+    best = -inf
+    for row in history:
+        if row.best != best:
+            best = row.best
+            found.append([row.number, round(row.seconds, 3), _finite(best)])
+    return found
+
+
+def _finite(cost: float) -> float | None:
+    return cost if isfinite(cost) else None

@@ -1,0 +1,194 @@
+"""The grids: tasks, methods, seeds. A cell is one search: one task, one method, one seed.
+
+The kernels were chosen before any result was seen, for variety: one loop (axpy), a sum into one number (dot), sums and
+maxima of rows (sum, max), elements with a constant (relu), a vector that is read again and again (gemv), three loops
+around a product (gemm), and four statements with temporaries, a division and a function (softmax).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+from pdojo.dialect.notation.source import did_you_mean
+from pdojo.errors import UsageError
+from pdojo.search.perfllm.settings import TARGETS, Settings
+
+JSON: TypeAlias = dict[str, Any]
+
+EVALUATIONS = 2000
+"""Evaluations of a search on the Snitch simulator."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A kernel, and how its programs are judged."""
+
+    kernel: str
+    """As in command lines: `dot:1x256`."""
+    machine: str
+    """`snitch`, or `host` on one thread."""
+    evaluator: str
+    evaluations: int
+    """Budget of a search."""
+
+    @property
+    def label(self) -> str:
+        """The name in tables."""
+        return f"{self.kernel}, {self.evaluator}"
+
+    @property
+    def is_timed(self) -> bool:
+        """True if programs are timed, so that nothing may run beside the search."""
+        return self.evaluator == "runtime"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A search. All begin at the plain program, and none knows an expert's moves."""
+
+    name: str
+    """In tables and on command lines."""
+    strategy: str
+    neighbourhood: str
+    agent: str = ""
+    """Hyper-parameters of the agent, as in `--agent`; '' for other strategies."""
+
+    @property
+    def family(self) -> str:
+        """The first word of the name, which stands for all methods that begin with it."""
+        return self.name.partition("-")[0]
+
+    @property
+    def settings(self) -> Settings | None:
+        """The agent's settings. Raises UsageError."""
+        return Settings.parse(self.agent) if self.agent else None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One search."""
+
+    task: Task
+    method: Method
+    seed: int
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Identifies the cell within a file."""
+        return self.task.label, self.method.name, self.seed
+
+    def to_json(self) -> JSON:
+        """As plain data, for the process that runs it."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: JSON) -> Cell:
+        """The inverse of `to_json`."""
+        return Cell(Task(**data["task"]), Method(**data["method"]), data["seed"])
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All cells of an experiment."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    methods: tuple[Method, ...]
+    seeds: tuple[int, ...]
+
+    def cells(self) -> list[Cell]:
+        """One seed of everything first, and within it one task by all methods: a cut leaves comparable rows."""
+        return [Cell(task, method, seed) for seed in self.seeds for task in self.tasks for method in self.methods]
+
+    def with_only(
+        self, kernels: Sequence[str], methods: Sequence[str], seeds: Sequence[int] | None, evaluations: int | None
+    ) -> Grid:
+        """A part of the grid; nothing given keeps everything. Raises UsageError for unknown names."""
+        tasks, chosen = self.tasks, self.methods
+        if kernels:
+            named = [(task.kernel, task.kernel.partition(":")[0]) for task in self.tasks]
+            tasks = tuple(self.tasks[k] for k in _named(kernels, named, "kernel"))
+        if methods:
+            named = [(method.name, method.family) for method in self.methods]
+            chosen = tuple(self.methods[k] for k in _named(methods, named, "method"))
+        if evaluations is not None:
+            tasks = tuple(replace(task, evaluations=evaluations) for task in tasks)
+        return Grid(self.name, tasks, chosen, self.seeds if seeds is None else tuple(dict.fromkeys(seeds)))
+
+
+def _named(wanted: Sequence[str], known: Sequence[tuple[str, str]], what: str) -> list[int]:
+    """The places of the names in order of the grid; a name is that of a thing or of its family."""
+    for name in wanted:
+        if not any(name in names for names in known):
+            raise UsageError(f"'{name}' is no {what} of this grid; {did_you_mean(name, [name for name, _ in known])}")
+    return [k for k, names in enumerate(known) if set(names) & set(wanted)]
+
+
+def _agent(target: str, granularity: str, encoder: str = "structure") -> Method:
+    text = f"target={target},granularity={granularity},encoder={encoder}"
+    suffix = "" if encoder == "structure" else f"-{encoder}"
+    return Method(f"perfllm-{target}-{granularity}{suffix}", "perfllm", "edges", text)
+
+
+def _walk(granularity: str) -> Method:
+    """The control without learning: the agent's episodes and moves, all at random."""
+    text = f"granularity={granularity},epsilon_first=1,epsilon_last=1,updates=0"
+    return Method(f"walk-{granularity}", "perfllm", "edges", text)
+
+
+def _search(strategy: str, neighbourhood: str) -> Method:
+    return Method(f"{strategy}-{neighbourhood}", strategy, neighbourhood)
+
+
+GRANULARITIES = ("single", "everywhere", "both")
+METHODS = (
+    *(_agent(target, granularity) for granularity in GRANULARITIES for target in TARGETS),
+    *(_walk(granularity) for granularity in GRANULARITIES),
+    _search("anneal", "edges"),
+    _search("anneal", "mutate"),
+    _search("evolve", "mutate"),
+    _search("elites", "mutate"),
+    _search("model", "mutate"),
+    _search("sample", "mutate"),
+)
+"""The methods on the simulator. Agents draw their moves by themselves: their neighbourhood is not used."""
+
+_SNITCH = (
+    "axpy:1x256",
+    "dot:1x256",
+    "reducesum:16x16",
+    "reducemax:16x16",
+    "relu:16x16",
+    "gemv:16x32",
+    "matmul:8x8x8",
+    "softmax:16x16",
+)
+_CPU = ("softmax:1024x512", "matmul:256x256x256")
+_ON_CPU = ("perfllm-max-single", "perfllm-max-everywhere", "anneal-mutate", "evolve-mutate")
+
+GRIDS = {
+    "snitch": Grid(
+        "snitch", tuple(Task(kernel, "snitch", "cycles", EVALUATIONS) for kernel in _SNITCH), METHODS, tuple(range(5))
+    ),
+    "cpu": Grid(
+        "cpu",
+        tuple(
+            Task(kernel, "host", evaluator, evaluations)
+            for evaluator, evaluations in (("analytical", 300), ("runtime", 150))
+            for kernel in _CPU
+        ),
+        tuple(method for method in METHODS if method.name in _ON_CPU),
+        tuple(range(3)),
+    ),
+}
+QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",)}
+"""The kernels of `--quick`, with one seed."""
+QUICK_EVALUATIONS = 60
+
+
+def with_encoders(grid: Grid, encoders: Iterable[str]) -> Grid:
+    """The grid with agents that read programs by other encoders: target `max`, single moves and everywhere."""
+    more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in GRANULARITIES[:2]]
+    return replace(grid, methods=(*grid.methods, *more))

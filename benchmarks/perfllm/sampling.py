@@ -1,0 +1,73 @@
+"""Where a search's time goes, by looking at its stack: finer than the driver's phases, and without changing it."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from threading import Event, Thread, get_ident
+from typing import Self
+
+INTERVAL = 0.02
+"""Seconds between two looks."""
+PARTS = ("moves", "encode", "learn", "evaluate", "store", "rest")
+"""`moves`: drawing, judging and making moves, and texts of programs. `learn`: values of actions and updates of the
+agent, or a cost model. `evaluate`: waiting for the evaluator."""
+_FILES = {
+    "/search/perfllm/encoders.py": "encode",
+    "/search/perfllm/transformer.py": "encode",
+    "/search/structure.py": "encode",
+    "/search/features.py": "encode",
+    "/search/perfllm/learner.py": "learn",
+    "/search/perfllm/replay.py": "learn",
+    "/search/database/": "store",
+    "/search/evaluators/": "evaluate",
+    "/sklearn/": "learn",
+    "/pdojo/transforms/": "moves",
+    "/pdojo/search/dojo.py": "moves",
+    "/pdojo/search/candidates.py": "moves",
+    "/pdojo/search/environment/": "moves",
+    "/pdojo/search/neighbourhoods/": "moves",
+}
+"""Parts of files' names; the innermost frame that is named decides."""
+
+
+class Sampling:
+    """Looks at the stack of the thread that made it, in a thread of its own, while it is entered."""
+
+    def __init__(self) -> None:
+        self._watched = get_ident()
+        self._counts: Counter[str] = Counter()
+        self._parts: dict[str, str | None] = {}
+        self._ended = Event()
+        self._thread = Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def shares(self) -> dict[str, float]:
+        """The fraction of the time of each of `PARTS`; 0 for all if the time was too short for a look."""
+        total = max(1, self._counts.total())
+        return {part: self._counts[part] / total for part in PARTS}
+
+    def _look(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            self._counts[self._part()] += 1
+
+    def _part(self) -> str:
+        frame = sys._current_frames().get(self._watched)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None:
+            part = self._part_of(frame.f_code.co_filename)
+            if part is not None:
+                return part
+            frame = frame.f_back
+        return "rest"
+
+    def _part_of(self, file: str) -> str | None:
+        if file not in self._parts:
+            self._parts[file] = next((part for name, part in _FILES.items() if name in file), None)
+        return self._parts[file]

@@ -1,0 +1,208 @@
+"""Statistics of an experiment: shares of the expert's speed, their spread over seeds, and which differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import comb, exp, inf, log
+from random import Random
+from statistics import median
+
+from benchmarks.perfllm.results import Done, Results
+
+NEAR = 0.95
+"""A search has reached the expert heuristic at this share of its speed."""
+LEVEL = 0.05
+"""Level of tests, and one minus the coverage of intervals."""
+RESAMPLES = 2000
+"""Samples of a bootstrap."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Median, least and greatest of some values."""
+
+    middle: float
+    low: float
+    high: float
+    count: int
+
+    @staticmethod
+    def of(values: Iterable[float]) -> Range:
+        """The range of at least one value."""
+        known = list(values)
+        return Range(median(known), min(known), max(known), len(known))
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What an experiment found, by task and method."""
+
+    results: Results
+
+    @property
+    def tasks(self) -> list[str]:
+        """Labels of tasks with cells, in order of the file."""
+        return list(dict.fromkeys(done.task for done in self.results.cells.values()))
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of methods with cells, in order of the file."""
+        return list(dict.fromkeys(done.method for done in self.results.cells.values()))
+
+    def cells(self, task: str | None = None, method: str | None = None) -> list[Done]:
+        """The cells of a task and a method; None for all."""
+        return [
+            done
+            for done in self.results.cells.values()
+            if (task is None or done.task == task) and (method is None or done.method == method)
+        ]
+
+    def share(self, task: str, factor: float) -> float:
+        """The speed of a program as a share of the expert's: expert cost / cost.
+
+        Raises KeyError if the expert's cost is not known.
+        """
+        known = self.results.references[task]
+        return factor * known.expert / known.plain
+
+    def has_reference(self, task: str) -> bool:
+        """True if the expert's cost is known."""
+        return task in self.results.references
+
+    def shares(self, task: str, method: str, best: Callable[[Done], float]) -> list[float]:
+        """The shares of all seeds, for a factor of each cell."""
+        return [self.share(task, best(done)) for done in self.cells(task, method)]
+
+    def final(self, done: Done) -> float:
+        """The share of a cell's best program."""
+        return self.share(done.task, done.after(done.budget))
+
+    def arrival(self, done: Done) -> float:
+        """Evaluations until `NEAR` of the expert's speed; infinite if it is not reached."""
+        reached = (p.evaluations for p in done.points if self.share(done.task, p.factor) >= NEAR)
+        return next(reached, inf)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How often a method reaches the expert."""
+
+    method: str
+    reached: int
+    """Tasks of which the median over seeds is at least `NEAR`."""
+    tasks: int
+    cells_reached: int
+    cells: int
+    arrival: float
+    """Median number of evaluations until then, over all cells; infinite if half of them never arrive."""
+
+
+def standings(findings: Findings) -> list[Standing]:
+    """One for each method, over the tasks whose reference is known."""
+    found: list[Standing] = []
+    for method in findings.methods:
+        cells = [done for done in findings.cells(method=method) if findings.has_reference(done.task)]
+        tasks = list(dict.fromkeys(done.task for done in cells))
+        finals = {task: [findings.final(done) for done in cells if done.task == task] for task in tasks}
+        if not cells:
+            continue
+        found.append(
+            Standing(
+                method,
+                sum(median(values) >= NEAR for values in finals.values()),
+                len(tasks),
+                sum(value >= NEAR for values in finals.values() for value in values),
+                len(cells),
+                median_of_infinite([findings.arrival(done) for done in cells]),
+            )
+        )
+    return found
+
+
+def median_of_infinite(values: Sequence[float]) -> float:
+    """The median, the greater one of two: infinite if half of the values are."""
+    return sorted(values)[len(values) // 2]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A method beside the one that it is compared with, on the same tasks and seeds."""
+
+    method: str
+    better: int
+    worse: int
+    equal: int
+    p: float
+    """Of the two-sided sign test, after Holm's correction for the number of methods."""
+    ratio: float
+    """Geometric mean of the factors by which its programs are faster."""
+    low: float
+    high: float
+    """Bootstrap interval of the ratio: tasks are drawn again, then the seeds of each."""
+
+    @property
+    def verdict(self) -> str:
+        """What both the test and the interval say."""
+        if self.p >= LEVEL or self.low <= 1 <= self.high:
+            return "not separable"
+        return "faster" if self.ratio > 1 else "slower"
+
+
+def contests(findings: Findings, against: str) -> list[Contest]:
+    """All other methods beside one, at the end of their budgets; methods without common pairs are left out."""
+    found: list[Contest] = []
+    base = {(done.task, done.seed): done.after(done.budget) for done in findings.cells(method=against)}
+    for method in findings.methods:
+        pairs: dict[str, list[float]] = {}
+        for done in findings.cells(method=method):
+            other, own = base.get((done.task, done.seed), 0.0), done.after(done.budget)
+            if method != against and other > 0 and own > 0:
+                pairs.setdefault(done.task, []).append(own / other)
+        if pairs:
+            ratios = [ratio for each in pairs.values() for ratio in each]
+            better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
+            low, high = interval(list(pairs.values()))
+            mean = geometric_mean(ratios)
+            p = sign_test(better, worse)
+            found.append(Contest(method, better, worse, len(ratios) - better - worse, p, mean, low, high))
+    corrected = holm([each.p for each in found])
+    return [
+        Contest(c.method, c.better, c.worse, c.equal, p, c.ratio, c.low, c.high)
+        for c, p in zip(found, corrected, strict=True)
+    ]
+
+
+def sign_test(better: int, worse: int) -> float:
+    """The two-sided p of so many signs, if both were equally likely; ties are left out."""
+    total, least = better + worse, min(better, worse)
+    return min(1.0, 2 * sum(comb(total, k) for k in range(least + 1)) / 2**total)
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Holm's correction of several p, in the same order."""
+    order = sorted(range(len(values)), key=lambda k: values[k])
+    found = [0.0] * len(values)
+    least = 0.0
+    for rank, k in enumerate(order):
+        least = max(least, min(1.0, (len(values) - rank) * values[k]))
+        found[k] = least
+    return found
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of at least one positive value."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def interval(groups: Sequence[Sequence[float]], seed: int = 0) -> tuple[float, float]:
+    """The bootstrap interval of the geometric mean of ratios in groups: groups are drawn, then members of each."""
+    random = Random(seed)
+    logs = [[log(ratio) for ratio in group] for group in groups]
+    means: list[float] = []
+    for _ in range(RESAMPLES):
+        drawn = [value for group in random.choices(logs, k=len(logs)) for value in random.choices(group, k=len(group))]
+        means.append(sum(drawn) / len(drawn))
+    means.sort()
+    tail = round(LEVEL / 2 * RESAMPLES)
+    return exp(means[tail]), exp(means[-1 - tail])

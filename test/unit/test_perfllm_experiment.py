@@ -1,0 +1,446 @@
+"""`python -m benchmarks.perfllm`: the grid, cells, results that survive a kill, statistics, tables, mistakes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from benchmarks.perfllm import __main__ as tool
+from benchmarks.perfllm.cell import improvements, kernel_of, reference, searched
+from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, Task, with_encoders
+from benchmarks.perfllm.results import Done, Ledger, Results
+from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
+from benchmarks.perfllm.sampling import PARTS
+from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
+from pdojo.errors import UsageError
+from pdojo.search.progress import Row
+
+ROOT = Path(__file__).parents[2]
+AXPY = Task("axpy:1x256", "snitch", "cycles", 10)
+EDGES = next(method for method in METHODS if method.name == "anneal-edges")
+SMALL = Grid("snitch", (AXPY,), (EDGES,), (0, 1, 2))
+
+
+# The grid
+
+
+def test_no_method_knows_an_expert() -> None:
+    """None uses the neighbourhood of expert knowledge, a demonstration, or what was learned before."""
+    for grid in GRIDS.values():
+        assert len({method.name for method in grid.methods}) == len(grid.methods)
+        for method in grid.methods:
+            assert method.neighbourhood in ("edges", "mutate")
+            settings = method.settings
+            assert (settings is not None) == (method.strategy == "perfllm")
+            assert settings is None or not (settings.demonstrations or settings.policy or settings.screen)
+
+
+def test_names_say_what_agents_do() -> None:
+    for method in METHODS:
+        if method.family == "perfllm":
+            assert method.settings is not None
+            assert method.name == f"perfllm-{method.settings.target}-{method.settings.granularity}"
+    assert sum(method.family == "perfllm" for method in METHODS) == 9
+    more = with_encoders(GRIDS["snitch"], ["hf:some/model"]).methods[len(METHODS) :]
+    assert [method.name for method in more] == [f"perfllm-max-{g}-hf:some/model" for g in ("single", "everywhere")]
+    assert all(method.settings is not None and method.settings.encoder == "hf:some/model" for method in more)
+
+
+def test_a_cut_grid_is_balanced() -> None:
+    """All cells of a seed come before those of the next, and all methods of a task before the next task."""
+    grid = GRIDS["snitch"]
+    cells = grid.cells()
+    assert len({cell.key for cell in cells}) == len(cells) == len(grid.tasks) * len(grid.methods) * len(grid.seeds)
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
+    first = cells[: len(grid.methods)]
+    assert {cell.task for cell in first} == {grid.tasks[0]}
+    assert [cell.method for cell in first] == list(grid.methods)
+
+
+def test_every_task_is_there() -> None:
+    for name, grid in GRIDS.items():
+        for task in grid.tasks:
+            _, machine, _ = kernel_of(task)
+            assert machine.threads == 1 or machine.backend == "snitch"
+        assert grid.with_only(QUICK[name], [], [0], 60).cells()
+
+
+def test_parts_of_a_grid() -> None:
+    grid = GRIDS["snitch"].with_only(["softmax", "dot:1x256"], ["anneal", "evolve-mutate"], [3, 3], 7)
+    assert [task.kernel for task in grid.tasks] == ["dot:1x256", "softmax:16x16"]
+    assert [method.name for method in grid.methods] == ["anneal-edges", "anneal-mutate", "evolve-mutate"]
+    assert (grid.seeds, {task.evaluations for task in grid.tasks}) == ((3,), {7})
+    with pytest.raises(UsageError, match="'sotfmax' is no kernel of this grid"):
+        GRIDS["snitch"].with_only(["sotfmax"], [], None, None)
+    with pytest.raises(UsageError, match="'perfllm-min-single' is no method of this grid"):
+        GRIDS["snitch"].with_only([], ["perfllm-min-single"], None, None)
+
+
+# A cell
+
+
+@pytest.mark.parametrize("name", ["anneal-edges", "perfllm-max-single"])
+def test_equal_seeds_give_equal_histories(name: str) -> None:
+    if name.startswith("perfllm"):
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+    method = next(method for method in METHODS if method.name == name)
+    cell = Cell(replace(AXPY, evaluations=6), method, 1)
+    one, two = (searched(Cell.from_json(json.loads(json.dumps(cell.to_json()))), lambda _: None) for _ in range(2))
+    for result in (one, two):
+        result["history"] = [[number, cost] for number, _, cost in result["history"]]
+        assert result["made"] == 6
+        assert sum(result["parts"].values()) == pytest.approx(1, abs=1e-3)
+        assert set(result["parts"]) == set(PARTS)
+        assert 0 < result["spent"]["propose"] <= result["seconds"]
+        assert result["processor_seconds"] > 0
+    varying = ("seconds", "processor_seconds", "spent", "parts")
+    one, two = ({key: value for key, value in result.items() if key not in varying} for result in (one, two))
+    assert one == two
+    other = searched(replace(cell, seed=2), lambda _: None)
+    assert other["trace"] != one["trace"] or [[n, c] for n, _, c in other["history"]] != one["history"]
+
+
+def test_the_reference_is_the_root() -> None:
+    """Plain programs of references and of searches cost the same, and the expert's is faster."""
+    found = reference(AXPY)
+    assert found["unit"] == "cycles"
+    assert found["plain"] > 2 * found["expert"] > 0
+    assert searched(Cell(replace(AXPY, evaluations=1), EDGES, 0), lambda _: None)["root"] == found["plain"]
+
+
+def test_a_cell_of_a_cpu() -> None:
+    task = Task("softmax:64x32", "x86-64-avx512", "analytical", 3)
+    known, found = reference(task), searched(Cell(task, EDGES, 0), lambda _: None)
+    assert found["root"] == known["plain"] > known["expert"] > 0
+    assert found["made"] == 3
+
+
+def test_improvements() -> None:
+    bests = [inf, 8.0, 8.0, 4.0, 4.0]
+    rows = [Row(k, float(k), 9.0, "", best, is_best=False) for k, best in enumerate(bests)]
+    assert improvements(rows) == [[0, 0.0, None], [1, 1.0, 8.0], [3, 3.0, 4.0]]
+
+
+# Killed and begun again
+
+
+def command(path: Path, seeds: str) -> list[str]:
+    words = ["--kernels", "axpy", "--methods", "anneal-edges", "--evaluations", "5", "--jobs", "1"]
+    return [sys.executable, "-m", "benchmarks.perfllm", *words, "--seeds", seeds, "-o", str(path)]
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text().split("\n")[:-1] if path.exists() else []
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
+    """Kill -9 in the middle of a cell: no process survives, no finished cell is lost or made again."""
+    path = tmp_path / "out.jsonl"
+    process = subprocess.Popen(command(path, "0,1,2"), cwd=ROOT, stdout=subprocess.DEVNULL)
+    try:
+        wait_for(lambda: len(lines_of(path)) >= 3)
+        seen: list[psutil.Process] = []
+        wait_for(lambda: bool(seen.extend(psutil.Process(process.pid).children(recursive=True)) or seen))
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in seen))
+    before = lines_of(path)
+    with path.open("a") as file:
+        file.write('{"kind": "cell", "task": "axpy')
+    done = subprocess.run(command(path, "0,1,2"), cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"{len(before) - 2} of 3 searches are in" in done.stdout
+    after = lines_of(path)
+    assert after[: len(before)] == before
+    data = [json.loads(line) for line in after]
+    assert [line["kind"] for line in data] == ["conditions", "reference", "cell", "cell", "cell"]
+    assert [line["seed"] for line in data[2:]] == [0, 1, 2]
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    process = subprocess.Popen(
+        command(path, "0,1,2,3,4"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: len(lines_of(path)) >= 3)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (130, "interrupted\n")
+    assert "the same command goes on" in out
+    wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in children))
+    assert 1 <= len(Results.read(path).cells) < 5
+
+
+# The runner, with a process that obeys the name of its method
+
+CHILD = """
+import json, os, sys, time
+job = json.loads(sys.stdin.readline())
+cell = job.get("cell")
+name = cell["method"]["name"] if cell else "reference"
+start = time.monotonic()
+if name == "dies":
+    print("no luck", file=sys.stderr)
+    os._exit(3)
+if name == "fails":
+    print(json.dumps({"error": "it does not work"}), flush=True)
+    sys.exit()
+time.sleep(0.2)
+print(json.dumps({"evaluations": 5, "factor": 2.0}), flush=True)
+search = {"unit": "cycles", "root": 8.0, "history": [[0, 0.0, 8.0], [5, 0.5, 2.0]], "made": 10, "seconds": 1.0}
+search |= {"processor_seconds": 0.5, "failures": {}, "spent": {}, "parts": {}}
+search |= {"processor": job["processor"], "span": [start, time.monotonic()]}
+known = {"unit": "cycles", "plain": 8.0, "expert": 4.0, "moves": 1}
+print(json.dumps({"result": search if cell else known}), flush=True)
+"""
+
+
+def run(
+    path: Path, grid: Grid, jobs: int, deadline: float | None = None
+) -> tuple[Runner, list[dict[str, Any]], list[Job]]:
+    """The runner after all cells of a grid, the lines of the file, and the jobs that were begun."""
+    begun: list[Job] = []
+    told: list[tuple[int, float]] = []
+    ended: list[Failure | None] = []
+    watcher = Watcher(begun.append, lambda _, n, factor: told.append((n, factor)), lambda _, why: ended.append(why))
+    with Ledger(path, grid) as ledger:
+        missing = [Job(task) for task in grid.tasks if task.label not in ledger.results.references]
+        missing += [Job(cell.task, cell) for cell in grid.cells() if cell.key not in ledger.results.cells]
+        runner = Runner(ledger, jobs, watcher, deadline, (sys.executable, "-c", CHILD))
+        runner.run(missing)
+    assert set(told) <= {(5, 2.0)}
+    assert [each for each in ended if each is not None] == runner.failures
+    return runner, [json.loads(line) for line in lines_of(path)], begun
+
+
+def test_a_cell_that_fails_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    methods = tuple(Method(name, "anneal", "edges") for name in ("dies", "one", "fails", "two"))
+    runner, lines, begun = run(path, replace(SMALL, methods=methods, seeds=(0,)), 1)
+    assert [line["method"] for line in lines[2:]] == ["one", "two"]
+    reasons = {failure.job.cell.method.name: failure.reason for failure in runner.failures if failure.job.cell}
+    assert reasons == {"dies": "its process died (exit code 3) no luck", "fails": "it does not work"}
+    # A process that died is started twice, and failed cells are tried again by the next run.
+    assert [job.cell.method.name for job in begun if job.cell] == ["dies", "dies", "one", "fails", "two"]
+    _, _, begun = run(path, replace(SMALL, methods=methods, seeds=(0,)), 1)
+    assert [job.cell.method.name for job in begun if job.cell] == ["dies", "dies", "fails"]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_searches_have_processors_of_their_own_and_timed_ones_run_alone(tmp_path: Path) -> None:
+    timed = replace(AXPY, evaluator="runtime", machine="host")
+    grid = Grid("snitch", (AXPY, timed), (EDGES,), (0, 1, 2))
+    _, lines, _ = run(tmp_path / "out.jsonl", grid, 2)
+    cells = [line for line in lines if line["kind"] == "cell"]
+    assert len(cells) == 6
+    assert {line["jobs"] for line in cells if line["task"] == AXPY.label} == {2}
+    for one in cells:
+        for other in cells:
+            overlap = one["span"][0] < other["span"][1] and other["span"][0] < one["span"][1]
+            if one is not other and overlap:
+                assert {one["task"], other["task"]} == {AXPY.label}
+                assert one["processor"] != other["processor"]
+        assert (one["processor"] is None) == (one["task"] == timed.label)
+
+
+def test_no_search_starts_that_would_end_too_late(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    run(path, replace(SMALL, seeds=(0,)), 1)
+    slow = {**json.loads(lines_of(path)[-1]), "wall": 50.0}
+    path.write_text("".join(f"{line}\n" for line in [*lines_of(path)[:-1], json.dumps(slow)]))
+    runner, lines, _ = run(path, SMALL, 1, time.monotonic() + 40)
+    assert (runner.is_cut, len(lines)) == (True, 3)
+    runner, lines, _ = run(path, SMALL, 1, time.monotonic() + 60)
+    assert (runner.is_cut, len(lines)) == (False, 5)
+
+
+def test_expected_seconds() -> None:
+    def done(task: Task, method: str, wall: float) -> Done:
+        return Done(task.label, method, 0, 10, 10, wall, wall, 1, (), {}, {}, {}, wall, "")
+
+    dot = replace(AXPY, kernel="dot:1x256")
+    other = replace(EDGES, name="other")
+    cell = Cell(AXPY, EDGES, 5)
+    assert expected(cell, []) == 0
+    assert expected(cell, [done(dot, "other", 7.0)]) == 7
+    assert expected(cell, [done(dot, "other", 7.0), done(AXPY, other.name, 5.0)]) == 5
+    finished = [done(AXPY, other.name, 5.0), done(dot, EDGES.name, 3.0)]
+    assert expected(cell, finished) == 3
+    assert expected(cell, [*finished, done(AXPY, EDGES.name, 1.0), done(AXPY, EDGES.name, 2.0)]) == 2
+
+
+# Statistics and tables
+
+
+def cell_line(task: str, method: str, seed: int, history: list[list[float]], **facts: object) -> dict[str, Any]:
+    known = {
+        "budget": 400,
+        "made": 400,
+        "seconds": 40.0,
+        "processor_seconds": 30.0,
+        "jobs": 2,
+        "failures": {"Timeout": 40},
+        "wall": 42.0,
+    }
+    spent = {"propose": 20.0, "simulate": 10.0}
+    parts = dict.fromkeys(PARTS, 0.0) | {"moves": 0.5, "evaluate": 0.5}
+    commit = {"commit": "0123456789abcdef", "is_changed": False}
+    line = {"kind": "cell", "task": task, "method": method, "seed": seed, "root": 1000.0, "history": history}
+    return {**line, **known, "spent": spent, "parts": parts, "commit": commit, **facts}
+
+
+def handmade(path: Path) -> Path:
+    """Two kernels, three methods, six seeds: `perfllm-max-single` ends at 0.5 of the expert, `best` at 1."""
+    lines: list[dict[str, Any]] = [{"kind": "conditions", "format": 1, "grid": "snitch", "processor": "a processor"}]
+    for task in ("dot:1x256, cycles", "relu:16x16, cycles"):
+        lines.append(
+            {"kind": "reference", "task": task, "unit": "cycles", "plain": 1000.0, "expert": 100.0, "moves": 9}
+        )
+        for seed in range(6):
+            slow = [[0, 0.1, 1000.0], [90, 9.0, 250.0], [300, 30.0, 200.0 + seed]]
+            lines.append(cell_line(task, "perfllm-max-single", seed, slow))
+            lines.append(cell_line(task, "best", seed, [[0, 0.1, 1000.0], [350, 2.0, 100.0 + seed]]))
+            lines.append(cell_line(task, "same", seed, slow))
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = handmade(tmp_path / "out.jsonl")
+    assert tool.main(["--show", str(path)]) == 0
+    out = capsys.readouterr().out
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    assert ["best", "2 of 2", "12 of 12", "350"] in rows
+    assert ["perfllm-max-single", "0 of 2", "0 of 12", "-"] in rows
+    # After 100 and 400 evaluations, after 10 and 30 seconds.
+    shares = ["0.40 (0.40 to 0.40)", "0.49 (0.49 to 0.50)", "0.40 (0.40 to 0.40)", "0.49 (0.49 to 0.50)"]
+    assert rows.count(["perfllm-max-single", "6", *shares, "40 s"]) == 2
+    shares = ["0.10 (0.10 to 0.10)", *["0.98 (0.95 to 1.00)"] * 3]
+    assert rows.count(["best", "6", *shares, "40 s"]) == 2
+    (contest,) = (row for row in rows if row[0] == "best" and row[-1] in ("faster", "not separable"))
+    # 2 / 2^12, twice for two methods.
+    assert contest[1:6] == ["12", "0", "0", "0.00098", "1.976"]
+    assert contest[7] == "faster"
+    (contest,) = (row for row in rows if row[0] == "same" and row[-1] in ("faster", "not separable"))
+    assert contest[1:] == ["0", "0", "12", "1", "1.000", "1.000 to 1.000", "not separable"]
+    assert ["best", "10.0", "100", "75", "10%", "50%", "25%", "25%"] in rows
+    assert ["best", "50%", "0%", "0%", "50%", "0%", "0%"] in rows
+    assert "2 of the searches ran at once" in out
+    assert "a processor, commit 0123456789ab" in out
+    html = (tmp_path / "out.html").read_text()
+    assert html.count("<svg") >= 2
+    assert html.count("<h3>dot:1x256, cycles</h3>") == 1
+    for word in ("<script", "http://", "https://", "<link", "nan", "inf"):
+        assert word not in html, word
+    assert tool.main(["--show", str(path), "--against", "best"]) == 0
+    assert "Beside best" in capsys.readouterr().out
+
+
+def test_one_seed_decides_nothing(tmp_path: Path) -> None:
+    table = Findings(Results.read(handmade(tmp_path / "out.jsonl")))
+    table.results.cells = {key: done for key, done in table.results.cells.items() if done.seed == 0}
+    (best, _) = contests(table, "perfllm-max-single")
+    assert (best.better, best.worse, best.verdict) == (2, 0, "not separable")
+    assert best.ratio == pytest.approx(2)
+    assert [(each.method, each.reached) for each in standings(table)] == [
+        ("perfllm-max-single", 0),
+        ("best", 2),
+        ("same", 0),
+    ]
+
+
+def test_tests_and_intervals() -> None:
+    assert sign_test(8, 0) == sign_test(0, 8) == pytest.approx(2 / 256)
+    assert sign_test(3, 3) == sign_test(0, 0) == 1
+    assert holm([0.04, 0.01, 0.5]) == pytest.approx([0.08, 0.03, 0.5])
+    assert holm([0.5, 0.5]) == [1, 1]
+    assert interval([[2.0, 2.0], [2.0]]) == pytest.approx((2, 2))
+    low, high = interval([[1.0, 4.0], [1.0, 4.0]])
+    assert 1 <= low < 2 < high <= 4
+
+
+def test_a_program_that_never_ran_is_no_division_by_zero(tmp_path: Path) -> None:
+    done = Done.from_json(cell_line("a", "b", 0, [[0, 0.1, None]], root=None))  # type: ignore[list-item]
+    assert (done.after(400), done.at(40)) == (0, 0)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--kernels", "sofmax"], "'sofmax' is no kernel of this grid; "),
+        (["--methods", "perfllm-max"], "'perfllm-max' is no method of this grid; "),
+        (["--encoders", "bert"], "unknown encoder 'bert'"),
+        (["--seeds", "0,x"], "argument --seeds: "),
+        (["--evaluations", "0"], "argument --evaluations: "),
+        (["--jobs", "100000"], "--jobs 100000: there "),
+        (["--against", "x"], "--against is for tables: add --show FILE.jsonl"),
+        (["-o", "out.json"], "results are JSON lines; name the file 'out.jsonl', not 'out.json'"),
+        (["--show", "missing.jsonl"], "cannot read 'missing.jsonl': No such file or directory"),
+        (["--show", "missing.jsonl", "--quick"], "--show takes everything from its file; leave out --quick"),
+        (["--grid", "gpu"], "argument --grid: invalid choice"),
+    ],
+)
+def test_mistakes(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tool.main(words) == 2
+    found = capsys.readouterr().err
+    assert found.startswith("error: ")
+    assert error in found
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file with anything else is left as it is."""
+    path = tmp_path / "out.jsonl"
+    for text, reason in (
+        ("something\n", "line 1 is none of its lines"),
+        ('{"kind": "conditions", "format": 9}\n', "no conditions of format 1"),
+        ('{"kind": "conditions", "format": 1}\n{"kind": "song"}\n', "line 2 is none of its lines"),
+        ("no newline", "no results of this experiment"),
+        ('{"kind": "conditions", "format": 1, "grid": "cpu"}\n', "another grid: cpu, now snitch"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=reason):
+            Ledger(path, SMALL)
+        assert path.read_text() == text
+    assert tool.main(["--show", str(path)]) == 2
+    assert "no finished searches" in capsys.readouterr().err
+
+
+def test_what_is_not_comparable_is_in_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    run(path, replace(SMALL, seeds=(0,)), 1)
+    with pytest.raises(UsageError, match="has searches of 10 evaluations for axpy:1x256, cycles, not 20"):
+        Ledger(path, SMALL.with_only([], [], None, 20))
+    with Ledger(path, SMALL), pytest.raises(UsageError, match="another process writes to"):
+        Ledger(path, SMALL)
+    first, *others = lines_of(path)
+    changed = {**json.loads(first), "evaluators": {"cycles": "older"}}
+    path.write_text("".join(f"{line}\n" for line in [json.dumps(changed), *others]))
+    with pytest.raises(UsageError, match="has another cycles: older, now "):
+        Ledger(path, SMALL)
