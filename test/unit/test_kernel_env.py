@@ -34,7 +34,7 @@ def made(**options: Any) -> gymnasium.Env[Any, Any]:
     return gymnasium.make(ID, **{**usual, **options})
 
 
-@pytest.mark.parametrize("granularity", ["single", "everywhere", "both"])
+@pytest.mark.parametrize("granularity", ["single", "everywhere", "both", "edits"])
 @pytest.mark.parametrize("reward", ["step", "end"])
 @pytest.mark.parametrize(
     "options",

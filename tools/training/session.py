@@ -167,8 +167,7 @@ def _train(
 
 def best_moves(trainer: Trainer) -> list[list[str]]:
     """The moves, by identifier, to the best program of each kernel; none if no program is faster than the plain one."""
-    elites = [archive.elites[:1] for archive in trainer.archives]
-    return [[move for one in each for moves in one.path for move in moves] for each in elites]
+    return [list(archive.elites[0].path[-1]) if archive.elites else [] for archive in trainer.archives]
 
 
 def _write_trace(path: Path, kernel: Kernel, moves: Sequence[str]) -> None:

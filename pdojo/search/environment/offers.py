@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import ndiff
 from functools import cached_property
 from itertools import islice
 from random import Random
@@ -14,12 +15,15 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
 from pdojo.search.neighbourhoods.lengths import is_too_long
+from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.apply import legal
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
 MOST = 64
 """Most moves of a run."""
+EDIT = "edit"
+"""Family of edits."""
 STOP = "stop"
 """Family and label of the action that ends an episode."""
 
@@ -111,6 +115,58 @@ class Offer:
         return f"<Offer {self.label}>"
 
 
+class Edit(Offer):
+    """An action that alters the trace anywhere: what it leads to has been made."""
+
+    def __init__(self, dojo: Dojo, after: Dojo) -> None:
+        super().__init__(dojo)
+        self._after = after
+
+    @property
+    def is_stop(self) -> bool:
+        """False."""
+        return False
+
+    @property
+    def family(self) -> str:
+        """`edit`, whatever moves it inserts."""
+        return EDIT
+
+    @property
+    def label(self) -> str:
+        """The difference of the traces for people: `edit -unroll@y:1 +tile_scope@y:0{size=4}`."""
+        before, after = (list(map(str, dojo.trace.moves)) for dojo in (self._before, self._after))
+        changes = (line.replace(" ", "", 1) for line in ndiff(before, after) if line[0] in "+-")
+        return " ".join([EDIT, *changes])
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """None: it changes moves that were made."""
+        return ()
+
+    @property
+    def program(self) -> Program:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is there
+        """The program after the action; do not modify its kernel."""
+        return self._after.game.program
+
+    def state(self) -> Dojo:
+        """A new state after the action."""
+        return self._after.fork()
+
+
+def _edits(dojo: Dojo, count: int, random: Random) -> Iterator[Offer]:
+    """At most `count` edits that lead to different programs."""
+    near = Mutate()
+    met = {dojo.fingerprint}
+    for _ in range(2 * count):
+        after = near.neighbour(dojo, random)
+        if after is not None and after.fingerprint not in met:
+            met.add(after.fingerprint)
+            yield Edit(dojo, after)
+            if len(met) > count:
+                return
+
+
 def offers_of(dojo: Dojo, rules: Rules, random: Random) -> list[Offer]:
     """The stop, then actions: all, or at most `rules.offered` different ones that are drawn.
 
@@ -118,6 +174,9 @@ def offers_of(dojo: Dojo, rules: Rules, random: Random) -> list[Offer]:
     places and sizes is no likelier than others; families that only take other moves back are a fifth as likely. Moves
     on arrays that no statement accesses are left out.
     """
+    if rules.granularity == "edits":
+        assert rules.offered is not None
+        return [Offer(dojo), *_edits(dojo, rules.offered, random)]
     kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
     streams = [_stream(dojo, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
     if rules.offered is None:

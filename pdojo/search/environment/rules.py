@@ -11,7 +11,7 @@ from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.evaluation import JSON
 
-GRANULARITIES = ("single", "everywhere", "both")
+GRANULARITIES = ("single", "everywhere", "both", "edits")
 """Names of the granularities."""
 REWARDS = ("step", "end")
 """Names of the moments of rewards."""
@@ -27,7 +27,8 @@ class Rules:
     """What an action is.
 
     `single`: one move, as in the paper. `everywhere`: one family with one set of parameters at all places where it is
-    legal, a run of moves. `both`: moves, and runs of families that have several places.
+    legal, a run of moves. `both`: moves, and runs of families that have several places. `edits`: moves inserted,
+    deleted or changed anywhere in the trace (`neighbourhoods.mutate`), which cannot be offered all.
     """
     reward: str = "step"
     """`step` rewards every action by the program that it leads to; `end` only the last one of an episode."""
@@ -46,6 +47,8 @@ class Rules:
         for what, value in (("offered", self.offered), ("horizon", self.horizon)):
             if value is not None and value < 1:
                 raise UsageError(f"an episode needs '{what}' of at least 1, not {value}")
+        if self.granularity == "edits" and self.offered is None:
+            raise UsageError("edits of a trace cannot be offered all: give 'offered' a number")
         if self.scale is not None and not 0 < self.scale < inf:
             raise UsageError(f"the scale of rewards is a positive number, not {self.scale:g}")
 

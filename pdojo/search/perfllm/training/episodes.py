@@ -30,8 +30,9 @@ class Order:
     """The number of the episode, from 0."""
     kernel: int
     """The number of the kernel."""
-    start: tuple[tuple[str, ...], ...]
-    """The moves of each action, by identifier, that lead to the first state."""
+    way: tuple[tuple[str, ...], ...]
+    """States of earlier episodes that lead to the first one, the last of them: the moves of each, by identifier. () for
+    the plain kernel."""
     shown: tuple[str, ...]
     """The moves of a demonstration; () if the agent chooses."""
     epsilon: float
@@ -43,7 +44,7 @@ class Action:
     """What an action led to."""
 
     moves: tuple[str, ...]
-    """The moves, by identifier; none for the stop."""
+    """All moves of the state afterwards, by identifier."""
     fingerprint: str
     """Of the program afterwards."""
     cost: float
@@ -113,8 +114,9 @@ class _Episode:
     def played(self, state: Dojo) -> Played:
         """Play from the plain kernel's state, which is changed."""
         plain, _, _ = self._cost(state)
-        for text in (move for moves in self._order.start for move in moves):
-            state.step(Move.parse(text))
+        start = self._order.way[-1] if self._order.way else ()
+        skipped = state.become(map(Move.parse, start))
+        assert not skipped, f"moves of an earlier episode do not apply: {skipped[0]}"
         self._go(state)
         replay = Replay(max(1, len(self._transitions)))
         for transition in self._transitions:
@@ -134,7 +136,7 @@ class _Episode:
             offer = moment.offers[action]
             after = state if action == STOP else offer.state()
             cost, failure, reward = self._cost(after)
-            moves = tuple(map(str, offer.moves))
+            moves = tuple(str(step.resolved) for step in after.trace.steps)
             self._actions.append(Action(moves, after.fingerprint, cost, failure, reward, values[action]))
             goes_on = action != STOP and failure in ("", *HARMLESS)
             following = self._look(after, shown[step + 1 :]) if goes_on else None

@@ -85,7 +85,7 @@ class Trainer:
         self.done = 0
         """Episodes learned from."""
         self.archives: list[Archive[tuple[str, ...]]] = [Archive(settings.elites) for _ in kernels]
-        """The best programs of each kernel; paths are the moves of each action, by identifier."""
+        """The best programs of each kernel; paths are the moves that lead to each state, by identifier."""
         self._met: list[set[str]] = [set() for _ in kernels]
 
     # Playing
@@ -109,10 +109,10 @@ class Trainer:
             return Order(number, kernel, (), moves, 0.0)
         random = Random(f"{self._seed} start {number}")
         kernel = number % len(self.kernels)
-        start: tuple[tuple[str, ...], ...] = ()
+        way: tuple[tuple[str, ...], ...] = ()
         if random.random() < self.settings.resume_best:
-            start = self.archives[kernel].prefix(random)
-        return Order(number, kernel, start, (), self.agent.epsilon(number / self.episodes))
+            way = self.archives[kernel].prefix(random)
+        return Order(number, kernel, way, (), self.agent.epsilon(number / self.episodes))
 
     def _policy(self) -> bytes | None:
         return dump(self.agent.learner.policy()) if self.agent.has_learned else None
@@ -135,9 +135,9 @@ class Trainer:
     def _archive(self, played: Played) -> None:
         kernel = played.order.kernel
         self._met[kernel] |= {action.fingerprint for action in played.actions}
-        path = [*played.order.start]
+        path = list(played.order.way)
         for action in played.actions:
-            path += [action.moves] if action.moves else []
+            path.append(action.moves)
             if action.cost < played.plain:
                 self.archives[kernel].add(action.cost, action.fingerprint, path)
 
