@@ -142,7 +142,7 @@ def _restored(checkpoint: Path, wanted: dict[str, str]) -> dict[str, Any]:
 
     try:
         data = read_bytes(checkpoint, LARGEST)
-        if stamp_of(data) == wanted:
+        if wanted.items() <= stamp_of(data).items():
             return load(data)
     except OSError as error:
         raise UsageError(f"cannot read '{checkpoint}': {error.strerror}") from None

@@ -17,13 +17,17 @@ BATCH_TOKENS = 1 << 13
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of the network."""
+    """The size of the network. Raises ValueError if it is impossible."""
 
     width: int = 96
     """Numbers of a line's vector, and of a program's."""
     heads: int = 4
     line_layers: int = 2
     program_layers: int = 2
+
+    def __post_init__(self) -> None:
+        if self.width % 2 or self.width % self.heads:
+            raise ValueError(f"a width of {self.width} is odd, or no multiple of {self.heads} heads")
 
 
 class TextModel:

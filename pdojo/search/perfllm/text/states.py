@@ -12,7 +12,6 @@ from typing import Any
 
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, PdojoError, UsageError
