@@ -119,7 +119,7 @@ class Pretraining:
         for group in self._optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min((self.done + 1) / WARM, max(0.0, 1 - self.done / self.steps))
         self._optimizer.zero_grad()
-        sum(parts).backward()
+        self._torch.stack(parts).sum().backward()
         self._torch.nn.utils.clip_grad_norm_(self._parameters, CLIP)
         self._optimizer.step()
         self.done += 1
