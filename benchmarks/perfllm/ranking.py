@@ -40,8 +40,10 @@ GROUP = 32
 GROUPS = 100
 ALPHAS = tuple(10.0**k for k in range(-1, 6))
 """Strengths of the ridge, of which the one with the least error of leaving one program out is taken."""
-BUCKETS = 2048
+BUCKETS = 512
 """Most frequent bigrams that are counted."""
+STEPS = 250
+"""Batches of 64 programs that the network learns from."""
 
 
 def encodings(found: Sequence[Label], weights: Path, say: Callable[[str], None]) -> dict[str, Matrix]:
@@ -112,7 +114,7 @@ def network(inputs: Matrix, costs: Matrix, others: Matrix, seed: int) -> Matrix:
         )  # fmt: skip
         optimizer = torch.optim.AdamW(layers.parameters(), lr=1e-3, weight_decay=1e-2)
         mean, deviation = y.mean(), y.std() + 1e-6
-        for _ in range(400):
+        for _ in range(STEPS):
             rows = torch.randint(len(x), (min(64, len(x)),))
             loss = torch.nn.functional.huber_loss(layers(x[rows])[:, 0], (y[rows] - mean) / deviation)
             optimizer.zero_grad()

@@ -7,8 +7,7 @@ Three tasks, which a search needs and which cost nothing, are learned at once:
   hide those between programs of one kernel, which a search ranks;
 - the family of the move that leads from one program to the next, from both vectors, which the agent's network also has.
 
-Masked tokens are not among them: the next token of a canonical text follows from its grammar, and vectors that were
-trained so ranked programs no better than random ones.
+Masked tokens are not among them: a canonical text follows a grammar, and most of its tokens tell nothing about speed.
 """
 
 from __future__ import annotations
