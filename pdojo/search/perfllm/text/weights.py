@@ -44,7 +44,7 @@ def save_model(path: Path, model: TextModel, facts: Mapping[str, Any]) -> None:
 
 
 def load_model(path: Path) -> tuple[TextModel, str]:
-    """The model of a file, and a hash of the file. Raises UsageError for what is no such file of this version."""
+    """The model of a file, and a hash of its weights. Raises UsageError for what is no such file of this version."""
     try:
         data = read_bytes(path, LARGEST)
     except OSError as error:
@@ -59,7 +59,16 @@ def load_model(path: Path) -> tuple[TextModel, str]:
         model.parts.load_state_dict(load(data))
     except (UsageError, RuntimeError, ValueError, TypeError, KeyError):
         raise UsageError(f"the weights '{path}' are damaged; make them again with {COMMAND}") from None
-    return model, sha256(data).hexdigest()[:16]
+    return model, _digest(model, found)
+
+
+def _digest(model: TextModel, found: Mapping[str, str]) -> str:
+    """A hash of all that vectors depend on. Equal weights may be in files of different bytes."""
+    digest = sha256(f"{found['version']} {found['vocabulary']} {found['shape']}".encode())
+    for name, weights in sorted(model.parts.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(weights.numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def check_stamp(found: Mapping[str, str], path: Path) -> None:
