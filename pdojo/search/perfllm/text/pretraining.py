@@ -27,8 +27,8 @@ from pdojo.search.perfllm.text.tokens import Line, lines_of
 from pdojo.transforms.registry import transformation_names
 
 LEARNING_RATE = 1e-3
-"""Of AdamW, after `WARM` steps; it falls linearly to nothing."""
-WARM = 100
+"""Of AdamW, after the part `WARM` of the steps, in which it rises; then it falls linearly to nothing."""
+WARM = 0.05
 CLIP = 1.0
 """Largest norm of a gradient."""
 SEGMENTS = 6
@@ -116,7 +116,7 @@ class Pretraining:
     def _learn(self, batch: Sequence[Segment]) -> Losses:
         parts = self._losses(batch)
         for group in self._optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((self.done + 1) / WARM, max(0.0, 1 - self.done / self.steps))
+            group["lr"] = LEARNING_RATE * min((self.done + 1) / (WARM * self.steps), 1 - self.done / self.steps)
         self._optimizer.zero_grad()
         self._torch.stack(parts).sum().backward()
         self._torch.nn.utils.clip_grad_norm_(self._parameters, CLIP)
