@@ -180,7 +180,8 @@ def compare(found: Sequence[Label], vectors: Mapping[str, Matrix], seeds: Sequen
                         scores.setdefault((name, what, model), []).append((spearman(predicted, costs[test]), lost))
                 chance = numpy.random.default_rng(seed).random(len(test))
                 lost = regret(chance, cycles[test], numpy.random.default_rng(seed))
-                scores.setdefault(("chance", what, "ridge"), []).append((0.0, lost))
+                for model in ("ridge", "network"):
+                    scores.setdefault(("chance", what, model), []).append((0.0, lost))
     return scores
 
 
