@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
-from pdojo_tools.outputs import check_writable
+from pdojo_tools.outputs import check_writable, write_output
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pdojo.errors import UsageError
-from pdojo.files import read_bytes, replace_file
+from pdojo.files import read_bytes
 from pdojo.search.perfllm.learner import import_torch
 
 GENERATING = 0.4
@@ -108,7 +108,7 @@ def _learn(given: argparse.Namespace, walks: Sequence[Any], end: float, progress
     task = progress.add_task("learning", total=given.steps, completed=training.done)
 
     def store() -> None:
-        replace_file(checkpoint, dump(training.state(), wanted))
+        write_output(dump(training.state(), wanted), str(checkpoint))
 
     stored = time.monotonic()
     while training.done < given.steps and time.monotonic() < end:

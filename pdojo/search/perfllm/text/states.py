@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
@@ -128,11 +127,15 @@ class Collection:
         return sum(len(walk.texts) for walk in self.walks)
 
     def more(self) -> Iterator[Walk]:
-        """Walks that are not there yet, without end; each is in the file when it is given."""
-        with self._path.open("a", encoding="utf-8") as file:
-            for walk in walks(self._seed, len(self.walks)):
-                self.walks.append(walk)
-                facts: dict[str, Any] = asdict(walk)
-                file.write(json.dumps(facts) + "\n")
-                file.flush()
-                yield walk
+        """Walks that are not there yet, without end; each is in the file when it is given.
+
+        Raises UsageError if the file takes no more.
+        """
+        for walk in walks(self._seed, len(self.walks)):
+            try:
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(walk)) + "\n")
+            except OSError as error:
+                raise UsageError(f"cannot write '{self._path}': {error.strerror}") from None
+            self.walks.append(walk)
+            yield walk
