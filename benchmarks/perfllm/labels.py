@@ -11,6 +11,7 @@ from random import Random
 from benchmarks.snitch.kernels import MicroKernel
 from pdojo.backends.garbage import collect_now
 from pdojo.dialect.machines.machine import Machine
+from pdojo.files import replace_file
 from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
@@ -44,7 +45,10 @@ def labels(
 
     They are kept in `file`, which a run that was interrupted goes on with. `tell` hears how many there are.
     """
-    found = [Label(**json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
+    # A line that was interrupted has no end.
+    whole = file.read_text().split("\n")[:-1] if file.exists() else []
+    replace_file(file, "".join(f"{line}\n" for line in whole).encode())
+    found = [Label(**json.loads(line)) for line in whole]
     core, plain = kernel.machine(machine), kernel.instantiate(DTYPE)
     evaluator = Cycles(core, plain)
     try:
