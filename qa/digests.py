@@ -1,8 +1,10 @@
 """Digests of all that is made of kernels (`python -m qa.digests FILE`): did a change of the code change any of it?
 
-Subjects are the kernels of the library under each expert pass, and random walks from random kernels. Each digest is of
-one text: the program, the listing of its moves, generated code. The first run writes FILE; a later one compares with it
-and names what differs. Exit code 0: nothing does; 1: something does.
+Subjects are the kernels of the library under each expert pass, random walks from random kernels, and random walks from
+small kernels of the library, in whose states every candidate is judged. Each digest is of one text: the program, the
+listing of its moves, the verdicts on its candidates with the programs that the legal ones lead to, generated code. The
+first run writes FILE; a later one compares with it and names what differs. Exit code 0: nothing does; 1: something
+does. `--only verdicts` is the check that a faster analysis decides as the one before.
 """
 
 from __future__ import annotations
@@ -30,33 +32,53 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
+from pdojo.search.candidates import choices
 from pdojo.search.experts import EXPERT_PASSES
 from pdojo.search.tuning import make_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
+from qa.sizes import small_kernel
 
 TUNED = ("x86-64-avx512", "aarch64-neon", "snitch")
 """Machines for the expert passes."""
 WALKED = ("toy", "toy-gpu", "toy-snitch")
 """Machines for the random walks."""
+JUDGED = ("toy", "x86-64-avx512", "snitch", "nvidia-sm90")
+"""Machines for the verdicts on all candidates."""
 STEPS = 6
 """Moves per walk."""
+JUDGED_STEPS = 8
+"""Moves of a walk in whose states all candidates are judged."""
+LED_TO = 40
+"""Legal moves of a state whose programs are part of its digest."""
+KINDS = ("tuned", "walks", "verdicts")
 
 Job: TypeAlias = tuple[str, str, str]
-"""A library kernel, a pass and a machine; or `walk`, a number and a machine."""
+"""A library kernel, a pass and a machine; `walk`, a number and a machine; or `verdicts`, a kernel and a machine."""
 
 
 def digests(job: Job) -> dict[str, str]:
     """The digests of a job by name."""
-    parts = _walk(int(job[1]), job[2]) if job[0] == "walk" else _tuned(*job)
+    match job:
+        case "walk", number, name:
+            parts = _walk(int(number), name)
+        case "verdicts", kernel, name:
+            parts = _verdicts(kernel, name)
+        case _:
+            parts = _tuned(*job)
     prefix = " ".join(job)
     return {f"{prefix}: {name}": sha256(text.encode()).hexdigest()[:16] for name, text in parts}
 
 
-def jobs(walks: int) -> list[Job]:
-    """All jobs."""
-    tuned = [(kernel, each, name) for kernel in kernel_names() for each in EXPERT_PASSES for name in TUNED]
-    return [*tuned, *(("walk", str(number), name) for number in range(walks) for name in WALKED)]
+def jobs(walks: int, only: str = "", kernels: Sequence[str] = ()) -> list[Job]:
+    """All jobs, or those of one of the `KINDS`, or of some library kernels."""
+    named = kernels or kernel_names()
+    found: dict[str, list[Job]] = {
+        "tuned": [(kernel, each, name) for kernel in named for each in EXPERT_PASSES for name in TUNED],
+        "walks": [("walk", str(number), name) for number in range(walks) for name in WALKED],
+        "verdicts": [("verdicts", kernel, name) for kernel in named for name in JUDGED],
+    }
+    return [job for kind, some in found.items() if only in ("", kind) for job in some]
 
 
 def _tuned(kernel: str, expert: str, name: str) -> Iterator[tuple[str, str]]:
@@ -85,6 +107,29 @@ def _walk(number: int, name: str) -> Iterator[tuple[str, str]]:
     yield from _texts(game.kernel, described)
 
 
+def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
+    random = Random(f"{kernel} {name}")
+    game = Game(small_kernel(kernel, random), machine(name))
+    for step in range(JUDGED_STEPS):
+        judged = [(choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)]
+        yield f"verdicts {step}", "\n".join(f"{c.move}: {'' if r is None else r.reason}" for c, r in judged)
+        legal = [choice for choice, refusal in judged if refusal is None]
+        if not legal:
+            break
+        drawn = random.sample(legal, min(LED_TO, len(legal)))
+        after = [choice.transformation.rehearse(game.program, choice.site).text for choice in drawn]
+        yield f"programs {step}", "\n".join(after)
+        # Families are equally likely: most moves of a state are tilings.
+        families = sorted({choice.transformation.name for choice in legal})
+        family = random.choice(families)
+        move = random.choice([c.move for c in legal if c.transformation.name == family])
+        try:
+            game.apply(move)
+        except PdojoError as error:
+            yield f"refused after all {step}", str(error)
+    yield "trace", game.trace.dump()
+
+
 def _texts(kernel: KernelOp, described: Machine) -> Iterator[tuple[str, str]]:
     forms: dict[str, Callable[[], str]] = {
         "notation": lambda: print_notation(kernel),
@@ -110,10 +155,12 @@ def _run(argv: Sequence[str] | None) -> None:
     parser = Arguments(prog="python -m qa.digests", description=__doc__)
     parser.add_argument("file", type=Path, metavar="FILE", help="where the digests are kept")
     parser.add_argument("--walks", type=positive, default=50, metavar="N", help="walks for each machine (default 50)")
+    parser.add_argument("--only", choices=KINDS, default="", help="one kind of subject")
+    parser.add_argument("--kernels", nargs="+", default=(), metavar="NAME", help="library kernels (default all)")
     parser.add_argument("--jobs", type=positive, default=2, metavar="N", help="processes (default 2)")
     args = parser.parse_args(argv)
     found: dict[str, str] = {}
-    todo = jobs(args.walks)
+    todo = jobs(args.walks, args.only, args.kernels)
     with ProcessPoolExecutor(args.jobs) as pool:
         for each in track(pool.map(digests, todo), "digests", len(todo)):
             found |= each

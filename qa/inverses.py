@@ -1,13 +1,14 @@
 """Checks whether a move's inverse leads back, up to new names, memory and indices of arrays, and identifiers.
 
 Guards and divisions in indices may change their form, which may hide the origin from the inverse; programs without
-them must be restored by a legal inverse.
+them must be restored by a legal inverse, unless the move mended a rule that they broke.
 """
 
 from __future__ import annotations
 
 import re
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.view.nest import Index
 from pdojo.errors import PdojoError
@@ -24,8 +25,10 @@ def lost_on_the_way_back(before: Program, after: Program, inverse: Move) -> str 
     try:
         back = apply(after, inverse).program
     except PdojoError as error:
-        # A redeclared array may not fit where the original was.
-        return f"{inverse} does not apply: {error}" if plain and not gone else None
+        # A redeclared array may not fit where the original was, and a rule that the program before broke, of another
+        # machine perhaps, is not broken again.
+        mended = conditions_of(after).broken(conditions_of(before)) is not None
+        return f"{inverse} does not apply: {error}" if plain and not gone and not mended else None
     anew = gone, back.nest.arrays.keys() - after.nest.arrays.keys()
     same = not plain or _form(before, anew[0]) == _form(back, anew[1])
     return None if same else f"{inverse} gives another program:\n{back.text}"

@@ -16,5 +16,10 @@ class Reason:
     is_open: bool = False
     """Whether the question is open: integer sets have not settled it."""
 
+    @property
+    def subject(self) -> str:
+        """What the reason is about: equal for one problem before and after a move."""
+        return self.about or self.text
+
     def __str__(self) -> str:
         return self.text

@@ -9,11 +9,10 @@ from typing import ClassVar, Self
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.async_copies import async_copy_problem
 from pdojo.dialect.analysis.lanes import vector_problem
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.attributes import Memory
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import async_problem
 from pdojo.dialect.view.nest import Leaf
@@ -33,8 +32,9 @@ class AsyncCopy(Transformation[Leaf]):
     | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
 
     Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
-    must have asynchronous copies of the size of an element, or of the vector that a `:v` scope makes of them; there,
-    such a vector may have to be aligned, as `vectorize` says.
+    must have asynchronous copies of the size of an element, and of the vector that a `:v` scope makes of them; there,
+    such a vector may have to be aligned, as `vectorize` says. Elements that are too narrow are copied in vectors only,
+    which must be contiguous in both memories, and guarded as a whole.
     """
 
     name: ClassVar[str] = "async_copy"
@@ -53,7 +53,7 @@ class AsyncCopy(Transformation[Leaf]):
         """A copy between the right memories, in a grid, of a size that the machine copies."""
         if site.asynchronous:
             return Reason("the copy runs on its own already")
-        problem = async_problem(site) or async_size_problem(site, program.machine)
+        problem = async_problem(site) or async_copy_problem(site, program.machine)
         problems = (problem, *(vector_problem(access, site, program.machine) for access in site.accesses))
         return next((found for found in problems if found is not None), None)
 
@@ -106,17 +106,3 @@ class SyncCopy(Transformation[Leaf]):
     def inverse(self, program: Program, site: Leaf) -> Move:
         """Make the copy asynchronous again."""
         return AsyncCopy().as_move(f"%{site.id}")
-
-
-def async_size_problem(leaf: Leaf, machine: Machine, lanes: int = 0) -> Reason | None:
-    """Why the machine has no asynchronous copy of this size; `lanes` of a planned vector, 0 for the present ones."""
-    sizes = machine.gpu.async_copy_bytes
-    if not sizes:
-        return Reason(f"{machine.name} has no copies that run on their own")
-    element = byte_width(leaf.output.array.dtype)
-    around = leaf.parent
-    lanes = lanes or (around.extent if around is not None and around.mapping is Mapping.VECTOR else 1)
-    for size in (element, element * lanes):
-        if size not in sizes:
-            return Reason(f"{machine.name} copies {', '.join(map(str, sizes))} bytes on its own, not {size}")
-    return None

@@ -57,6 +57,8 @@ PRODUCTS = (
     ),
     ("matmul_bf16:64x96x128", 32, "mma_16x8x16_bf16"),
     ("matmul_bf16:130x75x66", 32, "mma_16x8x16_bf16"),
+    # Tails of whole vectors, which are copied asynchronously.
+    ("matmul_bf16:130x72x68", 32, "mma_16x8x16_bf16"),
     ("matmul_bf16:128x64x256", 64, "mfma_32x32x8_bf16"),
     ("matmul_bf16:97x130x70", 64, "mfma_32x32x8_bf16"),
     ("matmul_tn:64x64x64", 64, "mfma_32x32x2_f32"),
@@ -127,6 +129,34 @@ def test_contractions_on_tensor_units(text: str, warp: int, unit: str) -> None:
     assert unit in {c.taken for c in choices}
     assert any(scope.intrinsic == unit for scope in nest_of(game.kernel).scopes)
     agree(program, game.kernel, described, seed=len(text))
+
+
+SUMS = {
+    "rows": "x f32 [3, 5003] heap\ny f32 [3] heap\n\n3 y[{0}] = 0\n3 5003 y[{0}] += x[{0},{1}]\n",
+    "columns": "x f32 [4300, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n40 4300 y[{0}] += x[{1},{0}]\n",
+    "columns, terms first": ("x f32 [4300, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n4300 40 y[{1}] += x[{0},{1}]\n"),
+}
+"""Sums of few results."""
+
+
+@pytest.mark.parametrize("numerics", ["reassociate flush", "reassociate"])
+@pytest.mark.parametrize("warp", [32, 64])
+@pytest.mark.parametrize("name", SUMS)
+def test_parts_of_sums(name: str, warp: int, numerics: str) -> None:
+    """Partial sums are added up by a second launch, or by atomic operations where the kernel permits their rounding."""
+    require_fibers()
+    described = small(warp, 4)
+    program = with_alignment(kernel(f"kernel sums(x) -> (y)\nnumerics {numerics}\n{SUMS[name]}"), 64)
+    choices = {c.question: c.options for c in open_heuristic(Game(program, described)).choices}
+    question = "parts of y are added up by"
+    flushes = "add.f32" in described.gpu.flushing_atomics
+    assert (question in choices) == ("flush" in numerics or not flushes)
+    for answer in choices.get(question, ("a second launch",)):
+        game = Game(program, described)
+        open_heuristic(game, {question: answer})
+        text = device_text(game.kernel, spelling=FiberSpelling(), machine=described).text
+        assert ("pd_atomic_add(" in text[text.index("// kernel") :]) == (answer == "atomic operations")
+        agree(program, game.kernel, described)
 
 
 @pytest.mark.parametrize("text", BROKEN)

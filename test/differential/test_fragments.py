@@ -202,7 +202,11 @@ def test_products_compile(path: Path) -> None:
         if described.backend == "cuda":
             image = nvrtc.compile_cuda(device_text(final, spelling=CudaSpelling(), machine=described).text)
             if nvrtc.disassembler() is not None:
-                assert re.search(r"\bHMMA\.", nvrtc.disassemble(image.cubin))
+                code = nvrtc.disassemble(image.cubin)
+                assert re.search(r"\bHMMA\.", code)
+                # Once for each row of tiles and each column of tiles, and nothing by elements.
+                assert len(re.findall(r"\bLDSM\.", code)) == 4 + 16
+                assert not re.search(r"\bLDS\b", code)
         else:
             image = hip.compile_hip(device_text(final, spelling=HipSpelling(), machine=described).text)
             assert "v_mfma_f32_32x32x" in image.assembly

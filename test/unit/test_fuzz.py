@@ -10,12 +10,14 @@ import pytest
 
 from pdojo.backends.measure import Trap
 from pdojo.backends.snitch import session
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
+from pdojo.transforms.apply import apply
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
@@ -23,6 +25,7 @@ from qa.fuzz import arguments as parsed
 from qa.fuzz import fuzzer_for, main
 from qa.fuzzing.jobs import Found, FuzzPlan, run
 from qa.fuzzing.summary import Totals
+from qa.inverses import lost_on_the_way_back
 from qa.random_kernels import features_for, random_text
 from qa.random_kernels.coverage import TABLE_2, Coverage
 
@@ -144,3 +147,17 @@ def test_code_for_snitch_cores_is_simulated(monkeypatch: pytest.MonkeyPatch) -> 
 def test_mistakes_on_the_command_line(options: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         fuzzer_for(parsed(options))
+
+
+def test_a_rule_that_a_move_mends_is_not_broken_by_its_inverse() -> None:
+    """A vector that is misaligned on the machine may be taken back for ever; an aligned one is restored."""
+    text = "kernel k() -> (y)\ny f32 [4, 2] heap{}\n\n4:g 2:v y[{{0}},{{1}}] = 0\n"
+    moved = Move("unmap", "y:1")
+    for declared in ("", " align 8"):
+        program = Program(parse_notation(text.format(declared))[0], machine("nvidia-sm90"))
+        assert bool(conditions_of(program).problems) == (not declared)
+        made = apply(program, moved)
+        assert lost_on_the_way_back(program, made.program, made.inverse) is None
+        elsewhere = Move("vectorize", "y:0")
+        lost = lost_on_the_way_back(program, made.program, elsewhere)
+        assert (lost is None) == (not declared)

@@ -83,6 +83,21 @@ def test_a_large_tile_fits_twice() -> None:
     assert [(registers <= 128, fits.blocks) for fits, registers, _ in found] == [(True, 2)]
 
 
+@pytest.mark.parametrize(
+    ("text", "lanes"),
+    [
+        ("matmul_bf16:1024x1024x1024", [8, 8]),
+        ("matmul_bf16:130x72x68", [4, 8]),  # rows of 136 bytes and of 144; the last vectors are whole
+        ("matmul_bf16:128x67x66", [2]),  # rows of 134 bytes: what has no vectors goes through registers
+    ],
+)
+def test_tiles_of_narrow_numbers_are_copied_asynchronously(text: str, lanes: list[int]) -> None:
+    kernel = played(text)
+    copies = [leaf for leaf in nest_of(kernel).leaves if leaf.asynchronous]
+    assert sorted(leaf.chain[-1].extent for leaf in copies) == lanes
+    assert not any(spills for _, _, spills in compiled(kernel))
+
+
 @pytest.mark.parametrize("text", ["softmax", "layernorm_1", "matmul_tn", "conv_2"])
 def test_hip_code_spills_nothing(text: str) -> None:
     if not toolchains():

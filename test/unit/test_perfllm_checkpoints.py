@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from math import exp
 from pathlib import Path
 from random import Random
 
@@ -18,6 +20,8 @@ from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.driver import search
+from pdojo.search.evaluation import Evaluation
+from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.node import Proposal
 from pdojo.search.perfllm import storing
@@ -33,6 +37,14 @@ SETTINGS = Settings(horizon=6, successors=4, batch=8, updates=2, sync=5, width=1
 BUDGET = 50
 
 
+class PositiveCosts(TextCosts):
+    """The same order of programs, with costs that rewards c/T can be made of."""
+
+    def cost(self, text: str) -> Evaluation:
+        found = super().cost(text)
+        return replace(found, cost=exp(found.cost / 10)) if found.is_ok else found
+
+
 class Counting(PerfLLM):
     """Counts what it is asked for."""
 
@@ -44,7 +56,7 @@ class Counting(PerfLLM):
 
 
 def run(
-    path: Path | None, costs: TextCosts | None = None, stop: int | None = None, strategy: PerfLLM | None = None
+    path: Path | None, costs: PositiveCosts | None = None, stop: int | None = None, strategy: PerfLLM | None = None
 ) -> Result:
     def listen(progress: Progress) -> None:
         if stop is not None and progress.evaluations >= stop and not progress.doing:
@@ -53,7 +65,7 @@ def run(
     with Database.in_memory() if path is None else Database(path) as database:
         return search(
             start(),
-            costs or TextCosts(),
+            costs or PositiveCosts(),
             strategy or PerfLLM(BUDGET, SETTINGS),
             neighbourhood("mutate"),
             Budget(BUDGET),
@@ -71,12 +83,13 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_often")
-def test_an_interrupted_agent_goes_on(tmp_path: Path) -> None:
-    whole = run(None)
+@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, demonstrations=True, granularity="both")])
+def test_an_interrupted_agent_goes_on(settings: Settings, tmp_path: Path) -> None:
+    whole = run(None, strategy=PerfLLM(BUDGET, settings))
     path = tmp_path / "search.sqlite"
-    for stop in (9, 20, 35):
-        run(path, stop=stop)
-    strategy, costs = Counting(BUDGET, SETTINGS), TextCosts()
+    for stop in (2, 20, 35):
+        run(path, stop=stop, strategy=PerfLLM(BUDGET, settings))
+    strategy, costs = Counting(BUDGET, settings), PositiveCosts()
     found = run(path, costs, strategy=strategy)
     assert facts(found) == facts(whole)
     assert [row.best for row in found.history] == [row.best for row in whole.history]
@@ -84,6 +97,27 @@ def test_an_interrupted_agent_goes_on(tmp_path: Path) -> None:
     # Only what came after the last checkpoint was proposed again.
     assert strategy.asked < 30
     assert len(costs.evaluated) <= BUDGET - 34
+
+
+def test_a_demonstration_is_the_pass_s(tmp_path: Path) -> None:
+    """The first programs are those on the way of the expert pass, and each is learned from."""
+    game = start().game
+    play_pass("heuristic", game)
+    moves = [step.resolved for step in game.trace.steps]
+    strategy = PerfLLM(BUDGET, replace(SETTINGS, demonstrations=True))
+    result = run(tmp_path / "search.sqlite", strategy=strategy)
+    state, wanted = start(), list[str]()
+    for move in moves:
+        state.step(move)
+        wanted.append(state.fingerprint)
+    with Database(tmp_path / "search.sqlite") as database:
+        rows = database.connection.rows(
+            "SELECT p.hash FROM evaluations e JOIN programs p ON p.id = e.program ORDER BY e.number"
+        )
+    found = [row["hash"] for row in rows][1:]
+    assert len(moves) > 2
+    assert found[: len(set(wanted))] == list(dict.fromkeys(wanted))
+    assert len(result.history) == BUDGET + 1
 
 
 def test_a_strategy_is_its_saved_state(tmp_path: Path) -> None:
@@ -136,12 +170,13 @@ CHILD = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
 sys.path.insert(0, {str(Path(__file__).parent)!r})
+from dataclasses import replace
+from math import exp
 from pathlib import Path
 from pdojo.search import driver
-from search_games import TextCosts
-from test_perfllm_checkpoints import run
+from test_perfllm_checkpoints import PositiveCosts, run
 driver.SAVE_EVERY, driver.SAVE_SHARE = 0.05, 1e9
-run(Path(sys.argv[1]), TextCosts(pause=0.01))
+run(Path(sys.argv[1]), PositiveCosts(pause=0.01))
 print("done")
 """
 
@@ -162,7 +197,7 @@ def test_five_kills_lose_nothing(tmp_path: Path) -> None:
             os.kill(process.pid, signal.SIGKILL)
         assert known <= measured(path)
     assert subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout == "done\n"
-    costs = TextCosts()
+    costs = PositiveCosts()
     assert facts(run(path, costs)) == facts(run(None))
     assert not costs.evaluated
 

@@ -3,41 +3,45 @@
 If more than one warp is at the place, all compute what is in their registers, and one what they share.
 
 An operand in the thread's own memory is passed as it is: its elements lie in the order of the slots. Elements of other
-operands are loaded into a fragment first, in vectors where neighbouring slots are neighbours in memory, and stored
-afterwards if the instruction writes them.
+operands are loaded into a fragment first, and stored afterwards if the instruction writes them. They are loaded as
+matrices (`MatrixLoad`) from shared memory if the machine has an instruction whose rows are whole there, else in vectors
+where neighbouring slots are neighbours in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 
-from pdojo.backends.addresses import Address, address_of, known_alignment
+from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import variable
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch, reduced_by
+from pdojo.backends.gpu.operand_loads import Operand
 from pdojo.backends.gpu.spelling import DeviceSpelling
 from pdojo.backends.walk import describe
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collective, Spread
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Access, Nest, Scope
+from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
-_MOST_BYTES = 16
-"""Most bytes that one access moves."""
+_ALIGNED = 16
+"""Bytes to which fragments are aligned: the most that one access moves."""
 
 
 class CollectiveText:
     """Appends instructions of a warp to a device function."""
 
-    def __init__(self, found: Launch, code: DeviceCode, nest: Nest) -> None:
+    def __init__(self, found: Launch, code: DeviceCode, nest: Nest, machine: Machine) -> None:
         self.launch, self.code, self.nest = found, code, nest
         spelling = code.spelling
         assert isinstance(spelling, DeviceSpelling)
         self.spelling = spelling
+        self.loads = [load for load in machine.matrix_loads if spelling.language in load.templates]
 
     def append(self, collective: Collective) -> None:
         """Append the call that computes a scope. Raises LoweringError if its threads cannot make it together."""
@@ -58,8 +62,9 @@ class CollectiveText:
                     stores.append((name, spread))
             self.code.line(f"{intrinsic.name}({', '.join(pointers)});")
             for name, spread in stores:
+                operand = self._operand(spread, depth)
                 for slot in range(spread.fragment.slots):
-                    place = self.code.position(self._address(spread, slot, depth))
+                    place = self.code.position(operand.element(slot))
                     self.code.line(f"{self.code.names[spread.access.array.buffer]}[{place}] = {name}[{slot}];")
 
     def _check(self, collective: Collective) -> None:
@@ -110,54 +115,28 @@ class CollectiveText:
         place = self.code.place(spread.access, spread.leaf)
         return f"&{name}[{self.code.position(Address(place.linear.substitute(first, self.code.extents)))}]"
 
-    def _address(self, spread: Spread, slot: int, depth: int) -> Address:
-        """The place of the element in a slot of the calling thread."""
-        chain = spread.leaf.chain
-        lane = Scope(chain[-1].op, chain[-1], 0, depth, spread.fragment.threads, Mapping.SEQUENTIAL, ())
-        around = (*chain, *(lane for _ in range(depth + 1 - len(chain))))
-        extents = [s.extent for s in around]
-        element = dict(zip(spread.depths, spread.fragment.element(slot, depth, extents), strict=True))
-        index = tuple(e.substitute(element, extents) for e in spread.access.index)
-        layout = self.code.placements[spread.access.array.buffer].layout
-        return address_of(Access(spread.access.array, index), layout, around)
+    def _operand(self, spread: Spread, depth: int) -> Operand:
+        placement = self.code.placements[spread.access.array.buffer]
+        return Operand(spread, depth, placement.layout, placement.alignment, self.code.bind)
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:
         """Load the calling thread's elements of an operand."""
-        buffer, slots = spread.access.array.buffer, spread.fragment.slots
-        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
-        self.code.line(f"__align__({_MOST_BYTES}) {kind} {name}[{slots}];")
-        addresses = [self._address(spread, slot, depth) for slot in range(slots)]
-        slot = 0
-        while slot < slots:
-            count = self._together(spread, addresses, slot)
-            place = self.code.position(addresses[slot])
-            if count == 1:
-                self.code.line(f"{name}[{slot}] = {source}[{place}];")
-            else:
-                vector = self.code.prelude.vector(buffer.dtype, count)
-                self.code.line(f"*({vector} *)&{name}[{slot}] = *(const {vector} *)&{source}[{place}];")
-            slot += count
-
-    def _together(self, spread: Spread, addresses: Sequence[Address], slot: int) -> int:
-        """How many slots one access can load: neighbours, aligned in memory and in the fragment; a power of two."""
         buffer = spread.access.array.buffer
-        width, base = byte_width(buffer.dtype), self.code.placements[buffer].alignment
-        first = addresses[slot]
-        bound = self.code.bind(first.linear)
-        count = _MOST_BYTES // width
-        while count > 1:
-            inside = addresses[slot : slot + count]
-            neighbours = len(inside) == count and all(
-                one.exchanges == first.exchanges and one.linear - first.linear == const(k)
-                for k, one in enumerate(inside)
-            )
-            known = known_alignment(bound, width, base)
-            known = min([known, *(known_alignment(_steps(e.factor), width, base) for e in first.exchanges)])
-            if slot % count == 0 and neighbours and known % (count * width) == 0:
-                return count
-            count //= 2
-        return 1
+        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
+        self.code.line(f"__align__({_ALIGNED}) {kind} {name}[{spread.fragment.slots}];")
+        for piece in self._operand(spread, depth).pieces(self.loads):
+            target, place = f"{name}[{piece.slot}]", f"{source}[{self.code.position(piece.place)}]"
+            if piece.load is not None:
+                self._declare(piece.load)
+                self.code.line(f"{piece.load.name}<{piece.matrices}>(&{target}, &{place});")
+            elif piece.slots == 1:
+                self.code.line(f"{target} = {place};")
+            else:
+                vector = self.code.prelude.vector(buffer.dtype, piece.slots)
+                self.code.line(f"*({vector} *)&{target} = *(const {vector} *)&{place};")
 
-
-def _steps(factor: int) -> Expr:
-    return const(factor)
+    def _declare(self, load: MatrixLoad) -> None:
+        try:
+            self.code.prelude.template(load.name, load.template(self.spelling.language))
+        except LoweringError as error:
+            raise LoweringError(f"operands of a warp are loaded by '{load.name}', {error}") from None

@@ -26,8 +26,8 @@ from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSp
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
-from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
+from pdojo.dialect.analysis.lanes import common_guard
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -119,7 +119,7 @@ class DeviceFunction(LoopText):
         for leaf in self.atomics:
             check_atomic(leaf, tree=bool(reduced_by(leaf)))
         self.trees = TreeText(self.launch, code, kernel.taken, self.atomics)
-        self.collectives = CollectiveText(self.launch, code, self.nest)
+        self.collectives = CollectiveText(self.launch, code, self.nest, kernel.machine)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
 
@@ -328,7 +328,13 @@ class DeviceFunction(LoopText):
                 f"{describe_access(leaf.output)} is an asynchronous copy, which {self.spelling.name} lacks; make it an "
                 f"ordinary one (sync_copy)"
             )
-        size = lanes * byte_width(leaf.output.array.dtype)
+        size, machine = lanes * byte_width(leaf.output.array.dtype), self.kernel.machine
+        if size not in machine.gpu.async_copy_bytes:
+            known = ", ".join(map(str, machine.gpu.async_copy_bytes)) or "none"
+            raise LoweringError(
+                f"{describe_access(leaf.output)} is an asynchronous copy of {size} bytes, of which {machine.name} has "
+                f"{known}; make it an ordinary one (sync_copy)"
+            )
         self.kernel.copies.add(size)
         (source,) = leaf.reads
         self.code.line(f"pd_copy_async{size}(&{target}, &{self.code.element(source, leaf)});")
@@ -337,8 +343,9 @@ class DeviceFunction(LoopText):
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
         """Append a statement on vectors where memory has them, lane by lane elsewhere."""
-        whole = self._whole(scope)
-        if whole is None:
+        whole = common_guard(scope)
+        apart = leaf.asynchronous and not all(self._is_vector(access, scope, leaf) for access in leaf.accesses)
+        if whole is None or apart:
             with self._stored(leaf):
                 self.unrolled(scope, bounds)
             return
@@ -351,21 +358,6 @@ class DeviceFunction(LoopText):
                         del self.known[scope.depth]
                     else:
                         self._lanes(scope, leaf)
-
-    def _whole(self, scope: Scope) -> list[Expr] | None:
-        """The guard of the first lane if all lanes have the same; None if they differ."""
-        found: list[Expr] = []
-        for constraint in scope.guard:
-            if not constraint.uses(scope.depth):
-                continue  # `nodes` has checked it
-            factor = constraint.coefficient(scope.depth)
-            rest = constraint - var(scope.depth) * factor
-            if rest.uses(scope.depth) or factor != -1:
-                return None
-            if any(c % scope.extent for _, c in rest.terms) or (rest.constant + 1) % scope.extent:
-                return None
-            found.append(rest)
-        return found
 
     def _is_vector(self, access: Access, scope: Scope, leaf: Leaf) -> bool:
         """Whether the lanes of an access are one piece of memory, aligned to its size."""

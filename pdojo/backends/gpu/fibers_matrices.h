@@ -100,10 +100,32 @@ template <typename Kind> inline void multiply(const Fragments *warp) {
   for (int l = 0; l < Kind::THREADS; ++l)
     for (int i = 0; i < Kind::C; ++i) {
       const Place place = Kind::c(l, i);
-      float sum = warp[l].c[i];
+      float &result = static_cast<float *>(warp[l].c)[i], sum = result;
       for (int k = 0; k < Kind::K; ++k) sum = Kind::product(sum, a[place.row][k], b[k][place.column]);
-      warp[l].c[i] = sum;
+      result = sum;
     }
+}
+
+/* PTX ISA, "ldmatrix": lanes 8 m to 8 m + 7 give the addresses of the rows of matrix m, each of eight numbers of 16 bits.
+   Lane l gets the numbers 2 (l % 4) and the next of row l / 4 in its register m; with .trans, number l / 4 of rows
+   2 (l % 4) and the next. */
+template <int MATRICES, bool TRANS> inline void load_matrices(const Fragments *warp) {
+  static uint16_t x[MATRICES][8][8];
+  for (int m = 0; m < MATRICES; ++m)
+    for (int r = 0; r < 8; ++r) memcpy(x[m][r], warp[8 * m + r].a, sizeof x[m][r]);
+  for (int l = 0; l < 32; ++l)
+    for (int m = 0; m < MATRICES; ++m)
+      for (int i = 0; i < 2; ++i) {
+        const uint16_t *number = TRANS ? &x[m][2 * (l % 4) + i][l / 4] : &x[m][l / 4][2 * (l % 4) + i];
+        memcpy(static_cast<char *>(warp[l].c) + 4 * m + 2 * i, number, sizeof *number);
+      }
+}
+
+inline void check_row(const void *row, int line) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(row), shared = reinterpret_cast<uintptr_t>(state.shared);
+  if (place % 16) fail("pd_ldmatrix at line %d: a row is misaligned, its address %% 16 = %d", line, int(place % 16));
+  if (place < shared || place + 16 > shared + state.shared_bytes)
+    fail("pd_ldmatrix at line %d: a row is outside of shared memory", line);
 }
 
 } /* namespace pd_fiber */
@@ -115,8 +137,20 @@ template <typename Kind> inline void pd_mma(const void *a, const void *b, float 
   if (Kind::THREADS != WARP || first + WARP > state.threads)
     fail("pd_mma at line %d needs %d threads of a warp", line, Kind::THREADS);
   state.fragments[self] = {a, b, c};
-  state.multiply = multiply<Kind>;
+  state.instruction = multiply<Kind>;
   lane_barrier(MATRIX, ALL_LANES, 0, line);
+}
+
+/* Load matrices of 8 by 8 numbers of 16 bits from shared memory; lanes beyond those that give rows may give anything. */
+template <int MATRICES, bool TRANS> inline void pd_ldmatrix(void *to, const void *row, int line = __builtin_LINE()) {
+  using namespace pd_fiber;
+  static_assert(MATRICES == 1 || MATRICES == 2 || MATRICES == 4, "1, 2 or 4 matrices");
+  const int self = state.current, lane = self % WARP;
+  if (WARP != 32 || self - lane + WARP > state.threads) fail("pd_ldmatrix at line %d needs 32 threads of a warp", line);
+  if (lane < 8 * MATRICES) check_row(row, line);
+  state.fragments[self] = {row, nullptr, to};
+  state.instruction = load_matrices<MATRICES, TRANS>;
+  lane_barrier(MATRIX_LOAD, ALL_LANES, 0, line);
 }
 
 #pragma GCC visibility pop

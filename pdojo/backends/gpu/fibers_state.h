@@ -43,7 +43,7 @@ constexpr size_t PAGE_BYTES = 64 << 10; /* a multiple of the pages of any system
 constexpr size_t GAP_BYTES = size_t(1) << 30;
 
 enum Order { ASCENDING, DESCENDING, SHUFFLED };
-enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE, MATRIX };
+enum Waiting : uint8_t { NOWHERE, BLOCK, WARP_BARRIER, SHUFFLE, MATRIX, MATRIX_LOAD };
 
 #ifdef PD_UCONTEXT
 struct Context {
@@ -122,7 +122,7 @@ struct Copies {
 /* What a thread gives to an instruction of its warp, and where it gets its part of the result. */
 struct Fragments {
   const void *a, *b;
-  float *c;
+  void *c;
 };
 
 struct Region {
@@ -155,7 +155,7 @@ struct State {
   uint64_t arrived_lanes[MOST_THREADS / 32]; /* of a warp, at a barrier or an exchange of lanes */
   alignas(16) unsigned char sent[MOST_THREADS][16], received[MOST_THREADS][16];
   Fragments fragments[MOST_THREADS]; /* of an instruction of a warp */
-  void (*multiply)(const Fragments *warp);
+  void (*instruction)(const Fragments *warp);
   Fiber fibers[MOST_THREADS];
   Copies copies[MOST_THREADS];
   Context host, gone;
@@ -181,7 +181,8 @@ inline State state;
 }
 
 inline const char *waiting_name(Waiting waiting) {
-  static const char *const names[] = {"nothing", "__syncthreads", "__syncwarp", "pd_shfl_xor", "pd_mma"};
+  static const char *const names[] = {"nothing", "__syncthreads", "__syncwarp", "pd_shfl_xor", "pd_mma",
+                                      "pd_ldmatrix"};
   return names[waiting];
 }
 

@@ -32,6 +32,8 @@ class KernelText:
         # One more than there are scopes: the lane in an instruction of a warp.
         variables = [variable(d) for d in range(2 + max((s.depth for s in nest.scopes), default=0))]
         intrinsics = {s.intrinsic for s in nest.scopes if s.intrinsic}
+        if intrinsics:
+            intrinsics |= {load.name for load in machine.matrix_loads}
         if nest.symbol in intrinsics:
             raise LoweringError("its function would have the name of an instruction that it uses")
         taken = Names([*variables, *_OWN, nest.symbol, *intrinsics])

@@ -41,7 +41,7 @@ class Conditions:
     """
 
     problems: Mapping[str, Reason]
-    """By subject: `Reason.about`, or its text."""
+    """By subject (`Reason.subject`)."""
     useless: tuple[str, ...]
     """Hints that nothing can use where they stand."""
     hints: Mapping[str, Attribute]
@@ -63,7 +63,7 @@ def conditions_of(program: Program) -> Conditions:
 
 def _conditions(program: Program) -> Conditions:
     useless = tuple(problem.text for problem in hint_problems(program)) if is_special(program) else ()
-    return Conditions({p.about or p.text: p for p in _problems(program)}, useless, owned_hints(program))
+    return Conditions({p.subject: p for p in _problems(program)}, useless, owned_hints(program))
 
 
 def _problems(program: Program) -> Iterator[Reason]:

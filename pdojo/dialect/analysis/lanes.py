@@ -7,7 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
@@ -85,9 +85,8 @@ def lane_problem(
     `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape (None: the present
     ones).
     """
-    chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     flags = access.array.buffer.reuse if reuse is None else reuse
-    index = tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, flags, strict=True))
+    index = _slots(access, leaf, scope, flags)
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
     ordered = order or range(len(shape))
     stride = lane_stride([index[d] for d in ordered], [shape[d] for d in ordered], scope.depth)
@@ -107,6 +106,35 @@ def lane_problem(
         address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
         return _misaligned(access, leaf, scope, address, machine)
     return None
+
+
+def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
+    """The index of an access by slots, if `scope` is a vector."""
+    chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
+    return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+
+
+def stride_in_memory(access: Access, leaf: Leaf, scope: Scope) -> Stride:
+    """How an access moves in memory over `scope`, if that is a vector."""
+    reuse = access.array.buffer.reuse
+    shape = [slots or extent for slots, extent in zip(reuse, access.array.shape, strict=True)]
+    return lane_stride(_slots(access, leaf, scope, reuse), shape, scope.depth)
+
+
+def common_guard(scope: Scope) -> list[Expr] | None:
+    """What of a vector's guard is about its lanes, for the first of them, if all or none run; None if they differ."""
+    found: list[Expr] = []
+    for constraint in scope.guard:
+        if not constraint.uses(scope.depth):
+            continue
+        factor = constraint.coefficient(scope.depth)
+        rest = constraint - var(scope.depth) * factor
+        if rest.uses(scope.depth) or factor != -1:
+            return None
+        if any(c % scope.extent for _, c in rest.terms) or (rest.constant + 1) % scope.extent:
+            return None
+        found.append(rest)
+    return found
 
 
 def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | None:

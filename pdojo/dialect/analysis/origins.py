@@ -2,18 +2,20 @@
 
 Questions are about elements with all scopes in order, which is the meaning of a program. The *origin* of a read is the
 last instance before it that writes the element; a read without one gets the caller's value. Answers are exact, by
-integer relations, and remembered by the content of the question.
+running through few instances or by integer relations, and remembered by the content of the question.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
+from pdojo.dialect.analysis.enumeration import Values, values_of
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import Caller, content_of, flow, gathered, last_writes, sampled
+from pdojo.dialect.analysis.storage_check import Caller, UseKey, content_of, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
@@ -29,6 +31,9 @@ Instance: TypeAlias = tuple[int, Iteration]
 Instances: TypeAlias = str
 """Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
 
+LATEST = 16
+"""Contents whose values are kept."""
+
 AnswerT = TypeVar("AnswerT")
 
 
@@ -42,6 +47,7 @@ class Origins:
         self._answers = Answers[tuple[object, ...], object]()
         self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
         self._gathered = Answers[tuple[object, ...], "isl.UnionMap"]()
+        self._latest = OrderedDict[UseKey, Values | None]()
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
@@ -52,7 +58,13 @@ class Origins:
             return (), False
         only = latest_write(uses, read)
         quick = None if only is None else ((only,), True)
-        return self._ask(("writers", read), uses, lambda: _writers(self._flow(uses), uses, read), quick)
+        return self._ask(
+            ("writers", read),
+            uses,
+            lambda: _writers(self._flow(uses), uses, read),
+            quick,
+            lambda values: values.writers(read),
+        )
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read that does not get the value that `write` writes in iteration `at`; None if all do.
@@ -60,7 +72,10 @@ class Origins:
         `at` gives the iteration of the write in terms of that of the read.
         """
         return self._ask(
-            ("stray", read, write, tuple(at)), uses, lambda: _stray(self._flow(uses), uses, read, write, at)
+            ("stray", read, write, tuple(at)),
+            uses,
+            lambda: _stray(self._flow(uses), uses, read, write, at),
+            few=lambda values: values.stray(read, write, at),
         )
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
@@ -68,7 +83,10 @@ class Origins:
         if not any(u.writes for u in uses):
             return None
         return self._ask(
-            ("change", first, second, tuple(at)), uses, lambda: _change(self._flow(uses), uses, first, second, at)
+            ("change", first, second, tuple(at)),
+            uses,
+            lambda: _change(self._flow(uses), uses, first, second, at),
+            few=lambda values: values.change(first, second, at),
         )
 
     def partial(
@@ -87,7 +105,13 @@ class Origins:
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
         quick = next((k for k in range(len(uses)) if feeds(uses, write, k)), None)
-        return self._ask(("reader", write), uses, lambda: _reader(self._flow(uses), uses, write), quick)
+        return self._ask(
+            ("reader", write),
+            uses,
+            lambda: _reader(self._flow(uses), uses, write),
+            quick,
+            lambda values: _another(values.readers(write), uses, write),
+        )
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether some element is written by `write` last."""
@@ -146,16 +170,28 @@ class Origins:
         uses: Sequence[Use],
         answer: Callable[[], AnswerT],
         quick: AnswerT | None = None,
+        few: Callable[[Values], AnswerT] | None = None,
     ) -> AnswerT:
+        """The answer to a question: `quick` if it is known, `few` by running through all instances if they are few."""
         if quick is not None:
             return quick
         content = content_of(uses)
 
         def decide() -> AnswerT:
+            if few is not None and (values := self._values(content, uses)) is not None:
+                return few(values)
             self.exact_queries += 1
             return answer()
 
         return cast(AnswerT, self._answers.of((*question, *content), decide))
+
+    def _values(self, content: UseKey, uses: Sequence[Use]) -> Values | None:
+        """The values of few instances; those of the latest contents are kept, as several questions are about each."""
+        if content not in self._latest:
+            self._latest[content] = values_of(uses)
+            if len(self._latest) > LATEST:
+                self._latest.popitem(last=False)
+        return self._latest[content]
 
     def _flow(self, uses: Sequence[Use]) -> isl.UnionMap:
         """Pairs of a write instance and a read instance that gets its value; computed once per content."""
@@ -339,8 +375,12 @@ def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None
     found: list[int] = []
     reached = values.intersect_domain(_instances("W", write, uses[write])).range()
     reached.foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
-    others = [k for k in sorted(found) if uses[k].leaf is not uses[write].leaf]
-    return others[0] if others else None
+    return _another(sorted(found), uses, write)
+
+
+def _another(readers: Sequence[int], uses: Sequence[Use], write: int) -> int | None:
+    """The first of some uses that is of another statement than a write; None if there is none."""
+    return next((k for k in readers if uses[k].leaf is not uses[write].leaf), None)
 
 
 def instances_of(leaf: Leaf, violated: Expr) -> Instances:

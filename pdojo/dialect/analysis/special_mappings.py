@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pdojo.dialect.analysis.async_copies import async_problems
 from pdojo.dialect.analysis.atomics import atomics_problems
 from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Program
@@ -39,6 +40,7 @@ def machine_problems(program: Program) -> Iterator[Reason]:
     """What the machine cannot do."""
     yield from gpu_limits(program)
     yield from atomics_problems(program)
+    yield from async_problems(program)
     yield from snitch_limits(program)
     yield from hint_problems(program)
     yield from _tensor_problems(program)

@@ -3,7 +3,8 @@
 For every flow from the last write w of an element to a read r, no other instance may write r's cell in between: the
 flow over cells must be the flow over elements. And a value in a private copy must be written and read in the same
 iteration of the threaded scope that owns the copy. A fast path recognises the usual case (everything happens within
-one iteration of the scopes that index the reused dimensions); otherwise islpy computes both flows and compares them.
+one iteration of the scopes that index the reused dimensions); otherwise all instances are run through, if they are few
+(`enumeration.py`), or islpy computes both flows and compares them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
+from pdojo.dialect.analysis.enumeration import Events, Ints, Outside, events_of
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.rings import in_ring
 from pdojo.dialect.analysis.uses import Use
@@ -42,6 +47,9 @@ class Caller:
 ItemT = TypeVar("ItemT")
 
 UseKey: TypeAlias = tuple[object, ...]
+
+Instance: TypeAlias = tuple[int, tuple[int, ...]]
+"""The number of a use, and an iteration."""
 
 
 class StorageChecks:
@@ -88,6 +96,11 @@ class StorageChecks:
                 f"{describe_use(read.use, read.iteration)} needs a value that "
                 f"{describe_use(overwriting.use, overwriting.iteration)} overwrites",
             )
+        events = events_of(uses, None if caller is None else Outside(caller.shape, caller.writes))
+        if events is not None:
+            found = compare_events(events, uses, owner, caller)
+            if found is not None:
+                return found.fault
         self.exact_queries += 1
         return compare_flows(uses, owner, caller)
 
@@ -276,19 +289,67 @@ def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None 
     name = uses[0].access.array.name
     lost = by_element.subtract(by_cell)
     if not lost.is_empty():
-        return _overwritten(name, f"value lost between write and read {_point(lost, uses, caller)}")
+        return _lost(name, _point(sampled(lost), uses, caller))
     wrong = by_cell.subtract(by_element)
     if not wrong.is_empty():
-        return Reason(f"'{name}' would be read before it is written", f"stale value {_point(wrong, uses, caller)}")
+        return _stale(name, _point(sampled(wrong), uses, caller))
     if owner is not None:
         within = by_cell if caller is None else flow(uses, [(0, *u.cell) for u in uses])
         crossing = within.subtract(_same_iteration(uses, owner))
         if not crossing.is_empty():
-            return Reason(
-                f"a value in the private copy of '{name}' would cross iterations of a concurrent scope",
-                f"write and read {_point(crossing, uses, caller)}",
-            )
+            return _crossing(name, _point(sampled(crossing), uses, caller))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The answer of `compare_events`."""
+
+    fault: Reason | None
+
+
+def compare_events(events: Events, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Compared | None:
+    """`compare_flows` by running through all events; None if their places cannot be numbered."""
+    arrays = _names(uses, caller)
+    elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
+    given = [var(d) for d in range(len(caller.shape))] if caller is not None else []
+    number = arrays.index(caller.name) if caller is not None else 0
+    by_element = events.sources(elements, (number, *given))
+    by_cell = events.sources([(0, *u.cell) for u in uses], (0, *given))
+    if by_element is None or by_cell is None:
+        return None
+    name = uses[0].access.array.name
+
+    def pair(sources: Ints, which: NDArray[np.bool_]) -> str:
+        read = int(np.flatnonzero(which)[np.argmin(events.time[which])])
+        return _point((events.iteration(int(sources[read])), events.iteration(read)), uses, caller)
+
+    lost = (by_element >= 0) & (by_element != by_cell)
+    if lost.any():
+        return Compared(_lost(name, pair(by_element, lost)))
+    wrong = (by_cell >= 0) & (by_element != by_cell)
+    if wrong.any():
+        return Compared(_stale(name, pair(by_cell, wrong)))
+    if owner is not None:
+        around = events.iterations[: owner + 1]
+        inside = (by_cell >= 0) & (events.use < len(uses)) & (events.use[by_cell] < len(uses))
+        crossing = inside & (around != around[:, by_cell]).any(axis=0)
+        if crossing.any():
+            return Compared(_crossing(name, pair(by_cell, crossing)))
+    return Compared(None)
+
+
+def _lost(name: str, pair: str) -> Reason:
+    return _overwritten(name, f"value lost between write and read {pair}")
+
+
+def _stale(name: str, pair: str) -> Reason:
+    return Reason(f"'{name}' would be read before it is written", f"stale value {pair}")
+
+
+def _crossing(name: str, pair: str) -> Reason:
+    text = f"a value in the private copy of '{name}' would cross iterations of a concurrent scope"
+    return Reason(text, f"write and read {pair}")
 
 
 @bounded()
@@ -445,7 +506,7 @@ def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
     return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(pieces)} }}")
 
 
-def sampled(relation: isl.UnionMap) -> tuple[tuple[int, tuple[int, ...]], tuple[int, tuple[int, ...]]]:
+def sampled(relation: isl.UnionMap) -> tuple[Instance, Instance]:
     """One pair of instances of a relation that is not empty: the numbers of their uses, and their iterations."""
     import islpy as isl
 
@@ -459,10 +520,10 @@ def sampled(relation: isl.UnionMap) -> tuple[tuple[int, tuple[int, ...]], tuple[
     return (first, tuple(values[:start])), (second, tuple(values[start:]))
 
 
-def _point(relation: isl.UnionMap, uses: Sequence[Use], caller: Caller | None) -> str:
-    """One pair of instances of the relation, in words."""
+def _point(pair: tuple[Instance, Instance], uses: Sequence[Use], caller: Caller | None) -> str:
+    """A pair of instances in words."""
     texts: list[str] = []
-    for (number, values), when in zip(sampled(relation), _WHEN, strict=True):
+    for (number, values), when in zip(pair, _WHEN, strict=True):
         if number < len(uses):
             texts.append(describe_use(uses[number], values))
         else:

@@ -188,13 +188,14 @@ def _write_after_write(program: Program, region: Scope) -> Conflict | None:
 def snitch_limits(program: Program) -> Iterator[Reason]:
     """What streams and hardware loops of the machine cannot do."""
     for region in regions(program):
-        yield from _region_limits(program, region)
+        yield from region_limits(program, region)
     for scope in program.nest.scopes:
         if scope.mapping is Mapping.FREP:
-            yield from _loop_limits(program, scope)
+            yield from loop_limits(program, scope)
 
 
-def _region_limits(program: Program, region: Scope) -> Iterator[Reason]:
+def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
+    """What the machine cannot do with a streaming scope; `region` may be a scope of the program taken for one."""
     machine, where = program.machine, describe_scope(region)
     if not machine.snitch.stream_registers:
         yield Reason(f"{where}: {machine.name} has no stream registers")
@@ -270,7 +271,8 @@ def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | N
     return None
 
 
-def _loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
+def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
+    """What the machine cannot do with a hardware loop; `loop` may be a scope of the program taken for one."""
     machine, core, where = program.machine, program.machine.snitch, describe_scope(loop)
     if not core.frep_instructions:
         yield Reason(f"{where}: {machine.name} has no hardware loops")

@@ -48,10 +48,28 @@ class Fragment:
 
     def element(self, slot: int, lane: int, extents: Sequence[int]) -> tuple[Expr, ...]:
         """The index of the element in a slot; the variable at depth `lane` is the number of the thread."""
-        first = self.places[0][slot]
-        return tuple(
-            const(origin) + _by_bits([step[d] for step in self.bits], lane, extents) for d, origin in enumerate(first)
-        )
+        return element_of(self.places[0][slot], self.bits, lane, extents)
+
+
+def element_of(
+    first: Sequence[int], bits: Sequence[Sequence[int]], lane: int, extents: Sequence[int]
+) -> tuple[Expr, ...]:
+    """The index `first` plus what the bits of the variable at depth `lane` add to it."""
+    return tuple(const(origin) + _by_bits([step[d] for step in bits], lane, extents) for d, origin in enumerate(first))
+
+
+def steps_of(elements: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...] | None:
+    """What each bit of an element's number, the lowest first, adds to each index; None if the bits do not add up."""
+    bits = [_apart(elements[0], elements[1 << k]) for k in range(len(elements).bit_length() - 1)]
+    for number, element in enumerate(elements):
+        set_bits = [step for k, step in enumerate(bits) if number >> k & 1]
+        if _apart(elements[0], element) != tuple(sum(step[d] for step in set_bits) for d in range(len(element))):
+            return None
+    return tuple(bits)
+
+
+def _apart(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    return tuple(b - a for a, b in zip(one, other, strict=True))
 
 
 def _by_bits(steps: Sequence[int], lane: int, extents: Sequence[int]) -> Expr:
@@ -105,14 +123,11 @@ def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
 
 
 def _bits(places: Sequence[Sequence[tuple[int, ...]]]) -> tuple[tuple[int, ...], ...]:
-    def apart(lane: int, slot: int) -> tuple[int, ...]:
-        return tuple(b - a for a, b in zip(places[0][slot], places[lane][slot], strict=True))
-
-    bits = [apart(1 << k, 0) for k in range(len(places).bit_length() - 1)]
+    bits = [_apart(places[0][0], places[1 << k][0]) for k in range(len(places).bit_length() - 1)]
     for lane, held in enumerate(places):
         wanted = tuple(sum(step[d] for k, step in enumerate(bits) if lane >> k & 1) for d in range(len(places[0][0])))
         for slot in range(len(held)):
-            if apart(lane, slot) != wanted:
+            if _apart(places[0][slot], held[slot]) != wanted:
                 raise UsageError(
                     f"lane {lane}, slot {slot} has element {list(held[slot])}, which the bits of the lane's number do "
                     "not add up to"

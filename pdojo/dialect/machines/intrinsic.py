@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from pdojo.errors import LoweringError
+from pdojo.dialect.machines.templates import template_of
 
 LANGUAGES = ("llvm", "c", "cuda", "hip", "fibers", "snitch")
 """Languages that a template may be in; code is generated from all but the last one."""
@@ -52,11 +52,4 @@ class Intrinsic:
 
     def template(self, backend: str) -> str:
         """The code for a backend. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
-        if backend not in self.templates:
-            raise LoweringError(f"whose description has no template for {backend}; unmap the scope")
-        if not self.trusted:
-            raise LoweringError(
-                "whose template is code of a machine file, which pdojo compiles only where you trust the file; "
-                "read it, and give --trust-machine (in Python: machine(path, trust=True))"
-            )
-        return self.templates[backend]
+        return template_of(self.templates, backend, trusted=self.trusted)

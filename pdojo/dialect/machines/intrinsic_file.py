@@ -45,7 +45,7 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
     meaning = table.get("meaning")
     if not isinstance(meaning, str):
         raise UsageError("'meaning' must be a kernel in the notation, between triple quotes")
-    templates = _texts("templates", table.get("templates", {}))
+    templates = texts("templates", table.get("templates", {}))
     for backend in templates:
         if backend not in LANGUAGES:
             raise UsageError(f"no backend is called '{backend}'; templates are for {', '.join(LANGUAGES)}")
@@ -57,7 +57,7 @@ def _checked(name: str, table: Mapping[str, object]) -> Intrinsic:
     features = _words("features", table.get("features", []))
     registers = _count(table, "registers", "the registers that hold its operands")
     threads = _count(table, "threads", "the threads of a warp that run it together")
-    fragments = _texts("fragments", table.get("fragments", {}))
+    fragments = texts("fragments", table.get("fragments", {}))
     strides = _strides(table.get("strides", {}))
     return Intrinsic(name, meaning, templates, features, strides, numerics, registers, threads, fragments)
 
@@ -69,12 +69,13 @@ def _count(table: Mapping[str, object], key: str, what: str) -> int:
     return value
 
 
-def _texts(key: str, value: object) -> dict[str, str]:
+def texts(key: str, value: object) -> dict[str, str]:
+    """A table of texts. Raises UsageError with the key if it is none."""
     rows = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
-    texts = {name: text for name, text in rows.items() if isinstance(text, str)}
-    if len(texts) < len(rows):
+    found = {name: text for name, text in rows.items() if isinstance(text, str)}
+    if len(found) < len(rows):
         raise UsageError(f"'{key}' must be a table of texts")
-    return texts
+    return found
 
 
 def _words(key: str, value: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from math import inf
 
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.intrinsic import Intrinsic
+from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.machines.measured import Measured
 
 
@@ -151,6 +152,8 @@ class Machine:
     """What was measured on the processor; no fact that identifies a machine."""
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
+    matrix_loads: tuple[MatrixLoad, ...] = ()
+    """Instructions with which a warp loads operands of its intrinsics from shared memory, the preferred ones first."""
 
     def __repr__(self) -> str:
         return f"<Machine {self.name}, {self.threads} thread{'s' * (self.threads != 1)}>"

@@ -14,6 +14,8 @@ from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
 from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
+from pdojo.dialect.machines.matrix_load import MatrixLoad
+from pdojo.dialect.machines.matrix_load_file import matrix_load_to_json, read_matrix_load
 from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 from pdojo.dialect.names import is_machine_name
 from pdojo.errors import UsageError
@@ -31,9 +33,11 @@ _PARTS: Mapping[str, type[Cpu | Gpu | Snitch | Measured]] = {
     "measured": Measured,
 }
 """Keys whose values are tables: the facts of one kind of machine, and what was measured."""
+_CODE = ("intrinsics", "matrix_loads")
+"""Keys whose values are tables of instructions with their code."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
-"""Key of the JSON form, left out if empty: the intrinsics whose code must not run."""
+"""Key of the JSON form, left out if empty: the instructions whose code must not run."""
 
 
 def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
@@ -59,9 +63,10 @@ def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, tr
     if name in shipped_machines() and path.resolve().parent != FOLDER:
         raise _error(path, "name", f"'{name}' is a machine that pdojo brings; choose another name")
     if parent is not None:
-        own = {i.name for i in values.get("intrinsics", ())}
-        inherited = tuple(i for i in parent.intrinsics if i.name not in own)
-        values["intrinsics"] = (*inherited, *values.get("intrinsics", ()))
+        for key in _CODE:
+            own = {i.name for i in values.get(key, ())}
+            inherited = tuple(i for i in getattr(parent, key) if i.name not in own)
+            values[key] = (*inherited, *values.get(key, ()))
         values = {**{key: getattr(parent, key) for key in _FIELDS}, **values}
     for key, part in _PARTS.items():
         inherited_part = part() if parent is None else getattr(parent, key)
@@ -133,9 +138,9 @@ def _parent(path: Path, value: object, known: Known, readers: tuple[Path, ...], 
 
 def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
     """The value of a key, converted to the type of the field of the same name."""
-    if key == "intrinsics":
+    if key in _CODE:
         try:
-            return _intrinsics(value, deferred=path.resolve().parent == FOLDER, trusted=trusted)
+            return _instructions(key, value, deferred=path.resolve().parent == FOLDER, trusted=trusted)
         except UsageError as error:
             raise _error(path, key, str(error)) from None
     return _read(path, key, str(_FIELDS[key].type), value)
@@ -192,15 +197,16 @@ def _lanes(value: object) -> dict[str, tuple[int, ...]] | None:
     return {dtype: lanes for dtype, lanes in rows.items() if lanes is not None}
 
 
-def _intrinsics(value: object, *, deferred: bool, trusted: bool) -> tuple[Intrinsic, ...]:
+def _instructions(key: str, value: object, *, deferred: bool, trusted: bool) -> tuple[Intrinsic | MatrixLoad, ...]:
     given = _list(value)
     if given is None:
-        raise UsageError("must be tables: begin each with [[intrinsics]]")
-    found = tuple(read_intrinsic(table, deferred=deferred, trusted=trusted) for table in given)
+        raise UsageError(f"must be tables: begin each with [[{key}]]")
+    read = read_intrinsic if key == "intrinsics" else read_matrix_load
+    found = tuple(read(table, deferred=deferred, trusted=trusted) for table in given)
     names = [i.name for i in found]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"there are two intrinsics '{name}'")
+            raise UsageError(f"there are two {key.replace('_', ' ')} '{name}'")
     return found
 
 
@@ -300,26 +306,29 @@ def _check_atomics(path: Path, gpu: Gpu) -> None:
 
 
 def _check_warps(path: Path, described: Machine) -> None:
-    """Raise UsageError for an instruction of several threads that are no warp."""
-    for intrinsic in described.intrinsics:
-        if intrinsic.threads not in (0, described.gpu.warp_size):
-            raise _error(
-                path,
-                "intrinsics",
-                f"intrinsic '{intrinsic.name}': 'threads' must be a whole warp, gpu.warp_size = "
-                f"{described.gpu.warp_size}, not {intrinsic.threads}",
-            )
+    """Raise UsageError for an instruction of several threads that are no warp, and for a name of two instructions."""
+    whole = described.gpu.warp_size
+    for load in described.matrix_loads:
+        if load.name in {i.name for i in described.intrinsics}:
+            raise _error(path, "matrix_loads", f"an intrinsic is called '{load.name}', too; choose another name")
+    wrong = [("intrinsics", "intrinsic ", i) for i in described.intrinsics if i.threads not in (0, whole)]
+    wrong += [("matrix_loads", "", i) for i in described.matrix_loads if i.threads != whole]
+    for key, kind, one in wrong:
+        problem = f"{kind}'{one.name}': 'threads' must be a whole warp, gpu.warp_size = {whole}, not {one.threads}"
+        raise _error(path, key, problem)
 
 
 def machine_to_json(described: Machine) -> dict[str, Any]:
     """A machine description as a JSON object."""
-    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key not in ("intrinsics", *_PARTS)}
+    values = {key: _plain(getattr(described, key)) for key in _FIELDS if key not in (*_CODE, *_PARTS)}
     values |= {
         key: {f.name: _plain(getattr(getattr(described, key), f.name)) for f in fields(part)}
         for key, part in _PARTS.items()
     }
-    untrusted = [i.name for i in described.intrinsics if not i.trusted]
+    untrusted = [i.name for i in (*described.intrinsics, *described.matrix_loads) if not i.trusted]
     data = {**values, "intrinsics": [intrinsic_to_json(i) for i in described.intrinsics]}
+    if described.matrix_loads:
+        data["matrix_loads"] = [matrix_load_to_json(i) for i in described.matrix_loads]
     return {**data, _UNTRUSTED: untrusted} if untrusted else data
 
 
@@ -357,11 +366,13 @@ def _plain(value: Any) -> Any:
 
 def machine_from_json(data: Table) -> Machine:
     """The machine description that `machine_to_json` wrote; for other processes of pdojo, not for stored data."""
-    simple = [key for key in data if key not in ("intrinsics", _UNTRUSTED, *_PARTS)]
+    simple = [key for key in data if key not in (*_CODE, _UNTRUSTED, *_PARTS)]
     values = {key: _KINDS[str(_FIELDS[key].type)][0](data[key]) for key in simple}
     for key, part in _PARTS.items():
         kinds = {f.name: _KINDS[str(f.type)][0] for f in fields(part)}
         values[key] = part(**{name: kinds[name](value) for name, value in data[key].items()})
-    found = _intrinsics(data["intrinsics"], deferred=True, trusted=True)
     untrusted = data.get(_UNTRUSTED, ())
-    return Machine(**values, intrinsics=tuple(replace(i, trusted=i.name not in untrusted) for i in found))
+    for key in _CODE:
+        found = _instructions(key, data.get(key, ()), deferred=True, trusted=True)
+        values[key] = tuple(replace(i, trusted=i.name not in untrusted) for i in found)
+    return Machine(**values)

@@ -14,7 +14,7 @@ from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 def machine_text(described: Machine, parent: Machine | None = None) -> str:
     """The text of a machine file; what the machine shares with `parent`, which it then inherits from, is left out.
 
-    Intrinsics are the parent's.
+    Intrinsics and matrix loads are the parent's.
     """
     return "\n".join(_lines(described, parent)) + "\n"
 
@@ -30,7 +30,8 @@ def _lines(described: Machine, parent: Machine | None) -> Iterator[str]:
     parts: dict[str, Cpu | Gpu | Snitch | Measured] = {}
     for each in fields(Machine):
         value = getattr(described, each.name)
-        if each.name in ("name", "intrinsics") or (parent is not None and value == getattr(parent, each.name)):
+        inherited = parent is not None and value == getattr(parent, each.name)
+        if inherited or each.name in ("name", "intrinsics", "matrix_loads"):
             continue
         if isinstance(value, Cpu | Gpu | Snitch | Measured):
             if value:

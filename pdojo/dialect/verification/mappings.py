@@ -15,7 +15,10 @@ _BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
 
 
 def misplaced_mapping(scope: Scope) -> Reason | None:
-    """Why the scope may not have its mapping at its place; None if it may."""
+    """Why the scope may not have its mapping at its place; None if it may.
+
+    `scope` may be a scope of a program with another mapping than there (`dataclasses.replace`).
+    """
     if scope.mapping is Mapping.SEQUENTIAL and not scope.intrinsic:
         return None
     problem = _misplaced_intrinsic(scope)
@@ -101,8 +104,9 @@ def _misplaced_hardware_loop(scope: Scope) -> Reason | None:
         for inner in leaf.chain[scope.depth + 1 :]:
             if inner.mapping not in (Mapping.UNROLL, Mapping.VECTOR, Mapping.FREP):
                 return Reason(f"{where} cannot have {describe_scope(inner)} inside; unroll it")
-            if inner.mapping is Mapping.FREP and inner.parent is not None and inner.parent.mapping is not Mapping.FREP:
-                return Reason(f"{where} cannot have {describe_scope(inner)} inside {describe_scope(inner.parent)}")
+            between = inner.parent if inner.depth > scope.depth + 1 else None
+            if inner.mapping is Mapping.FREP and between is not None and between.mapping is not Mapping.FREP:
+                return Reason(f"{where} cannot have {describe_scope(inner)} inside {describe_scope(between)}")
     loops = [child for child in scope.children if isinstance(child, Scope) and child.mapping is Mapping.FREP]
     if len(loops) > 1:
         return Reason(f"{where} cannot have two hardware loops inside")

@@ -14,6 +14,7 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
 from pdojo.search.neighbourhoods.lengths import is_too_long
+from pdojo.transforms.apply import legal
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
@@ -122,6 +123,11 @@ def offers_of(dojo: Dojo, rules: Rules, random: Random) -> list[Offer]:
     if rules.offered is None:
         return [Offer(dojo), *(offer for stream in streams for offer in stream)]
     return [Offer(dojo), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
+
+
+def offer_of_move(dojo: Dojo, move: Move) -> Offer:
+    """The action of one move. Raises IllegalMove or LocationError if it is not legal."""
+    return Offer(dojo, Choice(*legal(dojo.game.program, move)))
 
 
 def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> Iterator[Offer]:

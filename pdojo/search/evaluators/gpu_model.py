@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from pdojo.backends.addresses import address_of, layout_of
+from pdojo.backends.gpu.atomic_text import atomics_of
 from pdojo.backends.gpu.homes import own_part
-from pdojo.backends.gpu.launches import Launch, holds_grid, launch, threads_of
+from pdojo.backends.gpu.launches import Launch, holds_grid, launch, reduced_by, threads_of
+from pdojo.backends.gpu.operand_loads import Operand, Piece
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
+from pdojo.backends.placement import ALIGNMENT
 from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -29,6 +32,8 @@ LATENCY = 600.0
 """Cycles until a load from global memory arrives."""
 BARRIER = 40.0
 """Cycles of a barrier, or of a phase of a block."""
+UPDATE = 4.0
+"""Cycles from one atomic operation on a number to the next one, roughly; a choice of pdojo, not measured."""
 SECTOR = 32
 """Bytes of a memory transaction (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
 BANKS = 128
@@ -108,6 +113,7 @@ class _Launch:
     def __init__(self, nest: Nest, machine: Machine, node: Node) -> None:
         self.nest, self.machine = nest, machine
         self.found: Launch = launch(nest, node, machine)
+        self.atomics = atomics_of(nest, self.found)
         self.outer = len(self.found.grids) + node.depth if isinstance(node, Scope) else node.depth
 
     def cost(self, times: int) -> LaunchCost:
@@ -126,7 +132,7 @@ class _Launch:
         memory = footprint / rate
         cache = traffic / min(gpu.cache_bandwidth or gpu.memory_bandwidth, 2 * under_way / LATENCY)
         phases = len(found.nodes) * (BARRIER + LATENCY / 4) * rounds
-        longest = max(blocks * issue, blocks * shared, memory, cache)
+        longest = max(blocks * issue, blocks * shared, memory, cache, self._conflicting_updates())
         return LaunchCost(
             LAUNCH + LATENCY + phases + longest,
             *(blocks * issue, blocks * shared, memory, cache, share, found.blocks, times),
@@ -183,12 +189,19 @@ class _Launch:
     def _tensor_issue(self, leaf: Leaf, together: Collective) -> float:
         """Cycles of a scheduler for the part of an instruction of a warp that a statement is."""
         gpu = self.machine.gpu
-        loads = sum(1.5 * s.fragment.slots for s in self._loaded(leaf))
+        loads = sum(1.5 * len(self._pieces(leaf, s)) for s in self._loaded(leaf))
         if leaf is not together.scope.leaves[-1]:
             return loads
         width = min(byte_width(s.access.array.dtype) for s in together.operands.values())
         rate = TENSOR * 2 / width * gpu.fma_lanes / max(1, gpu.schedulers)
         return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
+
+    def _pieces(self, leaf: Leaf, spread: Spread) -> list[Piece]:
+        """The instructions that load an operand of an instruction of a warp."""
+        buffer = spread.access.array.buffer
+        alignment = buffer.alignment if buffer.op is None else ALIGNMENT
+        operand = Operand(spread, leaf.depth, layout_of(self.nest, buffer), alignment)
+        return operand.pieces(self.machine.matrix_loads)
 
     def _loaded(self, leaf: Leaf) -> list[Spread]:
         """The operands of an instruction of a warp that a statement loads."""
@@ -231,10 +244,22 @@ class _Launch:
                     moved = warps / self._lanes(leaf) * self._sectors(leaf, access) * SECTOR
                 else:
                     moved = warps * prod(spread.fragment.shape) * byte_width(buffer.dtype)
-                traffic += moved
+                # The last cache reads what an atomic operation writes.
+                traffic += 2 * moved if leaf in self.atomics and access is leaf.output else moved
                 key = id(buffer), access is leaf.output
                 footprints[key] = max(footprints.get(key, 0.0), self._footprint(leaf, access, moved))
         return traffic, sum(footprints.values())
+
+    def _conflicting_updates(self) -> float:
+        """Cycles in which the last cache makes the atomic operations on one number, one after the other."""
+        most = 0.0
+        for leaf in self.atomics:
+            used = {v for e in leaf.output.index for v in e.variables() if v >= self.outer - len(self.found.grids)}
+            cells = min(prod(leaf.extents[v] for v in used), prod(leaf.output.array.buffer.shape))
+            # Threads that add up their terms first make one operation.
+            together = prod(s.extent for s in reduced_by(leaf))
+            most = max(most, self._instances(leaf) / together * self.found.blocks / cells)
+        return most * UPDATE
 
     def _footprint(self, leaf: Leaf, access: Access, moved: float) -> float:
         """Bytes of global memory that an access moves: each element once, and again what the last cache loses."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.dojo import Dojo
-from pdojo.search.environment.offers import Offer, offers_of
+from pdojo.search.environment.offers import Offer, offer_of_move, offers_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector
 from pdojo.search.perfllm.memory import packed, unpacked
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
+from pdojo.transforms.move import Move
 
 MOST_VECTORS = 4
 """Vectors are dropped when there are so many times as many as the replay's transitions name."""
@@ -29,19 +33,32 @@ class Moment:
     """Numbered as actions: stopping first."""
     look: int
     """The number of the look that drew them."""
+    shown: int | None
+    """The action that a demonstration takes; None without one, and if its move is not legal."""
 
 
 class Agent:
     """Values of actions over any number of kernels, an exploration that falls, and the memory of both.
 
-    All random numbers come from `random`.
+    All random numbers come from `random`. `policy` are networks to begin with (`policy.load_policy`), None for new
+    ones; `screen` ranks more offers than are kept, None to keep what is drawn.
     """
 
-    def __init__(self, settings: Settings, encoder: Encoder, random: Random) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        encoder: Encoder,
+        random: Random,
+        policy: Mapping[str, Any] | None = None,
+        screen: Screen | None = None,
+    ) -> None:
         self.settings = settings
         self.encoder = encoder
         self.random = random
-        self._rules = Rules(settings.successors, settings.granularity)
+        self._policy = policy
+        self._screen = screen
+        drawn = settings.successors * (1 if screen is None else settings.screened)
+        self._rules = Rules(drawn, settings.granularity)
         self.replay = Replay(settings.replay)
         self.vectors: dict[str, Vector] = {}
         """Programs that transitions name, by fingerprint."""
@@ -57,46 +74,86 @@ class Agent:
         assert self._learner is not None
         return self._learner
 
-    def look(self, dojo: Dojo, again: int | None = None) -> Moment:
-        """Draw what is on offer in a state, and encode it. `again` repeats an earlier look at the same state."""
+    @property
+    def has_learned(self) -> bool:
+        """True if there are networks."""
+        return self._learner is not None
+
+    def look(self, dojo: Dojo, *, shown: Move | None = None, again: int | None = None) -> Moment:
+        """Draw what is on offer in a state, and encode it.
+
+        `shown` is a move that is on offer whatever is drawn. `again` repeats an earlier look at the same state.
+        """
         if again is None:
             self._looks += 1
         number = self._looks if again is None else again
-        drawn = tuple(offers_of(dojo, self._rules, Random(f"{self._seed} {number}")))
-        self._encode(drawn)
+        random = Random(f"{self._seed} {number}")
+        drawn = offers_of(dojo, self._rules, random)
+        vectors = self._encoded(drawn)
+        if self._screen is not None:
+            drawn = self._screen.kept(drawn, vectors, self.settings.successors, random)
+        action: int | None = None
+        if shown is not None:
+            with suppress(IllegalMove, LocationError):
+                drawn = [*drawn, offer_of_move(dojo, shown)]
+                action = len(drawn) - 1
+                vectors |= self._encoded(drawn[-1:])
+        self.remember({one.fingerprint: vectors[one.fingerprint] for one in drawn})
         own, *others = (one.fingerprint for one in drawn)
-        return Moment(Visit(own, tuple(others)), drawn, number)
+        return Moment(Visit(own, tuple(others)), tuple(drawn), number, action)
 
-    def _encode(self, programs: Sequence[Offer]) -> None:
-        new = list({one.fingerprint: one for one in programs if one.fingerprint not in self.vectors}.values())
-        for one, vector in zip(new, self.encoder.encode(new), strict=True):
-            if self._learner is None:
-                self._learner = Learner(self.settings, len(vector), self._seed)
-            self.learner.saw(vector)
-            self.vectors[one.fingerprint] = vector
+    def _encoded(self, programs: Sequence[Offer]) -> dict[str, Vector]:
+        """The vectors of programs, by fingerprint."""
+        found = {one.fingerprint: self.vectors.get(one.fingerprint) for one in programs}
+        new = list({one.fingerprint: one for one in programs if found[one.fingerprint] is None}.values())
+        made = {one.fingerprint: vector for one, vector in zip(new, self.encoder.encode(new), strict=True)}
+        return {name: made[name] if vector is None else vector for name, vector in found.items()}
+
+    def remember(self, vectors: Mapping[str, Vector]) -> None:
+        """Keep vectors of programs, by fingerprint; new ones count for the scale of the inputs."""
+        for fingerprint, vector in vectors.items():
+            if fingerprint not in self.vectors:
+                self._made(len(vector)).saw(vector)
+                self.vectors[fingerprint] = vector
+
+    def _made(self, size: int) -> Learner:
+        if self._learner is None:
+            self._learner = Learner(self.settings, size, self._seed)
+            if self._policy is not None:
+                self._learner.adopt(self._policy)
+        return self._learner
 
     def epsilon(self, progress: float) -> float:
         """The probability of a random action after a part of the budget, from 0 to 1."""
         first, last = self.settings.epsilon_first, self.settings.epsilon_last
         return first + (last - first) * min(1.0, progress / max(self.settings.epsilon_decay, 1e-9))
 
-    def choose(self, moment: Moment, progress: float) -> int:
+    def choose(self, moment: Moment, epsilon: float) -> int:
         """An action: 0 stops, k takes another offer. Random actions never stop an episode that could go on."""
         count = len(moment.visit.offers)
-        if count and self.random.random() < self.epsilon(progress):
+        if count and self.random.random() < epsilon:
             return 1 + self.random.randrange(count)
-        values = self.learner.values(moment.visit, self.vectors)
+        values = self.values(moment)
         return max(range(len(values)), key=values.__getitem__)
+
+    def values(self, moment: Moment) -> list[float]:
+        """What each action is worth, stopping first."""
+        return self.learner.values(moment.visit, self.vectors)
 
     def observe(self, moment: Moment, action: int, reward: float, following: Moment | None) -> None:
         """Remember what came of an action, and learn."""
         after = None if following is None or action == STOP else following.visit
-        self.replay.add(Transition(moment.visit, action, reward, after))
-        self.learner.best = max(self.learner.best, reward)
-        self.loss = self.learner.learn(self.replay, self.vectors, self.random)
-        self._forget(moment, following)
+        self.absorb(Transition(moment.visit, action, reward, after))
+        self.forget(moment, following)
 
-    def _forget(self, *moments: Moment | None) -> None:
+    def absorb(self, transition: Transition) -> None:
+        """Remember a transition between remembered programs, and learn."""
+        self.replay.add(transition)
+        self.learner.best = max(self.learner.best, transition.reward)
+        self.loss = self.learner.learn(self.replay, self.vectors, self.random)
+
+    def forget(self, *moments: Moment | None) -> None:
+        """Drop the vectors that neither a transition nor one of the `moments` names, if there are many."""
         if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
             return
         used = self.replay.in_use()

@@ -33,6 +33,18 @@ def import_torch() -> Any:
     return torch
 
 
+@contextmanager
+def one_thread() -> Generator[None]:
+    """A context of one thread: that is faster for networks of this size, and adds up in one order."""
+    torch = import_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 class Learner:
     """Q-values of actions, learned from transitions.
 
@@ -45,7 +57,7 @@ class Learner:
         self.size = size
         """Length of a program's vector."""
         self._torch = import_torch()
-        self._scale = _Scale(size)
+        self._scale = Scale(size)
         self._net = self._network(seed)
         self._frozen = self._network(seed)
         self._optimizer = self._torch.optim.Adam(
@@ -88,7 +100,7 @@ class Learner:
         return self._floats(self._frozen, [visit], vectors)[0]
 
     def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
-        with self._one_thread(), self._torch.no_grad():
+        with one_thread(), self._torch.no_grad():
             rows = self._values(net, visits, vectors).tolist()
         return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
@@ -119,22 +131,12 @@ class Learner:
         if len(replay) < self.settings.batch:
             return 0.0
         batches = [replay.sample(self.settings.batch, random) for _ in range(self.settings.updates)]
-        with self._one_thread():
+        with one_thread():
             losses = [self._update(batch, vectors) for batch in batches]
         if self.steps % self.settings.sync == 0:
             for name, part in self._net.items():
                 self._frozen[name].load_state_dict(part.state_dict())
         return sum(losses) / max(1, len(losses))
-
-    @contextmanager
-    def _one_thread(self) -> Generator[None]:
-        """One thread is faster for networks of this size, and adds up in one order."""
-        before = self._torch.get_num_threads()
-        self._torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            self._torch.set_num_threads(before)
 
     def saw(self, vector: Vector) -> None:
         """Count a program for the scale of the inputs."""
@@ -178,6 +180,18 @@ class Learner:
 
     # Keeping
 
+    def policy(self) -> dict[str, Any]:
+        """The network and the scale of its inputs."""
+        net = {name: part.state_dict() for name, part in self._net.items()}
+        return deepcopy({"net": net, "scale": self._scale.state()})
+
+    def adopt(self, policy: Mapping[str, Any]) -> None:
+        """Begin with the network of a policy, as the older copy, too."""
+        for name, part in self._net.items():
+            part.load_state_dict(policy["net"][name])
+            self._frozen[name].load_state_dict(policy["net"][name])
+        self._scale.restore(policy["scale"])
+
     def state(self) -> dict[str, Any]:
         """A copy of everything that `restore` needs, as plain data, arrays and tensors."""
         return deepcopy(
@@ -201,7 +215,7 @@ class Learner:
         self.best, self.steps = state["best"], state["steps"]
 
 
-class _Scale:
+class Scale:
     """Inputs of the network have mean 0 and deviation 1 over the programs seen; deviations below 0.1 count as 0.1."""
 
     def __init__(self, size: int) -> None:
@@ -210,19 +224,23 @@ class _Scale:
         self._squares = numpy.zeros(size)
 
     def saw(self, vector: Vector) -> None:
+        """Count a program."""
         self._count += 1
         distance = vector - self._mean
         self._mean = self._mean + distance / self._count
         self._squares = self._squares + distance * (vector - self._mean)
 
     def __call__(self, vectors: NDArray[numpy.float32]) -> NDArray[numpy.float32]:
+        """The scaled vectors [programs, size], cut off at 8 deviations."""
         deviation = numpy.sqrt(self._squares / max(1, self._count))
         scaled = (vectors - self._mean) / numpy.maximum(deviation, 0.1)
         return numpy.clip(scaled, -8, 8).astype(numpy.float32)
 
     def state(self) -> dict[str, Any]:
+        """Everything that `restore` needs."""
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Become the scale of a state."""
         self._count = state["count"]
         self._mean, self._squares = numpy.asarray(state["mean"]), numpy.asarray(state["squares"])

@@ -49,12 +49,12 @@ def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
 
 
 def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
-    """Fill an empty replay with the transitions of `packed`; returns the vectors."""
-    names = [bytes(row).hex() for row in arrays["names"].numpy()]
+    """Fill an empty replay with the transitions of `packed`, arrays or tensors; returns the vectors."""
+    names = [bytes(row).hex() for row in numpy.asarray(arrays["names"])]
     starts, numbers = arrays["starts"].tolist(), arrays["visits"].tolist()
     rows = [[names[number] for number in numbers[a:b]] for a, b in pairwise(starts)]
     visits = [Visit(row[0], tuple(row[1:])) for row in rows]
     columns = (arrays[name].tolist() for name in ("before", "actions", "rewards", "after"))
     for before, action, reward, after in zip(*columns, strict=True):
         replay.add(Transition(visits[before], action, reward, None if after == NONE else visits[after]))
-    return dict(zip(names, arrays["vectors"].numpy(), strict=True))
+    return dict(zip(names, numpy.asarray(arrays["vectors"]), strict=True))

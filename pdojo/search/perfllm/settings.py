@@ -60,19 +60,32 @@ class Settings:
     """D: of Adam."""
     clip: float = 5.0
     """D: largest norm of a gradient."""
+    policy: str = ""
+    """D: the file of a policy to begin with (`pdojo-train agent`); none if empty."""
+    demonstrations: bool = False
+    """D: the first episode makes the moves of the expert pass."""
+    screen: str = ""
+    """D: the file of a cost model that chooses among the moves drawn (`pdojo-train costs`); none if empty."""
+    screened: int = 4
+    """D: moves drawn for each one that the cost model keeps."""
     resume_best: float = 0.5
-    """D: probability that an episode starts in a random state of the best one so far, not at the plain program."""
+    """D: probability that an episode begins on the way to one of the best programs, not at the plain one."""
+    elites: int = 8
+    """D: how many of the best programs these are; better ones are likelier (`archive`)."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
             raise UsageError(f"unknown target '{self.target}'; known are {', '.join(TARGETS)}")
         Rules(self.successors, self.granularity)
-        for name in ("horizon", "successors", "replay", "batch", "sync", "width"):
+        for name in ("horizon", "successors", "replay", "batch", "sync", "width", "screened", "elites"):
             if getattr(self, name) < 1:
                 raise UsageError(f"'{name}' is at least 1, not {getattr(self, name)}")
         for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"'{name}' is from 0 to 1, not {getattr(self, name)}")
+
+        if self.screen and self.encoder != "structure":
+            raise UsageError(f"'screen' is a model of the encoder 'structure', not of '{self.encoder}'")
 
     def to_json(self) -> JSON:
         """Names and values."""

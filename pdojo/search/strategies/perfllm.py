@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -10,12 +11,16 @@ from typing import Any
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
+from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
-from pdojo.search.perfllm.agent import Agent
+from pdojo.search.perfllm.agent import Agent, Moment
+from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import encoder, encoder_name
 from pdojo.search.perfllm.learner import import_torch
+from pdojo.search.perfllm.policy import identity_of, load_policy
 from pdojo.search.perfllm.replay import STOP
+from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
 from pdojo.transforms.move import Move
@@ -37,25 +42,36 @@ class PerfLLM:
         import_torch()
         self.steps = steps
         """The budget, over which exploration falls."""
-        self.agent_settings = settings or Settings()
-        self._encoded_by = encoder_name(self.agent_settings.encoder)
+        self.agent_settings = settings = settings or Settings()
+        self._encoded_by = encoder_name(settings.encoder)
+        self._policy = load_policy(settings.policy, settings, self._encoded_by) if settings.policy else None
+        self._screen = Screen(settings.screen) if settings.screen else None
 
     @property
     def settings(self) -> JSON:
-        """The hyper-parameters, and what identifies the encoder."""
-        return {**self.agent_settings.to_json(), "steps": self.steps, "encoded by": self._encoded_by}
+        """The hyper-parameters, and what identifies the encoder and the files that they name."""
+        given = self.agent_settings
+        files = {"policy": given.policy, "screen": given.screen}
+        identities = {name: identity_of(path) if path else "" for name, path in files.items()}
+        return {**given.to_json(), **identities, "steps": self.steps, "encoded by": self._encoded_by}
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin the first episode at the root."""
         self._root = root
-        self._agent = Agent(self.agent_settings, encoder(self.agent_settings.encoder, root.dojo.machine), random)
+        reader = encoder(self.agent_settings.encoder, root.dojo.machine)
+        self._agent = Agent(self.agent_settings, reader, random, self._policy, self._screen)
+        self._shown = deque(_moves_of_pass(root.dojo) if self.agent_settings.demonstrations else ())
+        """The moves of a demonstration that are still to be made."""
         self._random = random
         self._scale = root.cost if 0 < root.cost < inf else 1.0
         self.episodes = 0
         """Episodes that have begun."""
+        self._made = 0
+        """Moves of this episode."""
         self._path: list[Node] = []
-        self.best_path: list[Node] = [root]
-        """The states of the episode that led to the best program, in order."""
+        """The states of the episode, in order, the root first."""
+        self._archive: Archive[Node] = Archive(self.agent_settings.elites)
+        """Paths without the root."""
         self._asked: tuple[int, Dojo] | None = None
         self._latest = root.number
         self._begin()
@@ -65,7 +81,7 @@ class PerfLLM:
         if self._asked is not None:
             return None
         for _ in range(2 * self.agent_settings.horizon):
-            action = self._agent.choose(self._moment, self._latest / max(1, self.steps))
+            action = self._chosen()
             if action == STOP:
                 self._agent.observe(self._moment, STOP, self._reward(self._node), None)
                 self._begin()
@@ -75,6 +91,19 @@ class PerfLLM:
             return Proposal(after, self._node)
         return None
 
+    def _chosen(self) -> int:
+        """The action that is shown, else the agent's."""
+        if self._shown:
+            self._shown.popleft()
+            if self._moment.shown is not None:
+                return self._moment.shown
+            # A move that is illegal ends the demonstration.
+            self._shown.clear()
+        return self._agent.choose(self._moment, self._agent.epsilon(self._latest / max(1, self.steps)))
+
+    def _look(self, dojo: Dojo, again: int | None = None) -> Moment:
+        return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, again=again)
+
     def tell(self, node: Node) -> None:
         """Learn from the cost of the program, and go on from it."""
         assert self._asked is not None
@@ -82,12 +111,15 @@ class PerfLLM:
         self._latest = max(self._latest, node.number)
         moment, reward = self._moment, self._reward(node)
         goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
-        following = self._agent.look(after) if goes_on else None
+        following = self._look(after) if goes_on else None
         self._agent.observe(moment, action, reward, following)
         self._path.append(node)
-        if node.cost < self.best_path[-1].cost:
-            self.best_path = [*self._path]
-        if following is None or len(self._path) > self.agent_settings.horizon:
+        if node.cost < self._root.cost:
+            self._archive.add(node.cost, node.fingerprint, self._path[1:])
+        is_shown = bool(self._shown)
+        self._made += 1
+        if following is None or (self._made >= self.agent_settings.horizon and not is_shown):
+            self._shown.clear()
             self._begin()
         else:
             self._node, self._moment = node, following
@@ -95,15 +127,17 @@ class PerfLLM:
     # Keeping
 
     def save(self) -> bytes:
-        """The agent, the episode, and the best one. Valid while nothing is asked for that was not told."""
+        """The agent, the episode, and the best ones. Valid while nothing is asked for that was not told."""
         assert self._asked is None
         state = {
             "agent": self._agent.state(),
             "episodes": self.episodes,
+            "made": self._made,
             "latest": self._latest,
             "path": [_stored(node) for node in self._path],
-            "best": [_stored(node) for node in self.best_path],
+            "elites": [[_stored(node) for node in one.path] for one in self._archive.elites],
             "look": self._moment.look,
+            "shown": [str(move) for move in self._shown],
         }
         return dump(state)
 
@@ -111,22 +145,35 @@ class PerfLLM:
         """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number."""
         state = load(data)
         self._agent.restore(state["agent"])
-        self.episodes, self._latest = state["episodes"], state["latest"]
-        self._path, self.best_path = (_restored(state[name], nodes) for name in ("path", "best"))
+        self.episodes, self._made, self._latest = (state[name] for name in ("episodes", "made", "latest"))
+        self._path = _restored(state["path"], nodes)
+        for stored in state["elites"]:
+            path = _restored(stored, nodes)
+            self._archive.add(path[-1].cost, path[-1].fingerprint, path)
+        self._shown = deque(Move.parse(text) for text in state["shown"])
         self._node = self._path[-1]
-        self._moment = self._agent.look(self._node.dojo, again=state["look"])
+        self._moment = self._look(self._node.dojo, state["look"])
 
     def _reward(self, node: Node) -> float:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
 
     def _begin(self) -> None:
-        """Begin an episode at the root, or in a state on the way to the best program."""
+        """Begin an episode at the root, or in a state on the way to one of the best programs."""
         self.episodes += 1
+        self._made = 0
         self._path = [self._root]
-        if self._random.random() < self.agent_settings.resume_best:
-            self._path = self.best_path[: 1 + self._random.randrange(len(self.best_path))]
+        if not self._shown and self._random.random() < self.agent_settings.resume_best:
+            self._path = [self._root, *self._archive.prefix(self._random)]
         self._node = self._path[-1]
-        self._moment = self._agent.look(self._node.dojo)
+        self._moment = self._look(self._node.dojo)
+
+
+def _moves_of_pass(dojo: Dojo) -> list[Move]:
+    """The moves that the heuristic pass makes in a state, by identifier."""
+    game = dojo.fork().game
+    before = len(game.trace.steps)
+    play_pass("heuristic", game)
+    return [step.resolved for step in game.trace.steps[before:]]
 
 
 def _stored(node: Node) -> list[Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Self
 
+from pdojo.dialect.analysis.async_copies import async_copy_problem
 from pdojo.dialect.analysis.capacity import unrolled
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
@@ -17,7 +18,6 @@ from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
-from pdojo.transforms.asynchronous import async_size_problem
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration
 
@@ -169,7 +169,7 @@ class Vectorize(MapScope):
         if site.extent not in lanes:
             known = ", ".join(map(str, lanes)) or "none"
             return Reason(f"extent {site.extent} is no vector length of {program.machine.name} for {widest}: {known}")
-        if leaf.asynchronous and (unsized := async_size_problem(leaf, program.machine, site.extent)) is not None:
+        if leaf.asynchronous and (unsized := async_copy_problem(leaf, program.machine, site)) is not None:
             return unsized
         for access in leaf.accesses:
             problem = lane_problem(access, leaf, site, program.machine)

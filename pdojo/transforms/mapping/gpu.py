@@ -11,6 +11,7 @@ from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.ordering import reassociates, same_iteration
@@ -32,6 +33,9 @@ class MapThreads(MapScope):
         """A machine with blocks of threads, and no race."""
         if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
+        # Most scopes have no place for threads, and races take longer to find.
+        if (misplaced := misplaced_mapping(self.mapped(site))) is not None:
+            return misplaced
         relation = (*same_iteration(site), BEFORE)
         race = program.conflict(site.leaves, site.leaves, relation, uses=program.uses_if({site: self.mapping}))
         if race is None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
+from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, MappingAttr
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
@@ -36,11 +38,28 @@ class MapScope(Transformation[Scope]):
         """A sequential scope that may have the mapping. Whether storage keeps values is asked of the program after."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
-        return self.check_mapping(program, site)
+        reason = self.check_mapping(program, site)
+        if reason is not None:
+            return reason
+        mapped = self.mapped(site)
+        if (misplaced := misplaced_mapping(mapped)) is not None:
+            return misplaced
+        return next((p for p in self.limits(program, mapped) if p.subject not in conditions_of(program).problems), None)
 
     @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """Why the mapping itself is not legal; None if it is."""
+
+    def limits(self, program: Program, mapped: Scope) -> Iterable[Reason]:  # for subclasses
+        """Problems that the program after the move surely has: asking this takes less than making the move.
+
+        `mapped` is the site with the mapping; it is no part of the program.
+        """
+        return ()
+
+    def mapped(self, site: Scope) -> Scope:
+        """The site with the mapping."""
+        return replace(site, mapping=self.mapping)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute; nothing else changes, so `unmap` restores the scope."""

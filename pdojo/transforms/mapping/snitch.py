@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.streams import has_extremum
+from pdojo.dialect.analysis.streams import has_extremum, loop_limits, region_limits
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
@@ -46,6 +46,10 @@ class Stream(MapScope):
             return Reason(f"{program.machine.name} has no stream registers")
         return None
 
+    def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
+        """What the address generators cannot do."""
+        return region_limits(program, mapped)
+
 
 @dataclass(frozen=True)
 class Frep(MapScope):
@@ -77,6 +81,10 @@ class Frep(MapScope):
         if not program.machine.snitch.frep_instructions:
             return Reason(f"{program.machine.name} has no hardware loops")
         return None
+
+    def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
+        """What the hardware loop cannot repeat."""
+        return loop_limits(program, mapped)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The instructions for a maximum or minimum return the number if one operand is NaN."""

@@ -7,6 +7,7 @@ from qa.mutation.operators import answers, assigned, compared, never, replaced, 
 
 _FILE = "transforms/dimensions.py"
 _ASYNC = "transforms/asynchronous.py"
+_COPIES = "dialect/analysis/async_copies.py"
 
 _tile = family(_FILE, "TileDim", "tile_dim")
 _collapse = family(_FILE, "CollapseDims", "collapse_dims")
@@ -83,8 +84,25 @@ MUTANTS = (
     family(_ASYNC, "AsyncCopy.check", "async_copy")(
         "async: any copy", "A copy that computes, or between other memories, runs on its own.", without("async_problem")
     ),
-    family(_ASYNC, "async_size_problem", "async_copy", "vectorize")(
+    family(_COPIES, "async_copy_problem", "async_copy", "vectorize")(
         "async: any size", "The machine has no copy of so many bytes.", never("size")
+    ),
+    family(_COPIES, "lanes_apart", "async_copy")(
+        "async: one number for all lanes",
+        "One copy of all lanes copies neighbours of the number.",
+        never("stride_in_memory"),
+    ),
+    family(_COPIES, "lanes_apart", "async_copy")(
+        "async: some lanes", "One copy of all lanes copies elements that its guard excludes.", never("common_guard")
+    ),
+    family(_COPIES, "lanes_apart", "async_copy")(
+        "async: misaligned lanes", "A copy of several elements starts between multiples of its size.", never("problem")
+    ),
+    family(_COPIES, "lanes_apart", "async_copy")(
+        "async: granules", "Exchanged granules move a copy between multiples of its size.", without("_in_parts")
+    ),
+    family("dialect/analysis/special_mappings.py", "machine_problems", "unmap")(
+        "async: after a move", "A move leaves copies that the machine does not have.", answers("async_problems", "()")
     ),
     family("transforms/mapping/unmap.py", "Unmap.check", "unmap")(
         "async: outside of a grid", "A copy runs on its own where no block is.", never("GRID")

@@ -27,10 +27,10 @@ _memory = family(_THREADS, "memory_problem", "set_location", "map_grid", "map_bl
 _level = family(_THREADS, "_Level", "map_block", "map_warp", "set_location")
 _gpu = family(_THREADS, "gpu_limits", "map_grid", "map_block", "map_warp")
 _index = family(_THREADS, "_index_problem", "map_grid", "map_block", "map_warp", "set_location")
-_region = family(_STREAMS, "_region_limits", "stream")
+_region = family(_STREAMS, "region_limits", "stream")
 _access = family(_STREAMS, "_access_problem", "stream")
 _walk = family(_STREAMS, "_walk_problem", "stream")
-_loop = family(_STREAMS, "_loop_limits", "frep")
+_loop = family(_STREAMS, "loop_limits", "frep")
 _operand = family(_STREAMS, "_operand_problem", "frep")
 
 MUTANTS = (

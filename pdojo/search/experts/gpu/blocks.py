@@ -282,7 +282,8 @@ def _stage_results(player: Player, statement: str) -> None:
     found = [
         leaf.output.array.name
         for leaf in root.leaves
-        if leaf.accumulate is not None and all(e.variables() <= around for e in leaf.output.index)
+        # Complete in one iteration of the loops around: what several add to is not.
+        if leaf.accumulate is not None and {v for e in leaf.output.index for v in e.variables()} == around
     ]
     for name in dict.fromkeys(found):
         if name not in private:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pdojo.dialect.analysis.async_copies import async_copy_problem
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Array, Leaf, Scope
@@ -59,8 +60,8 @@ class Copy:
     store: str
     """The statement that writes it."""
     is_transposed: bool
-    through: bool
-    """Whether it goes through registers: it is transposed, or too narrow for asynchronous copies."""
+    through: bool | None
+    """Whether it goes through registers, as what is transposed does; None: unless it can run on its own."""
     load: str | None = None
     """The statement that reads the operand into registers first; None if the copy is direct."""
 
@@ -116,15 +117,25 @@ def map_copies(player: Player, copies: Sequence[Copy], threads: int, depth: int)
     """All threads of the block copy, neighbouring ones neighbouring elements, in vectors where they are aligned."""
     found: list[Copy] = []
     for copy in copies:
-        most = _most_lanes(player.nest.arrays[copy.shared])
-        for lanes in (n for n in (8, 4, 2, 1) if n <= most):
+        for way, lanes in _ways(player, copy):
             made: list[Copy] = []
-            if player.transact(lambda c=copy, n=lanes, m=made: _map_copy(player, c, threads, n, depth, m)):
+            if player.transact(lambda c=way, n=lanes, m=made: _map_copy(player, c, threads, n, depth, m)):
                 found += made
                 break
         else:
             return None
     return found
+
+
+def _ways(player: Player, copy: Copy) -> Iterator[tuple[Copy, int]]:
+    """How a copy may go, through registers or not, and its lanes, the best first."""
+    array = player.nest.arrays[copy.shared]
+    lanes = [n for n in (8, 4, 2, 1) if n <= _most_lanes(array)]
+    if copy.through is None:
+        sizes = player.game.machine.gpu.async_copy_bytes
+        yield from ((copy, n) for n in lanes if n * byte_width(array.dtype) in sizes)
+        copy = replace(copy, through=True)
+    yield from ((copy, n) for n in lanes)
 
 
 def _most_lanes(array: Array) -> int:
@@ -133,7 +144,7 @@ def _most_lanes(array: Array) -> int:
 
 
 def _map_copy(player: Player, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
-    """Give a copy to the threads, through registers if it is transposed; appends what became of it."""
+    """Give a copy to the threads, through registers if it has to; appends what became of it."""
     why = "neighbouring threads copy neighbouring elements"
     if not collapse(player, loop_at(player, copy.store, depth + 3).id, why):
         return False
@@ -150,8 +161,14 @@ def _map_copy(player: Player, copy: Copy, threads: int, lanes: int, depth: int, 
             return False
         copy = replace(copy, load=loaded[1])
         statements.insert(0, loaded[1])
+    if not all(_map_loops(player, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements):
+        return False
+    if copy.through is None:
+        if async_copy_problem(player.leaf(copy.store), player.game.machine) is not None:
+            return False
+        copy = replace(copy, through=False)
     made.append(copy)
-    return all(_map_loops(player, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements)
+    return True
 
 
 def _map_loops(player: Player, statement: str, in_vectors: bool, depth: int, why: str) -> bool:

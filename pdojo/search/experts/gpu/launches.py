@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from pdojo.dialect.analysis.atomics import atomic_operation
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.experts.contraction import reorder, spatial_loops
 from pdojo.search.experts.fusion import align
 from pdojo.search.experts.gpu.threads import collapse
 from pdojo.search.experts.player import Player
-from pdojo.search.experts.sums import alone, split_terms
+from pdojo.search.experts.sums import Parts, alone, split_terms
 from pdojo.search.experts.threads import work
 
 SMALL = 1 << 20
 """Statement instances below which a launch costs about as much as its work."""
+LAUNCHED, ATOMIC = "a second launch", "atomic operations"
+"""How the parts of a sum are added up."""
 TERMS = 1 << 12
 """Terms of a sum from which parts of it are worth a launch of their own."""
 
@@ -85,6 +88,8 @@ def _only(scope: Scope) -> Scope | None:
 def part_sums(player: Player) -> None:
     """Add up few results in parts, so that every multiprocessor has some."""
     for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
+        if _top(player.leaf(identifier)).id not in player.sealed:
+            player.transact(lambda i=identifier: _terms_last(player, i))
         leaf = player.leaf(identifier)
         terms = len(leaf.chain) > len(spatial_loops(leaf))
         if _top(leaf).id in player.sealed or not terms or any(s.guard for s in leaf.chain):
@@ -95,7 +100,52 @@ def part_sums(player: Player) -> None:
         if wanted >= 2 and count >= TERMS:
             parts = min(wanted, count // 64)
             why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
-            player.transact(lambda i=identifier, n=parts, w=why: part_terms(player, i, n, w))
+            ways = [LAUNCHED, ATOMIC] if _has_atomics(player, leaf) else [LAUNCHED]
+            way = player.choices.choose(f"parts of {leaf.output.array.name} are added up by", ways)
+            if way == LAUNCHED or not player.transact(lambda i=identifier, n=parts, w=why: _add_up(player, i, n, w)):
+                player.transact(lambda i=identifier, n=parts, w=why: part_terms(player, i, n, w))
+
+
+def _terms_last(player: Player, identifier: str) -> bool:
+    """Move the loops over the terms of a sum inside of those over its results."""
+    why = "one launch computes a result"
+    chain, spatial = player.leaf(identifier).chain, spatial_loops(player.leaf(identifier))
+    order = sorted(chain, key=lambda s: s.depth not in spatial)
+    if order == list(chain):
+        return True
+    return alone(player, identifier, why) and reorder(player, identifier, [s.id for s in order])
+
+
+def _has_atomics(player: Player, leaf: Leaf) -> bool:
+    """Whether blocks may accumulate into the results of a sum."""
+    gpu, operation = player.game.machine.gpu, atomic_operation(leaf)
+    wanted = [Numerics.REASSOCIATES, *([Numerics.FLUSHES] if operation in gpu.flushing_atomics else [])]
+    return operation in gpu.atomics and all(player.game.program.permits(numerics) for numerics in wanted)
+
+
+def _add_up(player: Player, identifier: str, count: int, why: str) -> bool:
+    """Cut the loops over the terms of a sum into parts, each of which blocks add to the results."""
+    parts = _cut_terms(player, identifier, count, why)
+    if parts is None:
+        return False
+    loops = {i: _loop_over_parts(player.leaf(i), parts.array) for i in (parts.zero, parts.total, parts.combined)}
+    if not all(_part_first(player, statement, loop) for statement, loop in loops.items()):
+        return False
+    for level in range(len(player.leaf(parts.zero).chain)):
+        for _ in (parts.total, parts.combined):
+            if not player.attempt("join_scopes", player.leaf(parts.zero).chain[level], why):
+                return False
+    _rest_first(player, parts.combined)
+    return True
+
+
+def _rest_first(player: Player, identifier: str) -> None:
+    """Move a nest that adds what the parts left of the terms in front of them, to the initialisation."""
+    name = player.leaf(identifier).output.array.name
+    while isinstance(rest := player.nest.next_sibling(_top(player.leaf(identifier))), Scope):
+        others = any(leaf.output.array.name != name or leaf.accumulate is None for leaf in rest.leaves)
+        if others or not player.attempt("swap_nodes", _top(player.leaf(identifier)), "added before the parts"):
+            return
 
 
 def _columns(leaf: Leaf) -> bool:
@@ -111,15 +161,9 @@ def _columns(leaf: Leaf) -> bool:
 
 def part_terms(player: Player, identifier: str, count: int, why: str) -> bool:
     """Cut the loops over the terms of a sum into `count` parts with nests of their own."""
-    if not alone(player, identifier, why):
-        return False
-    leaf = player.leaf(identifier)
-    columns = _columns(leaf)
-    terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
-    if terms != list(leaf.chain[-len(terms) :]) or not collapse(player, terms[0].id, why):
-        return False
-    parts = split_terms(player, identifier, count, why)
-    if parts is None or not all(alone(player, i, why) for i in (parts.zero, parts.total, parts.combined)):
+    columns = _columns(player.leaf(identifier))
+    parts = _cut_terms(player, identifier, count, why)
+    if parts is None:
         return False
     _sink_initial(player, parts.combined, why)
     if columns and not all(_parts_first(player, i) for i in (parts.zero, parts.total)):
@@ -128,6 +172,20 @@ def part_terms(player: Player, identifier: str, count: int, why: str) -> bool:
         if not player.attempt("join_scopes", player.leaf(parts.zero).chain[level], why):
             return False
     return True
+
+
+def _cut_terms(player: Player, identifier: str, count: int, why: str) -> Parts | None:
+    """A sum in parts whose statements have nests of their own; None if a move is illegal."""
+    if not alone(player, identifier, why):
+        return None
+    leaf = player.leaf(identifier)
+    terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
+    if terms != list(leaf.chain[-len(terms) :]) or not collapse(player, terms[0].id, why):
+        return None
+    parts = split_terms(player, identifier, count, why)
+    if parts is None or not all(alone(player, i, why) for i in (parts.zero, parts.total, parts.combined)):
+        return None
+    return parts
 
 
 def _sink_initial(player: Player, identifier: str, why: str) -> None:
@@ -142,6 +200,18 @@ def _sink_initial(player: Player, identifier: str, why: str) -> None:
 
 def _top(leaf: Leaf) -> Node:
     return leaf.chain[0] if leaf.chain else leaf
+
+
+def _loop_over_parts(leaf: Leaf, array: str) -> str:
+    """The loop that numbers the parts of a sum, by identifier; they are the first dimension of their array."""
+    access = next(a for a in leaf.accesses if a.array.name == array)
+    (depth,) = access.index[0].variables()
+    return leaf.chain[depth].id
+
+
+def _part_first(player: Player, identifier: str, part: str) -> bool:
+    """Move the loop over the parts of a sum outside of all others."""
+    return reorder(player, identifier, [part, *(s.id for s in player.leaf(identifier).chain if s.id != part)])
 
 
 def _parts_first(player: Player, identifier: str) -> bool:

@@ -333,8 +333,8 @@ def _share(player: Player, identifier: str, position: int, depth: int) -> Copy |
         "rows are in different banks",
         to=-(-shape[-1] // elements) * elements + space,
     )
-    narrow = byte_width(dtype) not in player.game.machine.gpu.async_copy_bytes
-    return Copy(name, source.array.name, store, is_transposed=False, through=narrow)
+    through = False if byte_width(dtype) in player.game.machine.gpu.async_copy_bytes else None
+    return Copy(name, source.array.name, store, is_transposed=False, through=through)
 
 
 def _map_warps(player: Player, others: Sequence[str], identifier: str, depth: int) -> bool:

@@ -1,0 +1,123 @@
+"""How a warp loads an operand of its instruction that lies in memory: as matrices, in vectors, or by elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pdojo.backends.addresses import Address, Layout, address_of, known_alignment
+from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.machines.collectives import Spread
+from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
+from pdojo.dialect.view.nest import Access, Scope
+
+_MOST_BYTES = 16
+"""Most bytes that one access of a thread moves."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one instruction loads: consecutive slots of each thread."""
+
+    slot: int
+    slots: int
+    place: Address
+    """Of the first of these elements; of matrices, of the first element of the row that the calling thread gives."""
+    load: MatrixLoad | None = None
+    """The instruction, if it loads matrices."""
+    matrices: int = 0
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand in memory; the variable of the scope at depth `lane`, inside all others, is the thread's number."""
+
+    spread: Spread
+    lane: int
+    layout: Layout
+    alignment: int
+    """Bytes that the address of the buffer is a multiple of."""
+    bind: Callable[[Expr], Expr] = lambda expression: expression
+    """Replaces variables whose values are known."""
+
+    @property
+    def width(self) -> int:
+        """Bytes of an element."""
+        return byte_width(self.spread.access.array.dtype)
+
+    def element(self, slot: int) -> Address:
+        """The place of the element in a slot of the calling thread."""
+        return self._place(self.spread.fragment.element(slot, self.lane, self._around()[1]))
+
+    def pieces(self, loads: Sequence[MatrixLoad]) -> list[Piece]:
+        """The instructions that load all slots: matrices if these are fewer instructions, else vectors and elements."""
+        slots = self.spread.fragment.slots
+        places = [self.element(slot) for slot in range(slots)]
+        found: list[Piece] = []
+        slot = 0
+        while slot < slots:
+            piece = self._matrices(loads, slot)
+            if piece is None or len(self._vectors(places, slot, slot + piece.slots)) == 1:
+                piece = self._vectors(places, slot, slot + 1)[0]
+            found.append(piece)
+            slot += piece.slots
+        return found
+
+    def _place(self, element: Sequence[Expr]) -> Address:
+        """The place of the element of an index, which is over the variables of the scopes and the lane."""
+        around, extents = self._around()
+        index = dict(zip(self.spread.depths, element, strict=True))
+        access = self.spread.access
+        moved = Access(access.array, tuple(e.substitute(index, extents) for e in access.index))
+        return address_of(moved, self.layout, around)
+
+    def _around(self) -> tuple[list[Scope], list[int]]:
+        """The scopes around the access and the lane, and their extents."""
+        chain, threads = self.spread.leaf.chain, self.spread.fragment.threads
+        lane = Scope(chain[-1].op, chain[-1], 0, self.lane, threads, Mapping.SEQUENTIAL, ())
+        around = [*chain, *(lane for _ in range(self.lane + 1 - len(chain)))]
+        return around, [s.extent for s in around]
+
+    def _matrices(self, loads: Sequence[MatrixLoad], slot: int) -> Piece | None:
+        """The instruction that loads most slots as matrices from one on; None if none fits the place in memory."""
+        if self.spread.access.array.buffer.memory is not Memory.SHARED:
+            return None
+        extents = self._around()[1]
+        for load in loads:
+            for matrices in reversed(load.matrices):
+                rows = rows_of(load, self.spread.fragment, self.width, slot, matrices)
+                if rows is not None:
+                    row = [self._place(element) for element in rows.elements(self.lane, extents)]
+                    if self._is_run(row):
+                        return Piece(slot, rows.slots, row[0], load, matrices)
+        return None
+
+    def _vectors(self, places: Sequence[Address], slot: int, end: int) -> list[Piece]:
+        """Vectors and elements from a slot on, until all before `end` are loaded."""
+        found: list[Piece] = []
+        while slot < end:
+            count = _MOST_BYTES // self.width
+            while count > 1:
+                # Aligned in the fragment, too.
+                inside = places[slot : slot + count]
+                if slot % count == 0 and len(inside) == count and self._is_run(inside):
+                    break
+                count //= 2
+            count = max(1, count)
+            found.append(Piece(slot, count, places[slot]))
+            slot += count
+        return found
+
+    def _is_run(self, places: Sequence[Address]) -> bool:
+        """Whether places are neighbours in memory, of which the first is aligned to the size of all."""
+        first = places[0]
+        if any(p.exchanges != first.exchanges or p.linear - first.linear != const(k) for k, p in enumerate(places)):
+            return False
+        shared = self.spread.access.array.buffer.memory is Memory.SHARED
+        base = min(self.alignment, SHARED_ALIGNMENT) if shared else self.alignment
+        # Granules that are exchanged hold whole runs.
+        parts = [self.bind(first.linear), *(const(e.factor) for e in first.exchanges)]
+        return all(known_alignment(part, self.width, base) % (len(places) * self.width) == 0 for part in parts)

@@ -1,0 +1,232 @@
+"""The exact answer for few instances: all reads and writes of a buffer, one by one, in the order in which they run.
+
+Kernels of a few thousand instances are common in searches for small cores. There, running through all of them takes a
+fraction of the time of integer sets. The answers are the same: what each read finds is written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.uses import Use
+from pdojo.dialect.view.nest import Leaf
+from pdojo.dialect.view.paths import node_path
+
+MOST = 1 << 15
+"""Most reads and writes that are run through."""
+_WIDEST = 1 << 62
+"""Numbers of times and places are less than this."""
+
+Ints: TypeAlias = NDArray[np.int64]
+Place: TypeAlias = Sequence[int | Expr]
+"""Where a use goes: numbers, and expressions over the scopes around it. Places of different lengths differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """The caller of the kernel: it gets the elements of an array at the end, and may give them before the start."""
+
+    shape: tuple[int, ...]
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """All reads and writes of some uses; those of the caller have the number after the uses."""
+
+    use: Ints
+    """Per event, the number of its use."""
+    writes: NDArray[np.bool_]
+    """Per event, whether it writes. An accumulation reads, then writes."""
+    time: Ints
+    """Per event, its place in the order in which they run; a statement reads before it writes."""
+    iterations: Ints
+    """The iterations of the scopes around each event, outermost first, then zeros. Shape (depths, events)."""
+    depths: tuple[int, ...]
+    """Per number, the scopes around it."""
+
+    def iteration(self, event: int) -> tuple[int, tuple[int, ...]]:
+        """The number of an event's use, and its iteration."""
+        number = int(self.use[event])
+        return number, tuple(int(value) for value in self.iterations[: self.depths[number], event])
+
+    def sources(self, places: Sequence[Place], caller: Place = ()) -> Ints | None:
+        """Per event that reads, the event that wrote the place last; -1 if none did, and for events that only write.
+
+        `caller` is the place of the caller's elements, over the dimensions of the array. None if numbers are too large.
+        """
+        every = [*places, caller]
+        width = max(map(len, every))
+        columns = np.zeros((1 + width, len(self.use)), dtype=np.int64)
+        for number in range(len(self.depths)):
+            mine = self.use == number
+            place = every[number]
+            values = self.iterations[:, mine]
+            columns[0, mine] = len(place)
+            for column, expression in enumerate(place, 1):
+                columns[column, mine] = expression if isinstance(expression, int) else expression.evaluate(values)  # pyright: ignore
+        place = numbered(columns)
+        if place is None:
+            return None
+        order = np.lexsort((self.time, place))
+        sorted_place, counted = place[order], np.arange(len(order))
+        starts = np.ones(len(order), dtype=np.bool_)
+        starts[1:] = sorted_place[1:] != sorted_place[:-1]
+        # The latest write up to each event, but not the event itself.
+        latest = np.maximum.accumulate(np.where(self.writes[order], counted, -1))
+        before = np.concatenate(([-1], latest[:-1]))
+        start = np.maximum.accumulate(np.where(starts, counted, 0))
+        found = np.where(before >= start, order[before], -1)
+        sources = np.empty(len(order), dtype=np.int64)
+        sources[order] = found
+        sources[self.writes] = -1
+        return sources
+
+
+def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | None:
+    """The events of some uses and of the caller; None if there are too many."""
+    instances = sum(prod(u.leaf.extents) * (u.reads + u.writes) for u in uses)
+    if instances + (2 * prod(caller.shape) if caller is not None else 0) > MOST:
+        return None
+    grids: dict[Leaf, Ints] = {}
+    depth = max([u.leaf.depth for u in uses] + ([len(caller.shape)] if caller is not None else []))
+    length = 2 * max(u.leaf.depth for u in uses) + 2
+    parts: list[tuple[int, bool, Ints, Ints]] = []
+    for number, use in enumerate(uses):
+        if use.leaf not in grids:
+            grids[use.leaf] = _iterations(use.leaf)
+        grid = grids[use.leaf]
+        for writes in (False, True):
+            if use.writes if writes else use.reads:
+                parts.append((number, writes, grid, _times(use.leaf, grid, writes, length)))
+    if caller is not None:
+        grid = _box(caller.shape)
+        end = 1 + max(node_path(u.leaf)[0] for u in uses)
+        for writes, moment in ((False, end), (True, -1)):
+            if not writes or caller.writes:
+                times = np.zeros((length, grid.shape[1]), dtype=np.int64)
+                times[0] = moment
+                parts.append((len(uses), writes, grid, times))
+    time = numbered(np.concatenate([times for *_, times in parts], axis=1))
+    if time is None:
+        return None
+    counts = [grid.shape[1] for _, _, grid, _ in parts]
+    return Events(
+        np.repeat([number for number, *_ in parts], counts),
+        np.repeat([writes for _, writes, *_ in parts], counts),
+        time,
+        np.concatenate([np.pad(grid, ((0, depth - len(grid)), (0, 0))) for _, _, grid, _ in parts], axis=1),
+        (*(u.leaf.depth for u in uses), *([len(caller.shape)] if caller is not None else [])),
+    )
+
+
+def _box(extents: Sequence[int]) -> Ints:
+    """All points of a box, by dimension."""
+    return np.indices(extents, dtype=np.int64).reshape(len(extents), prod(extents))
+
+
+def _iterations(leaf: Leaf) -> Ints:
+    """The iterations of a statement, by scope."""
+    grid = _box(leaf.extents)
+    for guard in leaf.guards:
+        grid = grid[:, np.broadcast_to(guard.evaluate(grid) >= 0, grid.shape[1:])]  # pyright: ignore
+    return grid
+
+
+def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:
+    """Position, iteration, position, iteration ... position; then 0 for the reads and 1 for the write."""
+    times = np.zeros((length, grid.shape[1]), dtype=np.int64)
+    for k, position in enumerate(node_path(leaf)):
+        times[2 * k] = position
+    times[1 : 2 * len(grid) : 2] = grid
+    times[-1] = writes
+    return times
+
+
+def numbered(columns: Ints) -> Ints | None:
+    """A number for each column of an array, in lexicographic order and equal iff the columns are.
+
+    None if the numbers were too large.
+    """
+    total = np.zeros(columns.shape[1], dtype=np.int64)
+    if not columns.size:
+        return total
+    least, most = columns.min(axis=1), columns.max(axis=1)
+    size = 1
+    for row, low, high in zip(columns, least.tolist(), most.tolist(), strict=True):
+        span = high - low + 1
+        size *= span
+        if size >= _WIDEST:
+            return None
+        if span > 1:
+            total = total * span + (row - low)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Where each read of some uses of an array gets its value from."""
+
+    events: Events
+    sources: Ints
+    """Per event that reads, the write that it gets its value from; -1 if there is none."""
+
+    def writers(self, read: int) -> tuple[tuple[int, ...], bool]:
+        """The uses that the values of a read come from, and whether all instances of it get a written value."""
+        found = self.sources[self._reads(read)]
+        writers = np.unique(self.events.use[found[found >= 0]])
+        return tuple(int(number) for number in writers), bool((found >= 0).all())
+
+    def readers(self, write: int) -> list[int]:
+        """The uses that get values of a write, in order."""
+        reading = self.sources >= 0
+        from_it = self.events.use[self.sources[reading]] == write
+        return [int(number) for number in np.unique(self.events.use[reading][from_it])]
+
+    def stray(self, read: int, write: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
+        """An iteration of a read whose value is not that of a write in iteration `at`; None if there is none."""
+        reads = self._reads(read)
+        return self._first(reads, self.sources[reads] != self._at(write, at, reads, writes=True))
+
+    def change(self, first: int, second: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
+        """An iteration of the read `second` whose value has another source than that of `first` in iteration `at`."""
+        reads = self._reads(second)
+        there = self._at(first, at, reads, writes=False)
+        expected = np.where(there >= 0, self.sources[there], -1)
+        return self._first(reads, self.sources[reads] != expected)
+
+    def _reads(self, number: int) -> Ints:
+        """The events in which a use reads."""
+        return np.flatnonzero((self.events.use == number) & ~self.events.writes)
+
+    def _at(self, number: int, at: Sequence[Expr], reads: Ints, *, writes: bool) -> Ints:
+        """Per read, the event of a use in the iteration `at` of that of the read; -2 if there is no such event."""
+        events = self.events
+        theirs = np.flatnonzero((events.use == number) & (events.writes == writes))
+        around = events.iterations[:, reads]
+        wanted = np.zeros((len(at), len(reads)), dtype=np.int64)
+        for row, expression in zip(wanted, at, strict=True):
+            row[:] = expression.evaluate(around)  # pyright: ignore
+        keys = numbered(np.concatenate([events.iterations[: len(at), theirs], wanted], axis=1))
+        assert keys is not None
+        known = dict(zip(keys[: len(theirs)].tolist(), theirs.tolist(), strict=True))
+        return np.array([known.get(key, -2) for key in keys[len(theirs) :].tolist()], dtype=np.int64)
+
+    def _first(self, reads: Ints, which: NDArray[np.bool_]) -> tuple[int, ...] | None:
+        """The iteration of the first of some events; None if there are none."""
+        some = reads[which]
+        return self.events.iteration(int(some[np.argmin(self.events.time[some])]))[1] if len(some) else None
+
+
+def values_of(uses: Sequence[Use]) -> Values | None:
+    """Where reads of elements get their values from; None if there are too many events."""
+    events = events_of(uses)
+    sources = None if events is None else events.sources([u.access.index for u in uses])
+    return None if events is None or sources is None else Values(events, sources)

@@ -1,0 +1,130 @@
+"""Instructions with which the threads of a warp load small matrices from shared memory into their registers.
+
+The instruction loads one or several matrices. Each row is one contiguous piece of memory, aligned to its size; where
+it begins, says the thread of the row's number, `matrix * rows + row`. So rows may lie anywhere: they may be padded or
+swizzled. A machine description declares the instruction as data; which operands it fits follows from their fragments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.machines.fragment import Fragment, element_of, fragment, steps_of
+from pdojo.dialect.machines.templates import template_of
+
+
+@dataclass(frozen=True, repr=False)
+class MatrixLoad:
+    """An instruction that loads matrices from shared memory."""
+
+    name: str
+    shape: tuple[int, int]
+    """Rows of a matrix, and elements of a row; an operand's element may take several of these."""
+    element_bytes: int
+    matrices: tuple[int, ...]
+    """How many matrices one instruction may load, ascending."""
+    threads: int
+    """Threads of a warp, which run it together."""
+    fragment: str
+    """Which thread gets an element of a matrix, and in which place: `lane, slot`, over row and element."""
+    templates: Mapping[str, str]
+    """The code, by language: a function template over the number of matrices (docs/machines.md)."""
+    trusted: bool = True
+    """Whether the templates may be compiled; those of a machine file need the user's trust."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row, which its address must be a multiple of."""
+        return self.shape[1] * self.element_bytes
+
+    @property
+    def form(self) -> Fragment:
+        """How the threads get a matrix. Raises UsageError if the text is no fragment."""
+        return fragment(self.fragment, self.shape, self.threads)
+
+    def template(self, language: str) -> str:
+        """The code for a language. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+        return template_of(self.templates, language, trusted=self.trusted)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of matrices that hold some elements of an operand."""
+
+    slots: int
+    """The elements of each thread."""
+    first: tuple[int, ...]
+    """The first element of row 0."""
+    bits: tuple[tuple[int, ...], ...]
+    """What each bit of a row's number, the lowest first, adds to each index of its first element."""
+    offsets: tuple[tuple[int, ...], ...]
+    """How far the elements of a row are from its first one, in order, per index."""
+
+    def elements(self, lane: int, extents: Sequence[int]) -> list[tuple[Expr, ...]]:
+        """The indices of the elements of the row of a thread, whose number is the variable at depth `lane`."""
+        return [
+            element_of([a + b for a, b in zip(self.first, offset, strict=True)], self.bits, lane, extents)
+            for offset in self.offsets
+        ]
+
+
+def rows_of(load: MatrixLoad, held: Fragment, width: int, slot: int, matrices: int) -> Rows | None:
+    """The rows of the matrices that give the threads of a warp their elements of an operand, from a slot on.
+
+    `width` is the size of an element in bytes. None if the instruction would give a thread other elements.
+    """
+    return _rows(load.form, width, load.element_bytes, held, slot, matrices)
+
+
+@lru_cache(maxsize=1024)
+def _rows(form: Fragment, width: int, part: int, held: Fragment, slot: int, matrices: int) -> Rows | None:
+    places = _places(form, width, part)
+    if places is None or form.threads != held.threads:
+        return None
+    each = len(places[0])
+    if slot + matrices * each > held.slots:
+        return None
+    elements: dict[tuple[int, int], tuple[int, ...]] = {}
+    for lane, wanted in enumerate(places):
+        for matrix in range(matrices):
+            for number, (row, column) in enumerate(wanted):
+                place = matrix * form.shape[0] + row, column
+                elements[place] = held.places[lane][slot + matrix * each + number]
+    count, columns = matrices * form.shape[0], form.shape[1] * part // width
+    first = [elements[row, 0] for row in range(count)]
+    bits = steps_of(first)
+    offsets = [tuple(_apart(elements[row, 0], elements[row, c]) for c in range(columns)) for row in range(count)]
+    if bits is None or any(one != offsets[0] for one in offsets):
+        return None
+    return Rows(matrices * each, first[0], bits, offsets[0])
+
+
+def _places(form: Fragment, width: int, part: int) -> list[list[tuple[int, int]]] | None:
+    """Per thread, row and column of the elements of `width` bytes that it gets of a matrix of smaller parts, in order.
+
+    None if such an element does not consist of neighbours that one thread gets in their order.
+    """
+    parts, rest = divmod(width, part)
+    if rest or not parts or form.slots % parts or form.shape[1] % parts:
+        return None
+    found: list[list[tuple[int, int]]] = []
+    for held in form.places:
+        first = held[::parts]
+        if any(
+            column % parts or held[number * parts + k] != (row, column + k)
+            for number, (row, column) in enumerate(first)
+            for k in range(parts)
+        ):
+            return None
+        found.append([(row, column // parts) for row, column in first])
+    return found
+
+
+def _apart(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+    return tuple(b - a for a, b in zip(one, other, strict=True))

@@ -1,0 +1,41 @@
+"""All measured programs of a machine, for models over many kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.search.database.database import Database
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A program with its cost."""
+
+    problem: str
+    """The hash of the plain kernel and the machine: costs of one problem are comparable."""
+    label: str
+    """The kernel for people."""
+    text: str
+    """The program in the notation."""
+    cost: float
+
+
+def measured_programs(database: Database, machine: str, evaluator: str) -> list[Measured]:
+    """The programs that an evaluator has a cost of, for machines of that name, in a fixed order.
+
+    A program that was measured under several settings of the evaluator, as by another version, counts with the latest.
+    """
+    rows = database.connection.rows(
+        "SELECT DISTINCT q.hash AS problem, q.label, q.kernel, p.text, p.hash, m.cost, m.id FROM measurements m"
+        " JOIN settings s ON s.id = m.settings JOIN machines d ON d.id = s.machine"
+        " JOIN programs p ON p.id = m.program JOIN traces t ON t.program = p.id"
+        " JOIN problems q ON q.id = t.problem AND q.machine = d.id"
+        " WHERE d.name = ? AND s.evaluator = ? AND m.failure = '' ORDER BY m.id",
+        machine,
+        evaluator,
+    )
+    found = {
+        (row["problem"], row["hash"]): Measured(row["problem"], row["label"] or row["kernel"], row["text"], row["cost"])
+        for row in rows
+    }
+    return list(found.values())

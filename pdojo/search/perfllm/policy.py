@@ -1,0 +1,58 @@
+"""Policies: the networks of a trained agent in a file, to begin other kernels with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pdojo.errors import UsageError
+from pdojo.search.perfllm.learner import Learner
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.perfllm.storing import dump, load, stamp_of
+
+_KIND = "pdojo policy 1"
+
+
+def policy_of(learner: Learner, encoder: str, facts: Mapping[str, str]) -> bytes:
+    """The networks and the scale of their inputs as bytes. `encoder` names what made the vectors (`Encoder.name`).
+
+    `facts` are texts for people: what it was trained on.
+    """
+    return dump(learner.policy(), {**facts, "kind": _KIND, "shape": _shape(learner.settings), "encoder": encoder})
+
+
+def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
+    """The networks of a policy file, for `Learner.adopt`.
+
+    Raises UsageError if the file is no policy, or one of other networks or of another encoder.
+    """
+    data, source = read_policy(path), f"'{path}'"
+    stamp = stamp_of(data)
+    if stamp.get("kind") != _KIND:
+        raise UsageError(f"{source} is no policy of pdojo")
+    for what, wanted in (("shape", _shape(settings)), ("encoder", encoder)):
+        if stamp.get(what) != wanted:
+            raise UsageError(f"{source} has the {what} '{stamp.get(what)}', and this agent '{wanted}'")
+    return load(data)
+
+
+def read_policy(path: str) -> bytes:
+    """The bytes of a policy file. Raises UsageError if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read the policy '{path}': {error.strerror}") from None
+
+
+@lru_cache(maxsize=4)
+def identity_of(path: str) -> str:
+    """A hash of a policy file: its name says nothing about what is in it."""
+    return sha256(read_policy(path)).hexdigest()[:16]
+
+
+def _shape(settings: Settings) -> str:
+    heads = "dueling" if settings.dueling else "one head"
+    return f"{settings.width} wide, {heads}, target {settings.target}"

@@ -1,0 +1,45 @@
+"""A cost model over many kernels, which chooses the moves that an agent is offered among more that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+
+from pdojo.errors import UsageError
+from pdojo.search.environment.offers import Offer
+from pdojo.search.perfllm.learner import Vector
+from pdojo.search.perfllm.policy import read_policy
+from pdojo.search.perfllm.ranking import Ranking
+from pdojo.search.perfllm.storing import load, stamp_of
+from pdojo.search.structure import VERSION
+
+KIND = "pdojo cost model 1"
+AT_RANDOM = 0.25
+"""Part of the offers that the model does not choose."""
+
+
+class Screen:
+    """A ranking of programs by predicted cost. Raises UsageError for a file of another kind or version."""
+
+    def __init__(self, path: str) -> None:
+        data = read_policy(path)
+        stamp = stamp_of(data)
+        if stamp.get("kind") != KIND:
+            raise UsageError(f"'{path}' is no cost model of pdojo")
+        if stamp.get("features") != str(VERSION):
+            raise UsageError(
+                f"'{path}' knows version {stamp.get('features')} of the features, and this pdojo has version {VERSION}:"
+                " train it again with pdojo-train costs"
+            )
+        self.ranking = Ranking.from_state(load(data))
+
+    def kept(self, drawn: Sequence[Offer], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Offer]:
+        """The stop, at most `count` of the other offers: the predicted fastest, and some at random."""
+        stop, *others = drawn
+        if len(others) <= count:
+            return list(drawn)
+        predicted = self.ranking.costs([vectors[one.fingerprint] for one in others])
+        ranked = sorted(range(len(others)), key=lambda k: (predicted[k], k))
+        best = ranked[: count - round(AT_RANDOM * count)]
+        rest = random.sample(ranked[len(best) :], count - len(best))
+        return [stop, *(others[k] for k in sorted({*best, *rest}))]

@@ -1,0 +1,158 @@
+"""Episodes that are played elsewhere than they are learned from: what to play, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from random import Random
+from time import perf_counter
+from typing import Any
+
+from pdojo.search.dojo import Dojo
+from pdojo.search.environment.prices import HARMLESS, Prices
+from pdojo.search.perfllm.agent import Agent, Moment
+from pdojo.search.perfllm.encoders import Encoder, encoder
+from pdojo.search.perfllm.memory import packed
+from pdojo.search.perfllm.replay import STOP, Replay, Transition
+from pdojo.search.perfllm.screening import Screen
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.perfllm.storing import load
+from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.transforms.move import Move
+
+
+@dataclass(frozen=True)
+class Order:
+    """An episode to play. Orders and policy determine what comes of it, whoever plays it."""
+
+    number: int
+    """The number of the episode, from 0."""
+    kernel: int
+    """The number of the kernel."""
+    start: tuple[tuple[str, ...], ...]
+    """The moves of each action, by identifier, that lead to the first state."""
+    shown: tuple[str, ...]
+    """The moves of a demonstration; () if the agent chooses."""
+    epsilon: float
+    """The probability of a random action."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an action led to."""
+
+    moves: tuple[str, ...]
+    """The moves, by identifier; none for the stop."""
+    fingerprint: str
+    """Of the program afterwards."""
+    cost: float
+    """Of the program afterwards, in the evaluator's unit; infinite after a failure."""
+    failure: str
+    reward: float
+    """c / T; c is the cost of the plain kernel."""
+    predicted: float
+    """The value of the action by the policy that played."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """An episode."""
+
+    order: Order
+    plain: float
+    """The cost of the plain kernel."""
+    actions: tuple[Action, ...]
+    memory: dict[str, Any]
+    """The transitions and the vectors of their programs (`memory.packed`)."""
+    drawing: float
+    """Seconds that offers took: moves, programs and vectors."""
+    evaluating: float
+    """Seconds that costs took."""
+
+
+class Player:
+    """Plays episodes of some kernels; not safe for several threads."""
+
+    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+        self._kernels = kernels
+        self._settings = settings
+        self._seed = seed
+        self._screen = Screen(settings.screen) if settings.screen else None
+        self._prices: dict[int, Prices] = {}
+
+    def play(self, order: Order, policy: bytes | None) -> Played:
+        """Play an episode. `policy` is a tree of `Learner.policy` as bytes, None for new networks."""
+        kernel = self._kernels[order.kernel]
+        reader: Encoder = encoder(self._settings.encoder, kernel.machine)
+        networks = None if policy is None else load(policy)
+        agent = Agent(self._settings, reader, Random(f"{self._seed} {order.number}"), networks, self._screen)
+        return _Episode(agent, self._prices_of(order.kernel), order).played(kernel.dojo())
+
+    def _prices_of(self, number: int) -> Prices:
+        if number not in self._prices:
+            self._prices[number] = self._kernels[number].prices()
+        return self._prices[number]
+
+    def close(self) -> None:
+        """End the evaluators."""
+        for prices in self._prices.values():
+            prices.close()
+        self._prices.clear()
+
+
+class _Episode:
+    """The state of one call of `Player.play`."""
+
+    def __init__(self, agent: Agent, prices: Prices, order: Order) -> None:
+        self._agent, self._prices, self._order = agent, prices, order
+        self._drawing = self._evaluating = 0.0
+        self._transitions: list[Transition] = []
+        self._actions: list[Action] = []
+
+    def played(self, state: Dojo) -> Played:
+        """Play from the plain kernel's state, which is changed."""
+        plain, _, _ = self._cost(state)
+        for text in (move for moves in self._order.start for move in moves):
+            state.step(Move.parse(text))
+        self._go(state)
+        replay = Replay(max(1, len(self._transitions)))
+        for transition in self._transitions:
+            replay.add(transition)
+        memory = packed(replay, self._agent.vectors)
+        return Played(self._order, plain, tuple(self._actions), memory, self._drawing, self._evaluating)
+
+    def _go(self, state: Dojo) -> None:
+        shown = [Move.parse(text) for text in self._order.shown]
+        limit = len(shown) or self._agent.settings.horizon
+        moment = self._look(state, shown)
+        for step in range(limit):
+            if shown and moment.shown is None:
+                return
+            values = self._agent.values(moment)
+            action = moment.shown if moment.shown is not None else self._agent.choose(moment, self._order.epsilon)
+            offer = moment.offers[action]
+            after = state if action == STOP else offer.state()
+            cost, failure, reward = self._cost(after)
+            moves = tuple(map(str, offer.moves))
+            self._actions.append(Action(moves, after.fingerprint, cost, failure, reward, values[action]))
+            goes_on = action != STOP and failure in ("", *HARMLESS)
+            following = self._look(after, shown[step + 1 :]) if goes_on else None
+            visit = None if following is None else following.visit
+            self._transitions.append(Transition(moment.visit, action, reward, visit))
+            if following is None:
+                return
+            state, moment = after, following
+
+    def _look(self, state: Dojo, shown: Sequence[Move]) -> Moment:
+        began = perf_counter()
+        found = self._agent.look(state, shown=shown[0] if shown else None)
+        self._drawing += perf_counter() - began
+        return found
+
+    def _cost(self, state: Dojo) -> tuple[float, str, float]:
+        """The cost of a state's program, its failure, and its reward."""
+        began = perf_counter()
+        found = self._prices.cost(state)
+        self._evaluating += perf_counter() - began
+        return (found.cost if found.is_ok else inf), found.failure, self._prices.reward(found)

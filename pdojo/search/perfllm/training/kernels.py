@@ -1,0 +1,41 @@
+"""The kernels that an agent is trained on, as data that other processes can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.kernels import Workload
+from pdojo.search.dojo import Dojo
+from pdojo.search.environment.prices import Prices
+from pdojo.search.evaluators.named import make_evaluator
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel, and how its programs are evaluated."""
+
+    title: str
+    """The name in tables, unique among the kernels of a training."""
+    text: str
+    """The plain kernel in the notation, its assumptions included."""
+    machine: Machine
+    evaluator: str
+    """The name of the evaluator."""
+    workload: Workload | None
+    """Names the kernel in the database; None for one that is not the library's."""
+    database: str | None
+    """The file that keeps costs; None to keep them in the process."""
+    seed: int
+    """The seed of the inputs that results are checked on."""
+
+    def dojo(self) -> Dojo:
+        """The plain kernel."""
+        return Dojo(parse_notation(self.text)[0], self.machine)
+
+    def prices(self) -> Prices:
+        """Prices of its programs. The caller closes them."""
+        start = self.dojo()
+        costs = make_evaluator(self.evaluator, self.machine, start.plain, self.seed)
+        return Prices(start, costs, database=self.database, workload=self.workload)

@@ -1,0 +1,144 @@
+"""Who plays the episodes: this process, other processes, or the workers of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
+from typing import Any, Protocol
+
+from pdojo.errors import MeasurementError
+from pdojo.search.evaluators.cluster.connection import Connection
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.perfllm.training.episodes import Order, Played, Player
+from pdojo.search.perfllm.training.kernels import Kernel
+
+ATTEMPTS = 3
+"""Workers that an episode is given to before training ends."""
+
+
+class Players(Protocol):
+    """Plays episodes of one policy."""
+
+    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+        """The episodes, in order; `policy` as in `Player.play`."""
+        ...
+
+    def close(self) -> None:
+        """End the workers."""
+        ...
+
+
+class Here:
+    """This process plays."""
+
+    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+        self._player = Player(kernels, settings, seed)
+
+    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+        """The episodes, one after the other."""
+        return (self._player.play(order, policy) for order in orders)
+
+    def close(self) -> None:
+        """End the evaluators."""
+        self._player.close()
+
+
+class Processes:
+    """Processes of this computer play. One that dies is replaced, and its episode is played again."""
+
+    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int) -> None:
+        self._arguments = (tuple(kernels), settings, seed)
+        self._count = count
+        self._pool = self._started()
+
+    def _started(self) -> ProcessPoolExecutor:
+        # A forked process would share PyTorch's threads and the database's connection.
+        return ProcessPoolExecutor(self._count, get_context("spawn"), initializer=_begin, initargs=self._arguments)
+
+    @property
+    def processes(self) -> list[int]:
+        """Numbers of the processes that have started."""
+        return list(self._pool._processes)  # pyright: ignore[reportPrivateUsage]
+
+    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+        """The episodes, several at once."""
+        left = list(orders)
+        for attempt in range(ATTEMPTS):
+            try:
+                jobs: list[Future[Played]] = [self._pool.submit(_play, order, policy) for order in left]
+                for job in jobs:
+                    played = job.result()
+                    del left[0]
+                    yield played
+            except BrokenProcessPool:
+                self.close()
+                if attempt == ATTEMPTS - 1:
+                    raise MeasurementError(f"{ATTEMPTS} processes died over episode {left[0].number}") from None
+                self._pool = self._started()
+            else:
+                return
+
+    def close(self) -> None:
+        """End the processes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+_here: Player | None = None
+
+
+def _begin(kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+    global _here  # a process has one player
+    _here = Player(kernels, settings, seed)
+
+
+def _play(order: Order, policy: bytes | None) -> Played:
+    assert _here is not None
+    return _here.play(order, policy)
+
+
+class OnRay:
+    """Workers of a Ray cluster play, each on one processor. One that dies is replaced.
+
+    Costs are kept by each worker for itself, so kernels have no database.
+    """
+
+    def __init__(
+        self, connection: Connection, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int
+    ) -> None:
+        self._connection = connection
+        self._ray: Any = connection.ray
+        self._arguments = (tuple(kernels), settings, seed)
+        self.actors: list[Any] = [self._started() for _ in range(count)]
+        """Handles of the workers."""
+
+    def _started(self) -> Any:
+        return self._ray.remote(num_cpus=1, max_restarts=0)(Player).remote(*self._arguments)
+
+    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+        """The episodes, several at once."""
+        data = self._ray.put(policy)
+        for first in range(0, len(orders), len(self.actors)):
+            part = orders[first : first + len(self.actors)]
+            asked = [actor.play.remote(order, data) for actor, order in zip(self.actors, part, strict=False)]
+            for number, (order, answer) in enumerate(zip(part, asked, strict=True)):
+                yield self._answer(number, order, data, answer)
+
+    def _answer(self, number: int, order: Order, data: Any, answer: Any) -> Played:
+        for _ in range(ATTEMPTS):
+            try:
+                return self._ray.get(answer)
+            except self._ray.exceptions.RayActorError:
+                self.actors[number] = self._started()
+                answer = self.actors[number].play.remote(order, data)
+            except self._ray.exceptions.RayError as error:
+                raise self._connection.translated(error) from None
+        raise MeasurementError(f"{ATTEMPTS} workers of the cluster died over episode {order.number}")
+
+    def close(self) -> None:
+        """End the workers."""
+        for actor in self.actors:
+            with suppress(Exception):
+                self._ray.kill(actor)

@@ -1,0 +1,121 @@
+"""`pdojo-train`: train agents of PerfLLM over many kernels, and cost models over the database."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.machines import add_machine
+from rich.console import Console
+
+from pdojo.errors import UsageError
+from pdojo.search.evaluators.named import EVALUATORS
+from pdojo.search.perfllm.settings import Settings
+
+DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _parser().parse_args(args)
+    given.train(given)
+
+
+def _agent(given: argparse.Namespace) -> None:
+    from pdojo_tools.training.session import train_agent
+
+    train_agent(Console(), given)
+
+
+def _costs(given: argparse.Namespace) -> None:
+    from pdojo_tools.training.costs import train_costs
+
+    train_costs(Console(), given)
+
+
+def _parser() -> Arguments:
+    parser = Arguments(prog="pdojo-train", description=DESCRIPTION)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Arguments)
+    agent = commands.add_parser("agent", help="one policy over many kernels, for --agent policy=FOLDER/policy")
+    _add_agent(agent)
+    agent.set_defaults(train=_agent)
+    costs = commands.add_parser("costs", help="a cost model over the database, for --agent screen=FILE")
+    _add_costs(costs)
+    costs.set_defaults(train=_costs)
+    return parser
+
+
+def _add_agent(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("programs", metavar="KERNEL", nargs="+", help="library kernels at sizes (softmax:16x16), or files")
+    add(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        required=True,
+        help="the policy, the log, the report; an interrupted training goes on",
+    )
+    add("--episodes", type=positive, default=1000, metavar="N", help="episodes of all kernels together (1000)")
+    add("--dtype", metavar="TYPE", help="element type of library kernels")
+    add_machine(parser, "train for")
+    add("--evaluator", choices=EVALUATORS, help="what costs are; by default simulated cycles for Snitch, else times")
+    add(
+        "--agent",
+        type=_settings,
+        metavar="NAME=VALUE,...",
+        default=Settings(),
+        help="hyper-parameters, as in pdojo-tune",
+    )
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of everything (0)")
+    add(
+        "--parallel",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="episodes that are played with one policy, in as many processes (1)",
+    )
+    add("--ray", metavar="ADDRESS", help="play on a Ray cluster: local, auto, HOST:PORT, ray://HOST:PORT")
+    add("--database", metavar="FILE", help="where costs are kept; by default FOLDER/costs.sqlite")
+    add(
+        "--demonstrations",
+        type=_sources,
+        metavar="A,B",
+        default=(),
+        help="first show what is known: pass (the expert pass), database (its best)",
+    )
+    add("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
+
+
+def _add_costs(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", required=True, help="the cost model")
+    add("--database", metavar="FILE", help="the measurements; the usual database by default")
+    add("--machine", metavar="NAME", required=True, help="the machine that they are for")
+    add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator that they are by")
+    add("--updates", type=positive, default=5000, metavar="N", help="most updates of the network (5000)")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the network (0)")
+
+
+def _settings(text: str) -> Settings:
+    try:
+        return Settings.parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _sources(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in names:
+        if name not in ("pass", "database"):
+            raise argparse.ArgumentTypeError(f"unknown source '{name}'; known are pass, database")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""A training of a cost model over the database."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from math import log
+from random import Random
+
+import numpy
+from pdojo_tools.outputs import check_writable, write_output
+from rich.console import Console
+from rich.progress import track
+
+from pdojo.dialect.machines.registry import known_machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import UsageError
+from pdojo.search.database import Database
+from pdojo.search.database.measured import Measured, measured_programs
+from pdojo.search.perfllm.ranking import Ranking, Sample
+from pdojo.search.perfllm.screening import KIND
+from pdojo.search.perfllm.storing import dump
+from pdojo.search.structure import VERSION, structure
+
+HELD = 5
+"""One problem of so many is held out."""
+FEWEST = 100
+"""Programs below which there is nothing to learn from."""
+
+
+def train_costs(console: Console, given: argparse.Namespace) -> None:
+    """Train a cost model, say how it ranks kernels that it has not seen, and write it. Raises UsageError."""
+    check_writable(given.output)
+    with Database(given.database, create=False) as database:
+        found = measured_programs(database, given.machine, given.evaluator)
+    if len(found) < FEWEST:
+        raise UsageError(
+            f"the database has {len(found)} programs for '{given.machine}' by '{given.evaluator}': a cost model needs"
+            f" {FEWEST}; search some kernels first"
+        )
+    samples = samples_of(console, found, given.machine)
+    problems = sorted({sample.kernel for sample in samples})
+    held = set(problems[::HELD]) if len(problems) >= HELD else set[str]()
+    learned = [sample for sample in samples if sample.kernel not in held]
+    tested = [sample for sample in samples if sample.kernel in held]
+    ranking = Ranking(len(samples[0].vector), given.seed)
+    with console.status("training"):
+        correlations = ranking.fit(learned, tested, given.updates, Random(given.seed))
+    console.print(f"{len(learned)} programs of {len(problems) - len(held)} kernels")
+    if correlations:
+        console.print(
+            f"rank correlation within the {len(held)} kernels held out, {len(tested)} programs: {max(correlations):.2f}"
+        )
+    else:
+        console.print(f"too few kernels to hold some out ({HELD}): nothing says how well it ranks others")
+    stamp = {"kind": KIND, "features": str(VERSION), "machine": given.machine, "evaluator": given.evaluator}
+    write_output(dump(ranking.state(), stamp), given.output)
+    console.print(f"wrote {given.output}", highlight=False, soft_wrap=True)
+
+
+def samples_of(console: Console, found: Sequence[Measured], machine: str) -> list[Sample]:
+    """The programs with their features; kernels with one program are left out."""
+    described = known_machine(machine)
+    counts = Counter(one.problem for one in found)
+    samples: list[Sample] = []
+    for one in track([each for each in found if counts[each.problem] > 1], "reading programs", console=console):
+        vector = numpy.array(structure(nest_of(parse_notation(one.text)[0]), described), dtype=numpy.float32)
+        samples.append(Sample(one.problem, vector, log(one.cost)))
+    return samples

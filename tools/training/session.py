@@ -1,0 +1,204 @@
+"""A training of an agent, from the command line to its files."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pdojo_tools.outputs import write_output
+from pdojo_tools.programs import load_named, machine_for
+from pdojo_tools.training.folder import Folder
+from pdojo_tools.training.live import Display
+from pdojo_tools.training.report import page
+from rich.console import Console
+
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import UsageError
+from pdojo.search.database import Database, Problem
+from pdojo.search.dojo import Dojo
+from pdojo.search.evaluators.named import check_runs_here, evaluator_for
+from pdojo.search.experts import play_pass
+from pdojo.search.perfllm.encoders import encoder_name
+from pdojo.search.perfllm.policy import identity_of
+from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
+from pdojo.search.perfllm.training.trainer import Row, Trainer
+from pdojo.search.tuning import assume_alignment
+from pdojo.transforms.trace import Trace
+
+SAVE_EVERY = 30.0
+"""Seconds between two checkpoints."""
+
+
+def train_agent(console: Console, given: argparse.Namespace) -> None:
+    """Train, or go on with a training. Raises UsageError for mistakes of the command line."""
+    folder = Folder(Path(given.output))
+    kernels = kernels_of(given, None if given.ray else given.database or folder.database)
+    shown = [demonstrations(kernel, given.demonstrations) for kernel in kernels]
+    settings = given.agent
+    trainer = Trainer(kernels, settings, given.seed, given.episodes, given.parallel, shown)
+    facts: dict[str, Any] = {
+        **settings.to_json(),
+        "kernels": [kernel.title for kernel in kernels],
+        "machine": kernels[0].machine.name,
+        "evaluator": kernels[0].evaluator,
+        "encoder": encoder_name(settings.encoder),
+        "policy": identity_of(settings.policy) if settings.policy else "",
+        "screen": identity_of(settings.screen) if settings.screen else "",
+        "demonstrations": list(given.demonstrations),
+        **{name: getattr(given, name) for name in ("dtype", "episodes", "seed", "parallel")},
+    }
+    folder.begin(facts)
+    saved = folder.checkpoint()
+    if saved is not None:
+        trainer.restore(saved)
+        console.print(f"going on after {trainer.done} of {trainer.episodes} episodes")
+    rows = folder.rows(trainer.done)
+    if given.ray:
+        from pdojo.search.evaluators.cluster import Connection
+
+        with Connection(given.ray) as connection:
+            players = OnRay(connection, kernels, settings, given.seed, given.parallel)
+            _train(console, given, trainer, players, folder, rows, facts)
+    elif given.parallel > 1:
+        players = Processes(kernels, settings, given.seed, given.parallel)
+        _train(console, given, trainer, players, folder, rows, facts)
+    else:
+        _train(console, given, trainer, Here(kernels, settings, given.seed), folder, rows, facts)
+
+
+def kernels_of(given: argparse.Namespace, database: str | None) -> list[Kernel]:
+    """The kernels of the command line. Raises PdojoError for a bad one, UsageError if machines differ."""
+    found: list[Kernel] = []
+    for title in given.programs:
+        named = load_named(title, dtype=given.dtype)
+        machine = machine_for(named.kernel, given.machine, None, trust=given.trust_machine)
+        evaluator = evaluator_for(machine, given.evaluator)
+        check_runs_here(evaluator, machine)
+        text = print_notation(assume_alignment(named.kernel, None))
+        found.append(Kernel(named.title, text, machine, evaluator, named.workload, database, given.seed))
+    titles = [kernel.title for kernel in found]
+    twice = next((title for title in titles if titles.count(title) > 1), None)
+    if twice is not None:
+        raise UsageError(f"kernel '{twice}' is given twice")
+    if len({kernel.machine.name for kernel in found}) > 1:
+        raise UsageError("an agent is trained for one machine: give --machine")
+    return found
+
+
+def demonstrations(kernel: Kernel, sources: Sequence[str]) -> list[tuple[str, ...]]:
+    """The moves, by identifier, that are shown to the agent: of the expert pass, of the best in the database."""
+    found: list[tuple[str, ...]] = []
+    for source in sources:
+        trace = _of_pass(kernel) if source == "pass" else _of_database(kernel)
+        if trace is not None:
+            found.append(tuple(str(step.resolved) for step in trace.steps))
+    return found
+
+
+def _of_pass(kernel: Kernel) -> Trace:
+    game = kernel.dojo().game
+    play_pass("heuristic", game)
+    return game.trace
+
+
+def _of_database(kernel: Kernel) -> Trace | None:
+    if kernel.database is None:
+        raise UsageError("--ray keeps no database: leave out 'database' of --demonstrations")
+    from pdojo.search.evaluators.named import make_evaluator
+
+    start = kernel.dojo()
+    evaluator = make_evaluator(kernel.evaluator, kernel.machine, start.plain, kernel.seed)
+    try:
+        with Database(kernel.database) as database:
+            best = database.memory(Problem.of(start, kernel.workload), evaluator).best()
+    finally:
+        evaluator.close()
+    return None if best is None else best.trace
+
+
+def _train(
+    console: Console,
+    given: argparse.Namespace,
+    trainer: Trainer,
+    players: Players,
+    folder: Folder,
+    rows: list[Row],
+    facts: Mapping[str, Any],
+) -> None:
+    titles = [kernel.title for kernel in trainer.kernels]
+    board = _Board(folder.path / "tensorboard", len(rows)) if given.tensorboard else None
+    prices = trainer.kernels[0].prices()
+    unit = prices.unit
+    prices.close()
+    saved_at = time.monotonic()
+
+    def keep() -> None:
+        policy_facts = {"kernels": " ".join(titles), "machine": facts["machine"], "episodes": str(trainer.done)}
+        folder.keep(trainer.save(), trainer.policy(policy_facts))
+        write_output(page(rows, titles, best_moves(trainer), unit, facts), str(folder.report))
+
+    with Display(console, titles, unit, trainer.episodes, rows) as display:
+        try:
+            for row in trainer.run(players):
+                rows.append(row)
+                folder.add(row)
+                display.add(row)
+                if board is not None:
+                    board.add(row)
+                # A round is learned from as a whole: between two of them the state is complete.
+                if trainer.is_between_rounds and time.monotonic() - saved_at > SAVE_EVERY:
+                    keep()
+                    saved_at = time.monotonic()
+            keep()
+        finally:
+            players.close()
+            if board is not None:
+                board.close()
+    console.print(display.table())
+    for kernel, moves in zip(trainer.kernels, best_moves(trainer), strict=True):
+        _write_trace(folder.path / "traces", kernel, moves)
+    console.print(f"policy: {folder.policy}\nreport: {folder.report}", highlight=False, soft_wrap=True)
+
+
+def best_moves(trainer: Trainer) -> list[list[str]]:
+    """The moves, by identifier, to the best program of each kernel; none if no program is faster than the plain one."""
+    elites = [archive.elites[:1] for archive in trainer.archives]
+    return [[move for one in each for moves in one.path for move in moves] for each in elites]
+
+
+def _write_trace(path: Path, kernel: Kernel, moves: Sequence[str]) -> None:
+    if not moves:
+        return
+    dojo: Dojo = kernel.dojo()
+    for move in moves:
+        dojo.step(move)
+    path.mkdir(exist_ok=True)
+    dojo.trace.save(path / f"{''.join(c if c.isalnum() or c in '.=-' else '-' for c in kernel.title)}.trace")
+
+
+class _Board:
+    """Scalars for TensorBoard. Raises UsageError if it is not installed."""
+
+    def __init__(self, path: Path, first: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise UsageError("--tensorboard needs the package: pip install tensorboard") from None
+        # Episodes after the checkpoint are played again.
+        self._writer: Any = SummaryWriter(str(path), purge_step=first)
+
+    def add(self, row: Row) -> None:
+        """Add an episode."""
+        for name, value in asdict(row).items():
+            if isinstance(value, (int, float)) and name != "episode":
+                by = f"/{row.kernel}" if name in ("speedup", "best", "cost", "programs", "actions") else ""
+                self._writer.add_scalar(f"{name}{by}", float(value), row.episode)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()
