@@ -22,6 +22,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.rules import Rules
+from pdojo.search.evaluation import Evaluation
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.settings import Settings
@@ -308,12 +309,20 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
 # In a search, and from the command line
 
 
+class PositiveCosts(TextCosts):
+    """Costs that are positive, as the agent's rewards need."""
+
+    def cost(self, text: str) -> Evaluation:
+        found = super().cost(text)
+        return replace(found, cost=found.cost + 100)
+
+
 def test_an_agent_reads_programs(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(weights.parent / "cache"))
     settings = Settings(encoder=f"text-small:{weights}", horizon=6, successors=4, batch=8, updates=2, width=16)
     found: list[list[str]] = []
     for _ in range(2):
-        costs = TextCosts()
+        costs = PositiveCosts()
         with Database.in_memory() as database:
             search(start(), costs, PerfLLM(20, settings), neighbourhood("mutate"), Budget(20), 3, database=database)
         found.append(costs.evaluated)
