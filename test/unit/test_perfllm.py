@@ -256,7 +256,7 @@ def offers(dojo: Dojo, count: int) -> list[Offer]:
 
 
 def test_unknown_encoders_are_named() -> None:
-    with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, hf:MODEL"):
+    with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, text-small:FILE, hf:MODEL"):
         encoder("words", MACHINE)
 
 

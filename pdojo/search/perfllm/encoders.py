@@ -14,7 +14,7 @@ from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.structure import VERSION, structure
 
-ENCODERS = ("structure", "hf:MODEL")
+ENCODERS = ("structure", "text-small:FILE", "hf:MODEL")
 """Names of the encoders."""
 
 
@@ -51,6 +51,10 @@ def encoder(name: str, machine: Machine) -> Encoder:
         from pdojo.search.perfllm.transformer import transformer_encoder
 
         return transformer_encoder(model)
+    if kind == "text-small":
+        from pdojo.search.perfllm.text.encoder import text_encoder
+
+        return text_encoder(model)
     if name != "structure":
         raise UsageError(f"unknown encoder '{name}'; known are {', '.join(ENCODERS)}")
     return StructureEncoder(machine)

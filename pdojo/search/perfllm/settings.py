@@ -27,7 +27,7 @@ class Settings:
     """`max`: the max-Bellman equation (P 3.2, equation 4; Gottipati et al., 2020). `sum`: the ordinary one (P equation
     3). `one-step`: no look-ahead, a control."""
     encoder: str = "structure"
-    """`structure` (D), `text-small`, or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
+    """`structure` (D), `text-small:FILE` (D), or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
     granularity: str = "single"
     """`single` moves (P), the same move `everywhere` at once (D), or `both`: `environment.rules.Rules`."""
     horizon: int = 64
