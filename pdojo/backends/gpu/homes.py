@@ -17,7 +17,7 @@ from pdojo.dialect.machines.collectives import Held
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
+from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
 SHARED_ALIGNMENT = 16
@@ -136,9 +136,14 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
     extents = [1] * count
     for d in range(count):
         ranked = _ranked([(leaf.extents, indices[access][d]) for leaf, access in uses])
+        extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
+        whole = physical_shape(nest, buffer)[d] if held is None else extents[d]
+        if extents[d] > whole and all(indices[a][d] == physical_index(a, leaf.chain)[d] for leaf, a in uses):
+            # Bounds of divisions are wide; the index itself is within the buffer.
+            extents[d] = whole
+            continue
         for (_, access), expression in zip(uses, ranked, strict=True):
             indices[access][d] = expression
-        extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
     strides = [prod(extents[d + 1 :]) for d in range(len(extents))]
     layout = Layout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
     return Own(layout, {access: tuple(index) for access, index in indices.items()})
