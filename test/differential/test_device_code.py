@@ -133,8 +133,8 @@ def test_contractions_on_tensor_units(text: str, warp: int, unit: str) -> None:
 
 SUMS = {
     "rows": "x f32 [3, 5003] heap\ny f32 [3] heap\n\n3 y[{0}] = 0\n3 5003 y[{0}] += x[{0},{1}]\n",
-    "columns": "x f32 [4300, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n40 4300 y[{0}] += x[{1},{0}]\n",
-    "columns, terms first": ("x f32 [4300, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n4300 40 y[{1}] += x[{0},{1}]\n"),
+    "columns": "x f32 [600, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n40 600 y[{0}] += x[{1},{0}]\n",
+    "columns, terms first": ("x f32 [600, 40] heap\ny f32 [40] heap\n\n40 y[{0}] = 0\n600 40 y[{1}] += x[{0},{1}]\n"),
 }
 """Sums of few results."""
 

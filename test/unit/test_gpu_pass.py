@@ -15,11 +15,12 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Buffer
 from pdojo.kernels import workload
-from pdojo.search.evaluators.gpu_model import estimate_gpu
+from pdojo.search.evaluators.gpu_model import UPDATE, estimate_gpu
 from pdojo.search.experts.gpu.greedy import greedy
 from pdojo.search.experts.gpu.heuristic import heuristic
 from pdojo.transforms.game import Game
@@ -64,6 +65,29 @@ def test_memory_bound_kernels_spill_nothing_and_move_each_byte_once(text: str) -
     least = sum((reads if b.intent is Intent.IN else 1) * size(b) for b in nest.buffers if b.op is None)
     gpu = machine("nvidia-sm90").gpu
     assert sum(c.memory for c in cost.launches) <= 1.2 * least / gpu.memory_bandwidth + gpu.clock * 2e-6
+
+
+def test_atomic_operations_on_one_number_wait_for_each_other() -> None:
+    """The model: a thousand blocks that add to one number take a thousand updates; to numbers of their own, none."""
+    text = (
+        "kernel k(x) -> (y)\nnumerics reassociate flush\nx f32 [1024, 32] heap\ny f32 [1024] heap\n\n"
+        "1024:g y[{0}] = 0\n1024:g 32 y[INDEX] += x[{0},{1}]\n"
+    )
+    found: list[float] = []
+    for index in ("{0}", "{0}//1024"):
+        (kernel,) = parse_notation(text.replace("INDEX", index))
+        cost = estimate_gpu(nest_on(kernel, machine("nvidia-sm90")), machine("nvidia-sm90"))
+        assert cost is not None
+        found.append(cost.launches[1].cycles)
+    assert found[1] - found[0] > UPDATE * 1024 / 2
+
+
+def test_few_columns_are_summed_in_parts() -> None:
+    nest = nest_of(played("gemv_t"))
+    cost = estimate_gpu(nest, machine("nvidia-sm90"))
+    assert cost is not None
+    first, _ = cost.launches
+    assert first.blocks >= 64
 
 
 def size(buffer: Buffer) -> int:

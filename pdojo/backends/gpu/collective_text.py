@@ -116,7 +116,13 @@ class CollectiveText:
         return f"&{name}[{self.code.position(Address(place.linear.substitute(first, self.code.extents)))}]"
 
     def _operand(self, spread: Spread, depth: int) -> Operand:
-        placement = self.code.placements[spread.access.array.buffer]
+        buffer = spread.access.array.buffer
+        if buffer in self.code.copies:
+            raise LoweringError(
+                f"each thread has its own copy of '{buffer.names[0]}' on the heap, which a warp uses together; give "
+                "every index an element (materialize_dims)"
+            )
+        placement = self.code.placements[buffer]
         return Operand(spread, depth, placement.layout, placement.alignment, self.code.bind)
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:

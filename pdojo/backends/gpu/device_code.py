@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import FunctionText, variable
-from pdojo.backends.gpu.homes import Own
+from pdojo.backends.gpu.homes import Copies, Own
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import iteration
 from pdojo.dialect.affine import const
@@ -19,6 +20,8 @@ class DeviceCode(FunctionText):
 
     own: dict[Buffer, Own] = field(default_factory=dict[Buffer, Own])
     """The parts of buffers that a thread has for itself."""
+    copies: Mapping[Buffer, Copies] = field(default_factory=dict[Buffer, Copies])
+    """The buffers on the heap of which threads or blocks have copies."""
     loaded: dict[Access, str] = field(default_factory=dict[Access, str])
     """Accesses whose element of the present lane is in a variable."""
 
@@ -26,7 +29,8 @@ class DeviceCode(FunctionText):
         """The address of an access, in the thread's part if it has one."""
         part = self.own.get(access.array.buffer)
         if part is None:
-            return super().place(access, leaf)
+            place, copies = super().place(access, leaf), self.copies.get(access.array.buffer)
+            return place if copies is None else replace(place, linear=place.linear + copies.offset)
         total = const(0)
         for index, stride in zip(part.indices[access], part.layout.strides, strict=True):
             total = total + index * stride

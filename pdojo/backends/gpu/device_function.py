@@ -108,7 +108,9 @@ class DeviceFunction(LoopText):
             b: Placement(Home.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)
             for b in self.buffers
         }
-        code = DeviceCode(kernel.prelude, placements, kernel.names, known=known, own=own)
+        code = DeviceCode(
+            kernel.prelude, placements, kernel.names, known=known, own=own, copies=kernel.workspace.copies
+        )
         super().__init__(code)
         self.device = code
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain

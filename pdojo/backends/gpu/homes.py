@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -16,8 +16,8 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Held
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
-from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope
+from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index, physical_shape
 from pdojo.errors import LoweringError
 
 SHARED_ALIGNMENT = 16
@@ -29,6 +29,40 @@ _LISTED = 4096
 
 
 @dataclass(frozen=True)
+class Copies:
+    """Copies of a buffer on the heap, one for each iteration of some threaded scopes."""
+
+    scopes: tuple[Scope, ...]
+    """The scopes, which are around all accesses."""
+    stride: int
+    """Distance from one copy to the next, in elements."""
+
+    @property
+    def count(self) -> int:
+        """Number of copies."""
+        return prod(s.extent for s in self.scopes)
+
+    @property
+    def offset(self) -> Expr:
+        """Distance of the copy of an iteration from the first one, in elements."""
+        number = const(0)
+        for scope in self.scopes:
+            number = number * scope.extent + var(scope.depth)
+        return number * self.stride
+
+
+def copies_of(nest: Nest, buffer: Buffer) -> Copies | None:
+    """The copies of a buffer; None if there is one of it."""
+    uses = [(access, leaf.chain) for leaf, access in accesses_of(nest, buffer)]
+    depths = copy_depths(uses, buffer.reuse)
+    if not depths:
+        return None
+    layout = layout_of(nest, buffer)
+    scopes = tuple(uses[0][1][depth] for depth in depths)
+    return Copies(scopes, rounded(layout.size_bytes) // layout.element_bytes)
+
+
+@dataclass(frozen=True)
 class Workspace:
     """Buffers that outlive launches and are no arguments, in one piece of memory: those on the heap, and those in
     registers or on the stack outside of grids, where each node is a launch of its own."""
@@ -36,27 +70,25 @@ class Workspace:
     offsets: dict[Buffer, int]
     """Bytes from the start."""
     size_bytes: int
+    copies: Mapping[Buffer, Copies]
+    """Those of which threads or blocks have copies."""
 
 
 def workspace_of(nest: Nest) -> Workspace:
-    """Where the buffers of a kernel lie that outlive launches.
-
-    Raises LoweringError for a buffer on the heap of which threads have copies.
-    """
+    """Where the buffers of a kernel lie that outlive launches."""
     offsets: dict[Buffer, int] = {}
+    copies: dict[Buffer, Copies] = {}
     size = 0
     for buffer in nest.buffers:
         if buffer.op is None or not accesses_of(nest, buffer):
             continue
         if outlives_launches(nest, buffer):
-            if private_scope(nest, buffer) is not None:
-                raise LoweringError(
-                    f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the "
-                    f"stack (set_location), or give every index an element (materialize_dims)"
-                )
+            found = copies_of(nest, buffer)
+            if found is not None:
+                copies[buffer] = found
             offsets[buffer] = size
-            size += rounded(layout_of(nest, buffer).size_bytes)
-    return Workspace(offsets, size)
+            size += rounded(layout_of(nest, buffer).size_bytes) * (1 if found is None else found.count)
+    return Workspace(offsets, size, copies)
 
 
 def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
@@ -104,9 +136,14 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
     extents = [1] * count
     for d in range(count):
         ranked = _ranked([(leaf.extents, indices[access][d]) for leaf, access in uses])
+        extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
+        whole = physical_shape(nest, buffer)[d] if held is None else extents[d]
+        if extents[d] > whole and all(indices[a][d] == physical_index(a, leaf.chain)[d] for leaf, a in uses):
+            # Bounds of divisions are wide; the index itself is within the buffer.
+            extents[d] = whole
+            continue
         for (_, access), expression in zip(uses, ranked, strict=True):
             indices[access][d] = expression
-        extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
     strides = [prod(extents[d + 1 :]) for d in range(len(extents))]
     layout = Layout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
     return Own(layout, {access: tuple(index) for access, index in indices.items()})

@@ -45,7 +45,13 @@ class _Host(LoopBuilder):
         for argument, buffer in zip(self.entry.args, interface, strict=True):
             argument.name_hint = buffer.names[0]
             self.memories[buffer] = argument
-        allocated = list(workspace_of(self.nest).offsets)
+        workspace = workspace_of(self.nest)
+        for buffer in workspace.copies:
+            raise LoweringError(
+                f"each thread has its own copy of '{buffer.names[0]}' on the heap; move it to registers or the stack "
+                "(set_location), or give every index an element (materialize_dims)"
+            )
+        allocated = list(workspace.offsets)
         for buffer in allocated:
             kind = MemRefType(DTYPES[buffer.dtype], physical_shape(self.nest, buffer))
             self.memories[buffer] = self.append(gpu.AllocOp(kind))

@@ -22,6 +22,8 @@ LAUNCHED, ATOMIC = "a second launch", "atomic operations"
 """How the parts of a sum are added up."""
 TERMS = 1 << 12
 """Terms of a sum from which parts of it are worth a launch of their own."""
+COLUMN_TERMS = 1 << 9
+"""The same if a thread adds up all terms of its results: neighbouring results are neighbours in memory."""
 
 
 def multiprocessors(player: Player) -> int:
@@ -97,7 +99,7 @@ def part_sums(player: Player) -> None:
         results = prod(s.extent for s in leaf.chain if s.depth in spatial_loops(leaf))
         count = prod(s.extent for s in leaf.chain) // results
         wanted = 2 * multiprocessors(player) * (256 if _columns(leaf) else 1) // results
-        if wanted >= 2 and count >= TERMS:
+        if wanted >= 2 and count >= (COLUMN_TERMS if _columns(leaf) else TERMS):
             parts = min(wanted, count // 64)
             why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
             ways = [LAUNCHED, ATOMIC] if _has_atomics(player, leaf) else [LAUNCHED]
