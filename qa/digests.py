@@ -111,7 +111,9 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
     random = Random(f"{kernel} {name}")
     game = Game(small_kernel(kernel, random), machine(name))
     for step in range(JUDGED_STEPS):
-        judged = [(choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)]
+        judged = [
+            (choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)
+        ]
         yield f"verdicts {step}", "\n".join(f"{c.move}: {'' if r is None else r.reason}" for c, r in judged)
         legal = [choice for choice, refusal in judged if refusal is None]
         if not legal:

@@ -71,7 +71,7 @@ class Events:
             values = self.iterations[:, mine]
             columns[0, mine] = len(place)
             for column, expression in enumerate(place, 1):
-                columns[column, mine] = expression if isinstance(expression, int) else expression.evaluate(values)  # pyright: ignore
+                columns[column, mine] = expression if isinstance(expression, int) else _evaluate(expression, values)
         place = numbered(columns)
         if place is None:
             return None
@@ -103,9 +103,8 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | No
         if use.leaf not in grids:
             grids[use.leaf] = _iterations(use.leaf)
         grid = grids[use.leaf]
-        for writes in (False, True):
-            if use.writes if writes else use.reads:
-                parts.append((number, writes, grid, _times(use.leaf, grid, writes, length)))
+        kinds = [kind for kind, happens in ((False, use.reads), (True, use.writes)) if happens]
+        parts += [(number, writes, grid, _times(use.leaf, grid, writes, length)) for writes in kinds]
     if caller is not None:
         grid = _box(caller.shape)
         end = 1 + max(node_path(u.leaf)[0] for u in uses)
@@ -136,8 +135,18 @@ def _iterations(leaf: Leaf) -> Ints:
     """The iterations of a statement, by scope."""
     grid = _box(leaf.extents)
     for guard in leaf.guards:
-        grid = grid[:, np.broadcast_to(guard.evaluate(grid) >= 0, grid.shape[1:])]  # pyright: ignore
+        grid = grid[:, _evaluate(guard, grid) >= 0]
     return grid
+
+
+def _evaluate(expression: Expr, values: Ints) -> Ints:
+    """The values of an expression; `values` has a row per induction variable."""
+    found = np.full(values.shape[1], expression.constant, dtype=np.int64)
+    for atom, coefficient in expression.terms:
+        found += coefficient * (
+            values[atom] if isinstance(atom, int) else _evaluate(atom.numerator, values) // atom.divisor
+        )
+    return found
 
 
 def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:
@@ -213,7 +222,7 @@ class Values:
         around = events.iterations[:, reads]
         wanted = np.zeros((len(at), len(reads)), dtype=np.int64)
         for row, expression in zip(wanted, at, strict=True):
-            row[:] = expression.evaluate(around)  # pyright: ignore
+            row[:] = _evaluate(expression, around)
         keys = numbered(np.concatenate([events.iterations[: len(at), theirs], wanted], axis=1))
         assert keys is not None
         known = dict(zip(keys[: len(theirs)].tolist(), theirs.tolist(), strict=True))

@@ -51,6 +51,8 @@ class Origins:
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
+        self.enumerated = 0
+        """Number of questions that all instances settled."""
 
     def writers(self, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
@@ -179,6 +181,7 @@ class Origins:
 
         def decide() -> AnswerT:
             if few is not None and (values := self._values(content, uses)) is not None:
+                self.enumerated += 1
                 return few(values)
             self.exact_queries += 1
             return answer()

@@ -59,6 +59,8 @@ class StorageChecks:
         self._answers = Answers[UseKey, Reason | None]()
         self.exact_queries = 0
         """Number of questions that needed integer sets."""
+        self.enumerated = 0
+        """Number of questions that all instances settled."""
 
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
@@ -100,6 +102,7 @@ class StorageChecks:
         if events is not None:
             found = compare_events(events, uses, owner, caller)
             if found is not None:
+                self.enumerated += 1
                 return found.fault
         self.exact_queries += 1
         return compare_flows(uses, owner, caller)
