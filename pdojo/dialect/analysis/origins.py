@@ -100,7 +100,12 @@ class Origins:
         The value of a read is the last plain write of the element before it, and all accumulations since.
         """
         named = tuple((write, tuple(at)) for write, at in parts)
-        return self._ask(("partial", read, named), uses, lambda: _partial(uses, read, named))
+        return self._ask(
+            ("partial", read, named),
+            uses,
+            lambda: _partial(uses, read, named),
+            few=lambda values: values.partial(uses, read, named),
+        )
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
