@@ -111,8 +111,11 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
     random = Random(f"{kernel} {name}")
     game = Game(small_kernel(kernel, random), machine(name))
     for step in range(JUDGED_STEPS):
-        judged = [(choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)]
-        yield f"verdicts {step}", "\n".join(f"{c.move}: {'' if r is None else r.reason}" for c, r in judged)
+        judged = [
+            (choice, choice.transformation.refusal(game.program, choice.site)) for choice in choices(game.program)
+        ]
+        yield f"verdicts {step}", "\n".join(f"{c.move}: {refusal is None}" for c, refusal in judged)
+        yield f"reasons {step}", "\n".join(str(refusal and refusal.reason) for _, refusal in judged)
         legal = [choice for choice, refusal in judged if refusal is None]
         if not legal:
             break

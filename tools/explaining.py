@@ -15,6 +15,7 @@ from pdojo.transforms.move import Move
 _HOW = {
     "digits": "proved digit by digit",
     "guess": "a guess that was checked",
+    "instances": "by all instances",
     "integer sets": "by integer sets",
     "commute": "without a question",
 }

@@ -31,6 +31,10 @@ class Choice:
         """True if the move is legal; `program` is the site's program."""
         return self.transformation.refusal(program, self.site) is None
 
+    def take_rehearsed(self, program: Program) -> Program | None:
+        """The program after the move if the check has just made it; the site's program does not keep it any longer."""
+        return program.take_rehearsed((self.transformation, identify(self.site)))
+
 
 def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
     """All candidates, or those of the transformations `names`, in a fixed order."""

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from math import log, log1p, prod
 
@@ -89,11 +90,15 @@ def named_structure(nest: Nest, machine: Machine) -> list[tuple[str, float]]:
 
 
 def _mappings(nest: Nest, counts: _Counts) -> _Named:
+    scopes, inside = dict.fromkeys(Mapping, 0), dict.fromkeys(Mapping, 0)
+    for scope in nest.scopes:
+        scopes[scope.mapping] += 1
+    for leaf, n in counts.items():
+        for mapping in {scope.mapping for scope in leaf.chain}:
+            inside[mapping] += n
     for mapping in Mapping:
-        scopes = [scope for scope in nest.scopes if scope.mapping is mapping]
-        inside = sum(n for leaf, n in counts.items() if any(s.mapping is mapping for s in leaf.chain))
-        yield f"scopes.{mapping.value}", float(len(scopes))
-        yield f"instances.{mapping.value}", log1p(inside)
+        yield f"scopes.{mapping.value}", float(scopes[mapping])
+        yield f"instances.{mapping.value}", log1p(inside[mapping])
 
 
 def _vectors(nest: Nest, counts: _Counts, total: int) -> _Named:
@@ -146,15 +151,26 @@ def _strides(nest: Nest, counts: _Counts, shapes: _Shapes) -> _Named:
     for leaf, n in counts.items():
         for access in leaf.accesses if leaf.chain else ():
             index, shape = physical_index(access, leaf.chain), shapes[access.array.buffer]
-            classes["stores" if access is leaf.output else "loads"][lane_stride(index, shape, leaf.depth - 1)] += n
-            address, size = linear_address(index, shape), byte_width(access.array.dtype)
+            stride, steps = _steps(index, shape, leaf.depth, byte_width(access.array.dtype))
+            classes["stores" if access is leaf.output else "loads"][stride] += n
             every += n
-            for near in range(min(NEAREST, leaf.depth)):
-                distances[near] += n * log1p(size * abs(_slope(address, leaf.depth - 1 - near)))
+            for near, step in enumerate(steps):
+                distances[near] += n * step
     for kind, found in classes.items():
         some = max(1, sum(found.values()))
         yield from ((f"{kind}.{stride.value}", found[stride] / some) for stride in Stride)
     yield from ((f"stride.{near}", distance / every) for near, distance in enumerate(distances))
+
+
+@lru_cache(maxsize=1 << 14)
+def _steps(index: tuple[Expr, ...], shape: tuple[int, ...], depth: int, size: int) -> tuple[Stride, tuple[float, ...]]:
+    """The stride of an access of `size` bytes over the innermost of `depth` scopes, and its log distances.
+
+    Remembered, because a move changes few accesses.
+    """
+    address = linear_address(index, shape)
+    slopes = (_slope(address, depth - 1 - near) for near in range(min(NEAREST, depth)))
+    return lane_stride(index, shape, depth - 1), tuple(log1p(size * abs(slope)) for slope in slopes)
 
 
 def _slope(address: Expr, depth: int) -> float:

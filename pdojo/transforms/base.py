@@ -268,7 +268,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
         """`fault` of the program after the move, as far as the check does not prove it."""
         ask = self.shortage if self.proof(program, site) is Proof.ALL_BUT_ROOM else self.fault
-        return ask(conditions_of(program), self.rehearse(program, site))
+        return ask(conditions_of(program), self.foreseen(program, site))
 
     def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
         """The excerpt that holds all that the move rewrites; None if that may be the whole program."""
@@ -330,7 +330,17 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return next((p for p in room_problems(after) if p.about not in before.problems), None)
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
-        """The program after the rewrite, made on a copy; legality is not asked."""
+        """The program after the rewrite, made on a copy; legality is not asked.
+
+        If the check of the move has made it just before, it is that program.
+        """
+        return program.take_rehearsed((self, identify(site))) or self._copied(program, site)
+
+    def foreseen(self, program: Program, site: SiteT) -> Program:
+        """`rehearse` for checks: the program is kept until another one is foreseen, or the move is made."""
+        return program.rehearsed((self, identify(site)), lambda: self._copied(program, site))
+
+    def _copied(self, program: Program, site: SiteT) -> Program:
         copied = program.copy()
         return self.perform(copied, self.resolve(copied, identify(site)))
 

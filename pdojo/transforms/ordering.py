@@ -53,7 +53,7 @@ def carried(text: str, conflict: Conflict) -> Reason:
 
 def rewritten(program: Program, move: Move, site: Site) -> Program:
     """The program after a transformation at a site; legality is not asked."""
-    return move.rehearse(program, site)
+    return move.foreseen(program, site)
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:

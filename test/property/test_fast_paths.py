@@ -19,6 +19,7 @@ from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.enumeration import Events, Values, values_of
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.storage_check import Caller
@@ -106,6 +107,51 @@ def judge_storage(monkeypatch: pytest.MonkeyPatch) -> Answers:
         return found
 
     monkeypatch.setattr(storage_check, "within_iteration", checked)
+    return asked
+
+
+def judge_instances_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Running through all instances finds what integer sets find: the same fault, or none."""
+    asked: Answers = Counter()
+    compare = storage_check.compare_events
+
+    def checked(
+        events: Events, uses: Sequence[Use], owner: int | None, caller: Caller | None
+    ) -> storage_check.Compared | None:
+        found = compare(events, uses, owner, caller)
+        asked[found is not None] += 1
+        if found is not None and asked[True] <= JUDGED:
+            exact = storage_check.compare_flows(uses, owner, caller)
+            texts = [None if fault is None else fault.text for fault in (found.fault, exact)]
+            assert texts[0] == texts[1], (uses, owner, caller)
+        return found
+
+    monkeypatch.setattr(storage_check, "compare_events", checked)
+    return asked
+
+
+def judge_values_one_by_one(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """So do questions about the origins of values; iterations that witness a difference may be others."""
+    asked: Answers = Counter()
+    ask = origins.Origins._ask  # pyright: ignore[reportPrivateUsage]
+
+    def checked(
+        self: origins.Origins,
+        question: tuple[object, ...],
+        uses: Sequence[Use],
+        answer: Callable[[], Any],
+        quick: Any = None,
+        few: Callable[[Values], Any] | None = None,
+    ) -> Any:
+        values = values_of(uses) if few is not None and asked[True] < JUDGED else None
+        if few is not None and values is not None:
+            asked[True] += 1
+            found, exact = few(values), answer()
+            is_iteration = question[0] in ("stray", "change", "partial")
+            assert (found is None) == (exact is None) if is_iteration else found == exact, (question, uses)
+        return ask(self, question, uses, answer, quick, few)
+
+    monkeypatch.setattr(origins.Origins, "_ask", checked)
     return asked
 
 

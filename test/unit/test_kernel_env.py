@@ -42,6 +42,10 @@ def made(**options: Any) -> gymnasium.Env[Any, Any]:
     ids=["usual", "all", "successors", "scale", "trace"],
 )
 def test_gymnasium_accepts_it(granularity: str, reward: str, options: dict[str, Any], tmp_path: Path) -> None:
+    if granularity == "edits" and "offered" in options:
+        with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
+            made(granularity=granularity, reward=reward, **options)
+        return
     if "trace" in options:
         path = tmp_path / "some.trace"
         path.write_text(f"# pdojo trace 1\n{options['trace']}")

@@ -7,7 +7,7 @@ from threading import Event, Thread
 import islpy
 import pytest
 
-from pdojo.dialect.analysis import integer_sets, validate
+from pdojo.dialect.analysis import enumeration, integer_sets, validate
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, sample
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
@@ -39,6 +39,7 @@ def game() -> Game:
 
 
 def test_what_is_not_settled_is_refused_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(enumeration, "MOST", 0)
     state = game()
     state.apply(MOVE)
     assert state.programs[0].storage.exact_queries == 1

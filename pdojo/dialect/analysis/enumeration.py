@@ -6,7 +6,7 @@ fraction of the time of integer sets. The answers are the same: what each read f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -57,10 +57,10 @@ class Events:
         number = int(self.use[event])
         return number, tuple(int(value) for value in self.iterations[: self.depths[number], event])
 
-    def sources(self, places: Sequence[Place], caller: Place = ()) -> Ints | None:
-        """Per event that reads, the event that wrote the place last; -1 if none did, and for events that only write.
+    def places(self, places: Sequence[Place], caller: Place = ()) -> Ints | None:
+        """Per event, the number of the place where it goes; None if the numbers are too large.
 
-        `caller` is the place of the caller's elements, over the dimensions of the array. None if numbers are too large.
+        `caller` is the place of the caller's elements, over the dimensions of the array.
         """
         every = [*places, caller]
         width = max(map(len, every))
@@ -71,10 +71,11 @@ class Events:
             values = self.iterations[:, mine]
             columns[0, mine] = len(place)
             for column, expression in enumerate(place, 1):
-                columns[column, mine] = expression if isinstance(expression, int) else expression.evaluate(values)  # pyright: ignore
-        place = numbered(columns)
-        if place is None:
-            return None
+                columns[column, mine] = expression if isinstance(expression, int) else _evaluate(expression, values)
+        return numbered(columns)
+
+    def sources(self, place: Ints) -> Ints:
+        """Per event that reads, the event that wrote its place last; -1 if none did, and for events that write."""
         order = np.lexsort((self.time, place))
         sorted_place, counted = place[order], np.arange(len(order))
         starts = np.ones(len(order), dtype=np.bool_)
@@ -103,9 +104,8 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | No
         if use.leaf not in grids:
             grids[use.leaf] = _iterations(use.leaf)
         grid = grids[use.leaf]
-        for writes in (False, True):
-            if use.writes if writes else use.reads:
-                parts.append((number, writes, grid, _times(use.leaf, grid, writes, length)))
+        kinds = [kind for kind, happens in ((False, use.reads), (True, use.writes)) if happens]
+        parts += [(number, writes, grid, _times(use.leaf, grid, writes, length)) for writes in kinds]
     if caller is not None:
         grid = _box(caller.shape)
         end = 1 + max(node_path(u.leaf)[0] for u in uses)
@@ -136,8 +136,18 @@ def _iterations(leaf: Leaf) -> Ints:
     """The iterations of a statement, by scope."""
     grid = _box(leaf.extents)
     for guard in leaf.guards:
-        grid = grid[:, np.broadcast_to(guard.evaluate(grid) >= 0, grid.shape[1:])]  # pyright: ignore
+        grid = grid[:, _evaluate(guard, grid) >= 0]
     return grid
+
+
+def _evaluate(expression: Expr, values: Ints) -> Ints:
+    """The values of an expression; `values` has a row per induction variable."""
+    found = np.full(values.shape[1], expression.constant, dtype=np.int64)
+    for atom, coefficient in expression.terms:
+        found += coefficient * (
+            values[atom] if isinstance(atom, int) else _evaluate(atom.numerator, values) // atom.divisor
+        )
+    return found
 
 
 def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:
@@ -175,6 +185,8 @@ class Values:
     """Where each read of some uses of an array gets its value from."""
 
     events: Events
+    places: Ints
+    """Per event, the number of the element."""
     sources: Ints
     """Per event that reads, the write that it gets its value from; -1 if there is none."""
 
@@ -202,6 +214,52 @@ class Values:
         expected = np.where(there >= 0, self.sources[there], -1)
         return self._first(reads, self.sources[reads] != expected)
 
+    def partial(
+        self, uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
+    ) -> tuple[int, ...] | None:
+        """An iteration of a read whose value is not made of just these parts; None if all values are.
+
+        A part is a write and its iterations in terms of that of the read; None stands for every iteration of a scope.
+        """
+        sums, reads = self._sums(uses), self._reads(read)
+        wanted = [self._parts(write, at, reads) for write, at in parts]
+        known: dict[Hashable, bool] = {}
+        wrong = np.zeros(len(reads), dtype=np.bool_)
+        for k, (group, count) in enumerate(zip(sums.group[reads].tolist(), sums.number[reads].tolist(), strict=True)):
+            keys = tuple(keys[k] for keys, _ in wanted)
+            if (keys, group, count) not in known:
+                made = {event for key, (_, events) in zip(keys, wanted, strict=True) for event in events.get(key, ())}
+                known[keys, group, count] = len(made) == count and all(
+                    sums.group[event] == group and sums.number[event] < count for event in made
+                )
+            wrong[k] = not known[keys, group, count]
+        return self._first(reads, wrong)
+
+    def _sums(self, uses: Sequence[Use]) -> _Sums:
+        """The plain writes and the accumulations since, of which values are made."""
+        events, order = self.events, np.lexsort((self.events.time, self.places))
+        places, writes = self.places[order], events.writes[order]
+        plain = writes & np.array([u.leaf.accumulate is None for u in uses])[events.use[order]]
+        begins = np.concatenate(([True], places[1:] != places[:-1])) | plain
+        before = np.cumsum(writes) - writes
+        start = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+        group, number = np.empty_like(order), np.empty_like(order)
+        group[order], number[order] = np.cumsum(begins), before - before[start]
+        return _Sums(group, number)
+
+    def _parts(
+        self, write: int, at: Sequence[Expr | None], reads: Ints
+    ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], list[int]]]:
+        """Per read, the key of the events of a write that are to be part of its value; and these events by key."""
+        events, fixed = self.events, [d for d, expression in enumerate(at) if expression is not None]
+        theirs = np.flatnonzero((events.use == write) & events.writes)
+        found: dict[tuple[int, ...], list[int]] = {}
+        for event, key in zip(theirs.tolist(), _rows(events.iterations[:, theirs][fixed]), strict=True):
+            found.setdefault(key, []).append(event)
+        around = events.iterations[:, reads]
+        there = [_evaluate(expression, around) for expression in at if expression is not None]
+        return _rows(np.array(there, dtype=np.int64).reshape(len(there), len(reads))), found
+
     def _reads(self, number: int) -> Ints:
         """The events in which a use reads."""
         return np.flatnonzero((self.events.use == number) & ~self.events.writes)
@@ -213,7 +271,7 @@ class Values:
         around = events.iterations[:, reads]
         wanted = np.zeros((len(at), len(reads)), dtype=np.int64)
         for row, expression in zip(wanted, at, strict=True):
-            row[:] = expression.evaluate(around)  # pyright: ignore
+            row[:] = _evaluate(expression, around)
         keys = numbered(np.concatenate([events.iterations[: len(at), theirs], wanted], axis=1))
         assert keys is not None
         known = dict(zip(keys[: len(theirs)].tolist(), theirs.tolist(), strict=True))
@@ -225,8 +283,23 @@ class Values:
         return self.events.iteration(int(some[np.argmin(self.events.time[some])]))[1] if len(some) else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Writes to one place, from a plain one to the next."""
+
+    group: Ints
+    """Per event, the number of the writes that it belongs to, or is made of."""
+    number: Ints
+    """Per event, how many writes of the group are before it."""
+
+
+def _rows(columns: Ints) -> list[tuple[int, ...]]:
+    """The columns of an array as tuples."""
+    return [tuple(column) for column in columns.T.tolist()]
+
+
 def values_of(uses: Sequence[Use]) -> Values | None:
     """Where reads of elements get their values from; None if there are too many events."""
     events = events_of(uses)
-    sources = None if events is None else events.sources([u.access.index for u in uses])
-    return None if events is None or sources is None else Values(events, sources)
+    places = None if events is None else events.places([u.access.index for u in uses])
+    return None if events is None or places is None else Values(events, places, events.sources(places))

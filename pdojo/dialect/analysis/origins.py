@@ -51,6 +51,8 @@ class Origins:
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
+        self.enumerated = 0
+        """Number of questions that all instances settled."""
 
     def writers(self, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
@@ -98,7 +100,12 @@ class Origins:
         The value of a read is the last plain write of the element before it, and all accumulations since.
         """
         named = tuple((write, tuple(at)) for write, at in parts)
-        return self._ask(("partial", read, named), uses, lambda: _partial(uses, read, named))
+        return self._ask(
+            ("partial", read, named),
+            uses,
+            lambda: _partial(uses, read, named),
+            few=lambda values: values.partial(uses, read, named),
+        )
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
         """A use, of another statement, that reads what `write` writes; None if there is none."""
@@ -179,6 +186,7 @@ class Origins:
 
         def decide() -> AnswerT:
             if few is not None and (values := self._values(content, uses)) is not None:
+                self.enumerated += 1
                 return few(values)
             self.exact_queries += 1
             return answer()

@@ -95,12 +95,24 @@ class Program:
         self._nest, self._before = nest, before
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
+        self._rehearsed: tuple[Hashable, Program] | None = None
 
     def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question about this program, decided when it is first asked."""
         if question not in self.verdicts:
             self.verdicts[question] = decide()
         return cast(AnswerT, self.verdicts[question])
+
+    def rehearsed(self, move: Hashable, make: Callable[[], Program]) -> Program:
+        """The program after a move, made unless it is the latest one that was asked for; checks ask several times."""
+        if self._rehearsed is None or self._rehearsed[0] != move:
+            self._rehearsed = move, make()
+        return self._rehearsed[1]
+
+    def take_rehearsed(self, move: Hashable) -> Program | None:
+        """The latest program of `rehearsed` if it is the one after this move. It is not kept any longer."""
+        latest, self._rehearsed = self._rehearsed, None
+        return latest[1] if latest is not None and latest[0] == move else None
 
     @property
     def collisions(self) -> Collisions:
@@ -309,7 +321,7 @@ class Program:
         """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError."""
         if release:
             self.nest.release()
-        self._kernel = self._nest = None
+        self._kernel = self._nest = self._rehearsed = None
         self.verdicts.clear()
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
+from pdojo.dialect.analysis.enumeration import Values
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program
-from pdojo.dialect.analysis.storage_check import StorageChecks
+from pdojo.dialect.analysis.storage_check import StorageChecks, UseKey, content_of
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machines.machine import Machine
@@ -32,7 +33,7 @@ class Question:
     """For `cell`, how the iterations of the two accesses compare, scope by scope."""
     answer: str
     how: str
-    """`digits`, `guess`, `integer sets`, or `commute` if accumulations needed no question."""
+    """`digits`, `guess`, `instances`, `integer sets`, or `commute` if accumulations needed no question."""
 
 
 @dataclass
@@ -98,7 +99,7 @@ class RecordingProgram(Program):
         within: int | None = None,
     ) -> Reason | None:
         """The answer of the program, recorded."""
-        before = self.storage.exact_queries
+        before = _counts(self.storage)
         violation = super().storage_violation(array, reuse, mappings, within)
         slots = ", ".join(str(k) if k else "all" for k in reuse)
         self._add_storage(f"'{array}' with slots [{slots}]", violation, before)
@@ -106,22 +107,32 @@ class RecordingProgram(Program):
 
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
         """The answer of the program, recorded."""
-        before = self.storage.exact_queries
+        before = _counts(self.storage)
         violation = super().sharing_violation(guest, host)
         self._add_storage(f"'{guest.names[0]}' in the memory of '{host.names[0]}'", violation, before)
         return violation
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
         """The answer of the program, recorded."""
-        before = self.storage.exact_queries
+        before = _counts(self.storage)
         violation = super().merging_violation(guest, host)
         self._add_storage(f"'{guest.name}' in the elements of '{host.name}'", violation, before)
         return violation
 
-    def _add_storage(self, about: str, violation: Reason | None, before: int) -> None:
+    def _add_storage(self, about: str, violation: Reason | None, before: tuple[int, int]) -> None:
         answer = "every value is kept" if violation is None else f"{violation.text}: {violation.witness}"
-        how = "integer sets" if self.storage.exact_queries > before else "digits"
-        self.record.add(Question("storage", about, "", answer, how))
+        self.record.add(Question("storage", about, "", answer, _settled(self.storage, before)))
+
+
+def _counts(answers: StorageChecks | Origins) -> tuple[int, int]:
+    """How many questions integer sets, and all instances, have settled."""
+    return answers.exact_queries, answers.enumerated
+
+
+def _settled(answers: StorageChecks | Origins, before: tuple[int, int]) -> str:
+    """How the latest question was settled."""
+    exact, enumerated = _counts(answers)
+    return "integer sets" if exact > before[0] else "instances" if enumerated > before[1] else "digits"
 
 
 _ORDERS = {Order.EQUAL: "=", Order.BEFORE: "<", Order.AFTER: ">", Order.ANY: "any"}
@@ -157,6 +168,7 @@ class _Origins(Origins):
     def __init__(self, record: Record) -> None:
         super().__init__()
         self.record = record
+        self.how: dict[UseKey, str] = {}
 
     def _ask(
         self,
@@ -164,11 +176,14 @@ class _Origins(Origins):
         uses: Sequence[Use],
         answer: Callable[[], AnswerT],
         quick: AnswerT | None = None,
+        few: Callable[[Values], AnswerT] | None = None,
     ) -> AnswerT:
-        result = super()._ask(question, uses, answer, quick)
+        before = _counts(self)
+        result = super()._ask(question, uses, answer, quick, few)
+        how = self.how.setdefault((*question, *content_of(uses)), _settled(self, before))
         kind, number = str(question[0]), cast(int, question[1])
         text, said = _VALUES[kind](uses, number, question, result)
-        self.record.add(Question("value", text, "", said, "integer sets" if quick is None else "digits"))
+        self.record.add(Question("value", text, "", said, how))
         return result
 
 

@@ -59,6 +59,8 @@ class StorageChecks:
         self._answers = Answers[UseKey, Reason | None]()
         self.exact_queries = 0
         """Number of questions that needed integer sets."""
+        self.enumerated = 0
+        """Number of questions that all instances settled."""
 
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
@@ -100,6 +102,7 @@ class StorageChecks:
         if events is not None:
             found = compare_events(events, uses, owner, caller)
             if found is not None:
+                self.enumerated += 1
                 return found.fault
         self.exact_queries += 1
         return compare_flows(uses, owner, caller)
@@ -314,10 +317,11 @@ def compare_events(events: Events, uses: Sequence[Use], owner: int | None, calle
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
     given = [var(d) for d in range(len(caller.shape))] if caller is not None else []
     number = arrays.index(caller.name) if caller is not None else 0
-    by_element = events.sources(elements, (number, *given))
-    by_cell = events.sources([(0, *u.cell) for u in uses], (0, *given))
-    if by_element is None or by_cell is None:
+    in_elements = events.places(elements, (number, *given))
+    in_cells = events.places([(0, *u.cell) for u in uses], (0, *given))
+    if in_elements is None or in_cells is None:
         return None
+    by_element, by_cell = events.sources(in_elements), events.sources(in_cells)
     name = uses[0].access.array.name
 
     def pair(sources: Ints, which: NDArray[np.bool_]) -> str:

@@ -200,7 +200,7 @@ def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
     if not machine.snitch.stream_registers:
         yield Reason(f"{where}: {machine.name} has no stream registers")
         return
-    guarded = next((s for leaf in region.leaves for s in leaf.chain[region.depth :] if s.guard), None)
+    guarded = next((s for leaf in region.leaves for s in (region, *leaf.chain[region.depth + 1 :]) if s.guard), None)
     if guarded is not None:
         yield Reason(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
     streams = streams_of(program.nest, region, machine)
@@ -277,7 +277,7 @@ def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
     if not core.frep_instructions:
         yield Reason(f"{where}: {machine.name} has no hardware loops")
         return
-    guarded = next((s for leaf in loop.leaves for s in leaf.chain[loop.depth :] if s.guard), None)
+    guarded = next((s for leaf in loop.leaves for s in (loop, *leaf.chain[loop.depth + 1 :]) if s.guard), None)
     if guarded is not None:
         yield Reason(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
     nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)

@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, SSAValues
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
@@ -419,15 +419,16 @@ class _Copier:
         return Access(self.arrays[access.array], access.index, access.hints)
 
     def _op(self, op: OperationT, *regions: Region) -> OperationT:
-        copy = op.create(
-            operands=[self.values[value] for value in op.operands],
-            result_types=[result.type for result in op.results],
-            properties=op.properties,
-            attributes=op.attributes,
-            location=op.location,
-            regions=regions,
-        )
-        self._define(op.results, copy.results)
+        # `Operation.create` fills in defaults, which the operation has, and successors, which kernels lack.
+        copy = op.__class__.__new__(op.__class__)
+        copy.operands = [self.values[value] for value in op.operands]
+        copy.results = SSAValues(OpResult(result.type, copy, k) for k, result in enumerate(op.results))
+        copy.properties, copy.attributes = op.properties.copy(), op.attributes.copy()
+        copy.location = op.location
+        for region in regions:
+            copy.add_region(region)
+        if op.results:
+            self._define(op.results, copy.results)
         return copy
 
     def _block(self, block: Block) -> Block:

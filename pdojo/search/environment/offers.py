@@ -35,10 +35,13 @@ class Offer:
     depend on what else is asked.
     """
 
-    def __init__(self, dojo: Dojo, choice: Choice | None = None, *, is_run: bool = False) -> None:
+    def __init__(
+        self, dojo: Dojo, choice: Choice | None = None, *, is_run: bool = False, after: Program | None = None
+    ) -> None:
         self._before = dojo
         self._program = dojo.game.program
         self._choice = choice
+        self._after = after
         self.is_run = is_run
         """True for a family with its parameters at all places where it is legal."""
 
@@ -80,7 +83,7 @@ class Offer:
             return self._program
         if self.is_run:
             return self._run.game.program
-        return self._choice.transformation.rehearse(self._program, self._choice.site)
+        return self._after or self._choice.transformation.rehearse(self._program, self._choice.site)
 
     @cached_property
     def text(self) -> str:
@@ -208,7 +211,8 @@ def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random
             continue
         legal = next((choice for choice in group if choice.is_legal(program)), None)
         if legal is not None:
-            yield Offer(dojo, legal, is_run=is_run)
+            # The check may have made the move to know what it leads to.
+            yield Offer(dojo, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
 
 
 def _alike(found: Sequence[Choice]) -> list[list[Choice]]:

@@ -24,6 +24,7 @@ _largest = family(_COLLISION, "_largest_digits", *_SCHEDULE)
 _exact = family(_COLLISION, "exact", *_SCHEDULE)
 _within = family(_CHECK, "within_iteration", *_STORAGE)
 _flows = family(_CHECK, "compare_flows", *_STORAGE)
+_events = family(_CHECK, "compare_events", *_STORAGE)
 _VALUES = ("inline_op", "outline_op", "delete_op")
 _stays = family(_ORIGINS, "_stays_until", *_VALUES)
 _covers = family(_COVERAGE, "covers", *_STORAGE)
@@ -144,6 +145,9 @@ MUTANTS = (
     ),
     _flows("flow: lost values", "A value is overwritten before its last read.", never("lost")),
     _flows("flow: values that cross threads", "A thread reads the copy of another.", never("owner")),
+    _events("instances: lost values", "A value is overwritten before its last read.", never("lost")),
+    _events("instances: stale values", "A value is read before it is written.", never("wrong")),
+    _events("instances: values that cross threads", "A thread reads the copy of another.", never("owner")),
     family(_CHECK, "_misplaced", *_STORAGE)(
         "flow: private copies may be used outside", "Others read a copy that belongs to a thread.", always("outside")
     ),
