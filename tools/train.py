@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.machines import add_machine
+from pdojo_tools.training.text import add_arguments
 from rich.console import Console
 
 from pdojo.errors import UsageError
@@ -39,6 +40,12 @@ def _costs(given: argparse.Namespace) -> None:
     train_costs(Console(), given)
 
 
+def _text(given: argparse.Namespace) -> None:
+    from pdojo_tools.training.text import train_text
+
+    train_text(given)
+
+
 def _parser() -> Arguments:
     parser = Arguments(prog="pdojo-train", description=DESCRIPTION)
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Arguments)
@@ -48,6 +55,9 @@ def _parser() -> Arguments:
     costs = commands.add_parser("costs", help="a cost model over the database, for --agent screen=FILE")
     _add_costs(costs)
     costs.set_defaults(train=_costs)
+    text = commands.add_parser("text", help="weights of the encoder text-small, for --agent encoder=text-small:FILE")
+    add_arguments(text)
+    text.set_defaults(train=_text)
     return parser
 
 

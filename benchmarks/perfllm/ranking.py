@@ -203,7 +203,7 @@ def show(scores: Scores, console: Console) -> None:
 def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("weights", type=Path, help="weights of text-small, of python -m pdojo_tools.pretrain")
+    parser.add_argument("weights", type=Path, help="weights of text-small, of pdojo-train text")
     parser.add_argument("--kernels", nargs="*", default=KERNELS, help="micro-kernels")
     parser.add_argument("--programs", type=int, default=300, help="programs of each (300)")
     parser.add_argument("--labels", type=Path, default=Path("build/ranking"), help="folder of their cycles")

@@ -33,7 +33,7 @@ from search_games import TextCosts, start
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
 
-from pdojo_tools.pretrain import main  # noqa: E402
+from pdojo_tools.train import main  # noqa: E402
 
 from pdojo.search.perfllm.storing import dump, load, stamp_of  # noqa: E402
 from pdojo.search.perfllm.text.encoder import TextEncoder  # noqa: E402
@@ -298,7 +298,7 @@ def test_damaged_weights_are_refused(weights: Path, keep: int) -> None:
 
 
 def test_missing_weights_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no weights come with pdojo: make some with python -m pdojo_tools.pretrain"):
+    with pytest.raises(UsageError, match=r"no weights come with pdojo: make some with pdojo-train text"):
         encoder("text-small", machine("toy"))
     with pytest.raises(UsageError, match=r"cannot read the weights '.*none': No such file"):
         encoder(f"text-small:{tmp_path / 'none'}", machine("toy"))
@@ -340,7 +340,7 @@ def test_weights_from_the_command_line(
 ) -> None:
     monkeypatch.setattr("pdojo.search.perfllm.text.model.Shape", lambda: SMALL)
     path = tmp_path / "mine.safetensors"
-    command = [str(path), "--states", "100", "--steps", "4", "--hold-out", "*a*"]
+    command = ["text", str(path), "--states", "100", "--steps", "4", "--hold-out", "*a*"]
     assert main(command) == 0
     assert f"wrote {path}: 4 of 4 steps" in capsys.readouterr().out
     first = load_model(path)[1]
@@ -353,9 +353,9 @@ def test_weights_from_the_command_line(
     capsys.readouterr()
     assert main([*command, "--seed", "1"]) == 2
     assert "has states of another seed or version; remove it" in capsys.readouterr().err
-    assert main([*command[:3], "--steps", "5", "--hold-out", "*a*"]) == 2
+    assert main([*command[:4], "--steps", "5", "--hold-out", "*a*"]) == 2
     assert "was made with other arguments, or by another version; remove it" in capsys.readouterr().err
-    assert main([str(tmp_path / "no" / "w.safetensors")]) == 2
+    assert main(["text", str(tmp_path / "no" / "w.safetensors")]) == 2
     assert "there is no folder" in capsys.readouterr().err
 
 

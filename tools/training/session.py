@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -185,11 +186,11 @@ class _Board:
 
     def __init__(self, path: Path, first: int) -> None:
         try:
-            from torch.utils.tensorboard import SummaryWriter
+            made: Any = import_module("torch.utils.tensorboard").SummaryWriter
         except ImportError:
             raise UsageError("--tensorboard needs the package: pip install tensorboard") from None
         # Episodes after the checkpoint are played again.
-        self._writer: Any = SummaryWriter(str(path), purge_step=first)
+        self._writer = made(str(path), purge_step=first)
 
     def add(self, row: Row) -> None:
         """Add an episode."""

@@ -20,7 +20,7 @@ VERSION = "1"
 KIND = "pdojo text-small"
 LARGEST = 1 << 28
 """Most bytes of a file."""
-COMMAND = "python -m pdojo_tools.pretrain FILE.safetensors"
+COMMAND = "pdojo-train text FILE.safetensors"
 """The command that makes such a file."""
 
 

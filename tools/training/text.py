@@ -1,4 +1,4 @@
-"""`python -m pdojo_tools.pretrain`: weights of the encoder `text-small`, without any measurement.
+"""`pdojo-train text`: weights of the encoder `text-small`, without any measurement.
 
 Random legal moves on library kernels generate programs for several machines; a small transformer learns to read them.
 FILE.states and FILE.checkpoint let an interrupted run go on; remove them to start again.
@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, positive, random_seed
 from pdojo_tools.outputs import check_writable, write_output
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -31,31 +31,22 @@ HELD_OUT = ("matmul*", "bmm*", "gemv*", "*softmax", "*pool*")
 """Kernels that are not learned from by default: losses on them tell whether the vectors carry over."""
 
 
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
-
-
-def _arguments() -> Arguments:
-    parser = Arguments(
-        prog="python -m pdojo_tools.pretrain",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("file", type=Path, help="the weights to write, FILE.safetensors")
-    parser.add_argument("--minutes", type=positive, default=30, help="most minutes of this run (30)")
-    parser.add_argument("--states", type=positive, default=20_000, help="programs to learn from (20000)")
-    parser.add_argument("--steps", type=positive, default=3000, help="batches to learn from (3000)")
-    parser.add_argument(
+def add_arguments(parser: Arguments) -> None:
+    """The options of the command."""
+    add = parser.add_argument
+    add("file", type=Path, help="the weights to write, FILE.safetensors; the same command goes on with them")
+    add("--minutes", type=positive, default=30, help="most minutes of this run (30)")
+    add("--states", type=positive, default=20_000, help="programs to learn from (20000)")
+    add("--steps", type=positive, default=3000, help="batches to learn from (3000)")
+    add(
         "--hold-out", nargs="*", default=list(HELD_OUT), metavar="KERNEL",
         help=f"kernels to leave out; * stands for anything ({' '.join(HELD_OUT)})",
     )  # fmt: skip
-    parser.add_argument("--seed", type=random_seed, default=0)
-    return parser
+    add("--seed", type=random_seed, default=0, help="seed of walks and networks (0)")
 
 
-def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
+def train_text(given: argparse.Namespace) -> None:
+    """Generate programs and learn from them. Raises UsageError."""
     import_torch()
     check_writable(str(given.file))
     end = time.monotonic() + 60 * given.minutes
@@ -149,7 +140,3 @@ def _restored(checkpoint: Path, wanted: dict[str, str]) -> dict[str, Any]:
     except UsageError:
         raise UsageError(f"'{checkpoint}' is damaged; remove it to start again") from None
     raise UsageError(f"'{checkpoint}' was made with other arguments, or by another version; remove it to start again")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
