@@ -162,9 +162,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def grows(self, program: Program, site: SiteT) -> bool:  # for subclasses
         """Whether stack or registers may be needed for more bytes at once than now, and `check` does not ask for room.
 
-        Asked of moves that argue, on programs that would be full if all buffers were in use at once.
+        Asked of moves that argue.
         """
         return True
+
+    def adds(self, program: Program, site: SiteT) -> int:  # for subclasses
+        """The most bytes by which all buffers on the stack and in registers together may take more.
+
+        Asked of moves that argue and grow.
+        """
+        return 0
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
         """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
@@ -296,7 +303,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """What a check that accepts the move proves of the conditions after it, if it is right."""
         if not self.argued or is_special(program) or is_long(program) or not self.argues(program, site):
             return Proof.NOTHING
-        return Proof.ALL_BUT_ROOM if is_full(program) and self.grows(program, site) else Proof.ALL
+        may_overflow = is_full(program, self.adds(program, site)) and self.grows(program, site)
+        return Proof.ALL_BUT_ROOM if may_overflow else Proof.ALL
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """Why the move may not lead to the program after it; None if it may.

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr, floordiv, modulo
-from pdojo.dialect.analysis.capacity import LIMITED
+from pdojo.dialect.analysis.capacity import LIMITED, UNKNOWN
+from pdojo.dialect.analysis.excerpts import bytes_in_memory
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
@@ -179,6 +180,10 @@ class TileDim(Transformation[Dimension]):
         """False if the tiles are full, and lanes do not index the dimension."""
         return not _keeps_bytes(program, site, padded=site.array.shape[site.index] % self.size != 0)
 
+    def adds(self, program: Program, site: Dimension) -> int:
+        """The padding of the last tile."""
+        return UNKNOWN if self.grows(program, site) else 0
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
@@ -269,6 +274,10 @@ class CollapseDims(Transformation[Dimension]):
         """False if lanes do not index the dimensions: the elements stay."""
         return not _keeps_bytes(program, site)
 
+    def adds(self, program: Program, site: Dimension) -> int:
+        """Other slots for lanes."""
+        return UNKNOWN if self.grows(program, site) else 0
+
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""
         return True
@@ -328,6 +337,11 @@ class PadDim(Transformation[Dimension]):
     def grows(self, program: Program, site: Dimension) -> bool:
         """True if the memory is limited."""
         return site.array.buffer.memory in LIMITED
+
+    def adds(self, program: Program, site: Dimension) -> int:
+        """The padding."""
+        extent = site.array.shape[site.index]
+        return -(-bytes_in_memory(program, site.array.buffer) * (self.to - extent) // extent)
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
         """True: only the buffer matters."""

@@ -11,6 +11,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.excerpts import bytes_in_memory
 from pdojo.dialect.analysis.integer_sets import unreached
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import racing_scope
@@ -20,7 +21,7 @@ from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
 from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Array, Constant, Leaf, Node, Scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.declaring import declare, fresh_name, name_reason
@@ -111,6 +112,17 @@ class SplitReduction(Transformation[Scope]):
             return Reason(f"iterations of {describe_scope(scope)} would share partial results")
         return None
 
+    def adds(self, program: Program, site: Scope) -> int:
+        """The partial results, `size` times as many as totals."""
+        leaf = _reduction(site)
+        assert leaf is not None
+        buffer = leaf.output.array.buffer
+        return 0 if self._memory(buffer) is Memory.HEAP else self.size * bytes_in_memory(program, buffer)
+
+    @staticmethod
+    def _memory(total: Buffer) -> Memory:
+        return Memory.HEAP if total.memory is Memory.HEAP else Memory.STACK
+
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """The order of the sum changes."""
         leaf = _reduction(site)
@@ -174,8 +186,8 @@ class SplitReduction(Transformation[Scope]):
     def _declare(self, program: Program, leaf: Leaf, rewriter: PatternRewriter) -> Array:
         total = leaf.output.array
         shape, slots = (*total.shape, self.size), (*total.buffer.reuse, 0)
-        memory = Memory.HEAP if total.buffer.memory is Memory.HEAP else Memory.STACK
-        return declare(program, self._into(program, leaf), total.dtype, shape, slots, memory, rewriter)
+        name, memory = self._into(program, leaf), self._memory(total.buffer)
+        return declare(program, name, total.dtype, shape, slots, memory, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Merge the partial results."""

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
+from pdojo.dialect.analysis.lanes import base_alignment
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.attributes import Intent, Memory
@@ -135,6 +136,12 @@ class ShareBuffer(Transformation[Array]):
             return refused
         fixed = pinned(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
         return fixed or self._loss(program, site, host)
+
+    def argues(self, program: Program, site: Array) -> bool:
+        """False if vectors of the array may lose the alignment that they need."""
+        host = program.nest.arrays[self.with_].buffer
+        needs = program.machine.aligned_vectors or bool(program.machine.gpu.async_copy_bytes)
+        return super().argues(program, site) and not (needs and base_alignment(host) % base_alignment(site.buffer))
 
     def _unlike(self, site: Array, host: Array) -> Reason | None:
         """Why the two cannot have one memory, whatever the program does with them; None if they can."""

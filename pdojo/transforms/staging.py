@@ -73,6 +73,14 @@ class Staging(Transformation[Scope]):
         """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
+    def adds(self, program: Program, site: Scope) -> int:
+        """One copy."""
+        array = program.nest.arrays[self.array]
+        copy = self.plan(site, array)
+        if Memory(self.location) is Memory.HEAP or isinstance(copy, Reason):
+            return 0
+        return prod(copy.extents) * byte_width(array.dtype)
+
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Scopes that access an element of a heap array more than once; where the copy goes depends on its size."""

@@ -14,6 +14,8 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Nest, Scope, leaves_of
 
+UNKNOWN = 1 << 62
+"""More bytes than any memory has: nobody knows how many there are."""
 LIMITED = (Memory.STACK, Memory.REGISTER)
 """Memories whose bytes per thread the machine's description limits."""
 
@@ -86,15 +88,11 @@ def is_long(program: Program) -> bool:
     return program.once("long", lambda: unrolled(program.nest, MOST_STATEMENTS // 2) is not None)
 
 
-def is_full(program: Program) -> bool:
-    """Whether a memory is too small for all its buffers at once, so that moves may run out of room."""
-    return program.once("full", lambda: _is_full(program))
-
-
-def _is_full(program: Program) -> bool:
+def is_full(program: Program, added: int = 0) -> bool:
+    """Whether a memory is too small for all its buffers and `added` bytes at once: moves may run out of room."""
     load = load_of(program)
     return any(
-        total and (limit := limit_of(program.machine, memory)) is not None and total > limit
+        total + added and (limit := limit_of(program.machine, memory)) is not None and total + added > limit
         for memory, total in ((Memory.STACK, load.stack), (Memory.REGISTER, load.registers))
     )
 

@@ -151,7 +151,7 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
     if buffer.memory not in (Memory.HEAP, Memory.SHARED):
         return None
     width = byte_width(buffer.dtype)
-    size, base, known = lanes.extent * width, _base_alignment(buffer), _divisor(buffer, address, lanes)
+    size, base, known = lanes.extent * width, base_alignment(buffer), _divisor(buffer, address, lanes)
     if known % size == 0:
         return None
     text = f"{size} bytes of {describe_access(access)} must start at a multiple of {size} on {machine.name}"
@@ -228,7 +228,8 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
     return _divisor(buffer, linear_address(access.index, buffer.shape), lanes)
 
 
-def _base_alignment(buffer: Buffer) -> int:
+def base_alignment(buffer: Buffer) -> int:
+    """The bytes of which the first element's address is surely a multiple."""
     return buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
 
 
@@ -236,4 +237,4 @@ def _divisor(buffer: Buffer, address: Expr, lanes: Scope) -> int:
     """A number of bytes that divides an address, in elements of a buffer, in the first of the lanes."""
     width = byte_width(buffer.dtype)
     steps = (c * width for a, c in address.terms if a != lanes.depth)
-    return gcd(_base_alignment(buffer), address.constant * width, *steps)
+    return gcd(base_alignment(buffer), address.constant * width, *steps)

@@ -13,7 +13,7 @@ from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import IllegalMove, PdojoError, UsageError
+from pdojo.errors import PdojoError, UsageError
 from pdojo.files import replace_file
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.dojo import Dojo
@@ -74,11 +74,9 @@ def _walk(random: Random) -> Walk:
     found = Walk(kernel, described.name, [state.text], [_features(state)], [])
     for _ in range(MOVES):
         _, *drawn = offers_of(state, Rules(1), random)
-        try:
-            state = drawn[0].state()
-        except (IndexError, IllegalMove):
-            # Nothing is legal any more, or the move is so only until it is made.
+        if not drawn:
             break
+        state = drawn[0].state()
         found.texts.append(state.text)
         found.features.append(_features(state))
         found.families.append(drawn[0].family)
