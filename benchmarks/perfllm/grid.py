@@ -142,7 +142,7 @@ def _search(strategy: str, neighbourhood: str) -> Method:
     return Method(f"{strategy}-{neighbourhood}", strategy, neighbourhood)
 
 
-GRANULARITIES = ("single", "everywhere", "both")
+GRANULARITIES = ("single", "everywhere", "both", "edits")
 METHODS = (
     *(_agent(target, granularity) for granularity in GRANULARITIES for target in TARGETS),
     *(_walk(granularity) for granularity in GRANULARITIES),

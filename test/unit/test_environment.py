@@ -144,6 +144,33 @@ def test_both_granularities_beside_each_other() -> None:
     }
 
 
+def test_edits_lead_where_they_say() -> None:
+    """An edit leads to a valid trace of another program; earlier moves may have gone."""
+    episode = episode_of(granularity="edits", offered=12)
+    for _ in range(3):
+        episode.step(1)
+    before = episode.dojo.text
+    labels, shorter = set[str](), 0
+    for offer in episode.offers[1:]:
+        state = offer.state()
+        assert (offer.family, offer.moves, offer.is_stop) == ("edit", (), False)
+        assert (offer.text, offer.fingerprint) == (state.text, state.fingerprint)
+        assert offer.text != before
+        again = Dojo(episode.start.plain, episode.start.machine)
+        assert not again.become(step.resolved for step in state.trace.steps)
+        assert again.text == state.text
+        labels.add(offer.label)
+        assert offer.label.startswith("edit ")
+        shorter += len(state.trace.steps) < len(episode.dojo.trace.steps)
+    assert len(labels) == 12
+    assert shorter
+    assert len({offer.fingerprint for offer in episode.offers}) == 13
+    assert episode.dojo.text == before
+    episode.step(5)
+    with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
+        Rules(None, "edits")
+
+
 # Runs
 
 
