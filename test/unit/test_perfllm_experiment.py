@@ -179,7 +179,7 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     process = subprocess.Popen(
-        command(path, "0,1,2,3,4"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(path, ",".join(map(str, range(40)))), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     wait_for(lambda: len(lines_of(path)) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
@@ -188,7 +188,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     assert (process.returncode, errors) == (130, "interrupted\n")
     assert "the same command goes on" in out
     wait_for(lambda: not any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in children))
-    assert 1 <= len(Results.read(path).cells) < 5
+    assert 1 <= len(Results.read(path).cells) < 40
 
 
 # The runner, with a process that obeys the name of its method

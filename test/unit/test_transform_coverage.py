@@ -23,6 +23,7 @@ from pdojo.dialect.analysis.conditions import buffer_problems, conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.mapping.unmap import storage_reason
@@ -44,6 +45,9 @@ ELSEWHERE = {
     ("*", "which ends with that scope"): "the question whether storage keeps values comes first, and says the same",
     ("*", "runs through"): "what vectors ask of folds and swizzles: vectorize, fold_dim and swizzle_dim show it",
     ("materialize_dims", "is strided over"): "the question about lanes comes first",
+    ("frep", "has no hardware loops"): "the question about the machine comes first",
+    ("stream", "has no stream registers"): "the question about the machine comes first",
+    ("frep", "is not indexed by constants, as registers are"): "no game starts with registers that a loop indexes",
     ("frep", "permit"): "the rule of hardware loops says the same, and first",
     ("swap_dims", "is strided, but registers"): "the question about registers comes first",
     ("collapse_dims", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
@@ -186,7 +190,7 @@ def expected(folder: str) -> str:
 CONDITION_REASONS = reasons(buffer_problems, Program)
 """Those that depend on the program after a move only: each is to be shown once, by any transformation."""
 
-CONDITIONS = [conditions_of, *(vars(Transformation)[name] for name in ("fault", "breach"))]
+CONDITIONS = [conditions_of, misplaced_mapping, *(vars(Transformation)[name] for name in ("fault", "breach"))]
 """What asks for them."""
 
 STORAGE_REASONS = reasons(StorageChecks.violation, StorageChecks) | set(sentences(storage_reason))

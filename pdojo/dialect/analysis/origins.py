@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
-from pdojo.dialect.analysis.enumeration import Values, values_of
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.storage_check import Caller, UseKey, content_of, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.uses import Use, domain_of
@@ -22,6 +21,8 @@ from pdojo.dialect.view.paths import node_path
 
 if TYPE_CHECKING:
     import islpy as isl
+
+    from pdojo.dialect.analysis.enumeration import Values
 
 Iteration: TypeAlias = tuple[int, ...]
 
@@ -47,7 +48,7 @@ class Origins:
         self._answers = Answers[tuple[object, ...], object]()
         self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
         self._gathered = Answers[tuple[object, ...], "isl.UnionMap"]()
-        self._latest = OrderedDict[UseKey, Values | None]()
+        self._latest: OrderedDict[UseKey, Values | None] = OrderedDict()
         self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
@@ -196,6 +197,8 @@ class Origins:
     def _values(self, content: UseKey, uses: Sequence[Use]) -> Values | None:
         """The values of few instances; those of the latest contents are kept, as several questions are about each."""
         if content not in self._latest:
+            from pdojo.dialect.analysis.enumeration import values_of  # NumPy takes long to start
+
             self._latest[content] = values_of(uses)
             if len(self._latest) > LATEST:
                 self._latest.popitem(last=False)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
-from pdojo.dialect.analysis.enumeration import Values
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.program import Conflict, Known, Program
 from pdojo.dialect.analysis.storage_check import StorageChecks, UseKey, content_of
@@ -18,6 +17,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
+
+if TYPE_CHECKING:
+    from pdojo.dialect.analysis.enumeration import Values
 
 AnswerT = TypeVar("AnswerT")
 

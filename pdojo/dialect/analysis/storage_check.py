@@ -14,14 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
-from pdojo.dialect.analysis.enumeration import Events, Ints, Outside, events_of
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.rings import in_ring
 from pdojo.dialect.analysis.uses import Use
@@ -32,6 +28,10 @@ from pdojo.dialect.view.paths import node_path, relative_paths
 
 if TYPE_CHECKING:
     import islpy as isl
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from pdojo.dialect.analysis.enumeration import Events, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class StorageChecks:
                 f"{describe_use(read.use, read.iteration)} needs a value that "
                 f"{describe_use(overwriting.use, overwriting.iteration)} overwrites",
             )
+        from pdojo.dialect.analysis.enumeration import Outside, events_of  # NumPy takes long to start
+
         events = events_of(uses, None if caller is None else Outside(caller.shape, caller.writes))
         if events is not None:
             found = compare_events(events, uses, owner, caller)
@@ -325,7 +327,7 @@ def compare_events(events: Events, uses: Sequence[Use], owner: int | None, calle
     name = uses[0].access.array.name
 
     def pair(sources: Ints, which: NDArray[np.bool_]) -> str:
-        read = int(np.flatnonzero(which)[np.argmin(events.time[which])])
+        read = int(which.nonzero()[0][events.time[which].argmin()])
         return _point((events.iteration(int(sources[read])), events.iteration(read)), uses, caller)
 
     lost = (by_element >= 0) & (by_element != by_cell)

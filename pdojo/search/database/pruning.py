@@ -51,7 +51,9 @@ def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Co
     if not dry_run:
         if connection.path is not None:
             runs = [row["hash"] for row in connection.rows("SELECT hash FROM runs")]
-            removed["checkpoints"] += checkpoints.keep_only(connection.path, runs)
+            gone = checkpoints.keep_only(connection.path, runs)
+            if gone:
+                removed["checkpoints"] = gone
         connection.shrink()
     return removed
 
