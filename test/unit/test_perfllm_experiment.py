@@ -178,9 +178,8 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
-    process = subprocess.Popen(
-        command(path, ",".join(map(str, range(40)))), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    wanted = command(path, ",".join(map(str, range(40))))
+    process = subprocess.Popen(wanted, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: len(lines_of(path)) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
