@@ -223,6 +223,12 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     low, high = rest.bounds(extents)
     if low // divisor == high // divisor:
         return quotient + low // divisor
+    # The same with every coefficient of r in [-divisor / 2, divisor / 2): n - x has fewer values than n + 63 * x.
+    near = linear(rest.constant, ((a, (c + divisor // 2) % divisor - divisor // 2) for a, c in rest.terms))
+    low, high = near.bounds(extents)
+    if low // divisor == high // divisor:
+        far = linear(0, ((a, int(2 * c >= divisor)) for a, c in rest.terms))
+        return quotient + far + low // divisor
     # (x + n floordiv d) floordiv c = (d * x + n) floordiv (c * d), because x is an integer.
     for atom, coefficient in rest.terms:
         if isinstance(atom, Div) and coefficient == 1:
