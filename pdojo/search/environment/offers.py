@@ -123,7 +123,7 @@ class Edit(Offer):
 
     def __init__(self, dojo: Dojo, after: Dojo) -> None:
         super().__init__(dojo)
-        self._after = after
+        self._made = after
 
     @property
     def is_stop(self) -> bool:
@@ -138,7 +138,7 @@ class Edit(Offer):
     @property
     def label(self) -> str:
         """The difference of the traces for people: `edit -unroll@y:1 +tile_scope@y:0{size=4}`."""
-        before, after = (list(map(str, dojo.trace.moves)) for dojo in (self._before, self._after))
+        before, after = (list(map(str, dojo.trace.moves)) for dojo in (self._before, self._made))
         changes = (line.replace(" ", "", 1) for line in ndiff(before, after) if line[0] in "+-")
         return " ".join([EDIT, *changes])
 
@@ -150,11 +150,11 @@ class Edit(Offer):
     @property
     def program(self) -> Program:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is there
         """The program after the action; do not modify its kernel."""
-        return self._after.game.program
+        return self._made.game.program
 
     def state(self) -> Dojo:
         """A new state after the action."""
-        return self._after.fork()
+        return self._made.fork()
 
 
 def _edits(dojo: Dojo, count: int, random: Random) -> Iterator[Offer]:
