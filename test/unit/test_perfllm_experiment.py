@@ -52,7 +52,7 @@ def test_names_say_what_agents_do() -> None:
         if method.family == "perfllm":
             assert method.settings is not None
             assert method.name == f"perfllm-{method.settings.target}-{method.settings.granularity}"
-    assert sum(method.family == "perfllm" for method in METHODS) == 9
+    assert sum(method.family == "perfllm" for method in METHODS) == 12
     more = with_encoders(GRIDS["snitch"], ["hf:some/model"]).methods[len(METHODS) :]
     assert [method.name for method in more] == [f"perfllm-max-{g}-hf:some/model" for g in ("single", "everywhere")]
     assert all(method.settings is not None and method.settings.encoder == "hf:some/model" for method in more)
@@ -179,7 +179,15 @@ def test_a_killed_experiment_goes_on(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     wanted = command(path, ",".join(map(str, range(40))))
-    process = subprocess.Popen(wanted, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        wanted,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Processes that a shell starts in the background ignore Ctrl-C, and so would this one.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     wait_for(lambda: len(lines_of(path)) >= 3)
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
