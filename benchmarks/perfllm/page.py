@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pdojo_tools.tuning.report.document import document
 from pdojo_tools.tuning.report.elements import Html, html, joined, note, section, table, tag
 from pdojo_tools.tuning.report.plot import Axis, Pane, Point, count_axis, figure
-from pdojo_tools.tuning.report.style import STYLE
 
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.statistics import NEAR, Findings, Range
@@ -22,18 +22,9 @@ _DASHES = ("", "6 3", "2 2")
 def page(found: Findings, sheets: Sequence[Sheet]) -> str:
     """The whole page."""
     title = "PerfLLM and the other searches"
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
-        tag("title", title),
-        tag("style", Html(STYLE)),
-    )
     links = tag("nav", *(joined([tag("a", sheet.title, href=f"#t{k}"), " "]) for k, sheet in enumerate(sheets)))
     sections = [_section(found, sheet, f"t{number}") for number, sheet in enumerate(sheets)]
-    body = tag("body", tag("h1", title), *map(note, conditions(found)), links, *sections)
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return document(title, *map(note, conditions(found)), links, *sections)
 
 
 def _section(found: Findings, sheet: Sheet, anchor: str) -> Html:

@@ -27,9 +27,10 @@ from rich.table import Table
 from benchmarks.perfllm.labels import Label, labels
 from benchmarks.snitch.kernels import chosen
 from pdojo.dialect.machines.registry import machine
-from pdojo.search.perfllm.learner import import_torch
+from pdojo.search.perfllm.learner import import_torch, one_thread
+from pdojo.search.perfllm.ranking import spearman
 from pdojo.search.perfllm.text.encoder import BATCH, TextEncoder
-from pdojo.search.perfllm.text.model import Shape, TextModel, one_thread
+from pdojo.search.perfllm.text.model import Shape, TextModel
 from pdojo.search.perfllm.text.tokens import lines_of
 from pdojo.search.perfllm.text.weights import load_model
 
@@ -132,16 +133,6 @@ def scaled(inputs: Matrix, others: Matrix) -> tuple[Matrix, Matrix]:
     return (inputs[:, used] - mean) / deviation[used], ((others[:, used] - mean) / deviation[used]).clip(-8, 8)
 
 
-def spearman(one: Matrix, other: Matrix) -> float:
-    """Spearman's rank correlation; equal values have their mean rank."""
-    return float(numpy.corrcoef(_ranks(one), _ranks(other))[0, 1])
-
-
-def _ranks(values: Matrix) -> Matrix:
-    _, place, counts = numpy.unique(values, return_inverse=True, return_counts=True)
-    return (counts.cumsum() - (counts - 1) / 2)[place]
-
-
 def regret(predicted: Matrix, cycles: Matrix, random: numpy.random.Generator) -> float:
     """The mean of T(chosen) / T(best) over random groups of `GROUP` programs."""
     groups = [random.choice(len(cycles), min(GROUP, len(cycles)), replace=False) for _ in range(GROUPS)]
@@ -177,7 +168,9 @@ def compare(found: Sequence[Label], vectors: Mapping[str, Matrix], seeds: Sequen
                         ("network", network(inputs, costs[train], others, seed)),
                     ):
                         lost = regret(predicted, cycles[test], numpy.random.default_rng(seed))
-                        scores.setdefault((name, what, model), []).append((spearman(predicted, costs[test]), lost))
+                        scores.setdefault((name, what, model), []).append(
+                            (spearman(predicted.tolist(), costs[test].tolist()), lost)
+                        )
                 chance = numpy.random.default_rng(seed).random(len(test))
                 lost = regret(chance, cycles[test], numpy.random.default_rng(seed))
                 for model in ("ridge", "network"):

@@ -7,9 +7,9 @@ from math import inf
 from typing import Any
 
 from pdojo_tools.tuning.limits import cost_text, duration
-from pdojo_tools.tuning.report.elements import Html, folded, listing, note, section, table, tag
+from pdojo_tools.tuning.report.document import document
+from pdojo_tools.tuning.report.elements import Html, folded, listing, note, section, table
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
-from pdojo_tools.tuning.report.style import STYLE
 
 from pdojo.search.perfllm.training.trainer import Row
 
@@ -23,17 +23,8 @@ def page(
 ) -> str:
     """The whole page; `best` are the moves to the best program of each kernel."""
     title = f"pdojo-train: {', '.join(kernels)}"
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
-        tag("title", title),
-        tag("style", Html(STYLE)),
-    )
-    body = tag(
-        "body",
-        tag("h1", title),
+    return document(
+        title,
         section("Kernels", "kernels", _reached(rows, kernels, unit)),
         section("Learning", "learning", *_learning(rows)),
         *(
@@ -43,7 +34,6 @@ def page(
         section("Time", "time", _time(rows)),
         section("Settings", "settings", table(("name", "value"), list(settings.items()), left=(0, 1))),
     )
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def _reached(rows: Sequence[Row], kernels: Sequence[str], unit: str) -> Html:

@@ -21,7 +21,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.search.database import Database, Problem
 from pdojo.search.dojo import Dojo
-from pdojo.search.evaluators.named import check_runs_here, evaluator_for
+from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
 from pdojo.search.experts import play_pass
 from pdojo.search.perfllm.encoders import encoder_name
 from pdojo.search.perfllm.policy import identity_of
@@ -110,8 +110,6 @@ def _of_pass(kernel: Kernel) -> Trace:
 def _of_database(kernel: Kernel) -> Trace | None:
     if kernel.database is None:
         raise UsageError("--ray keeps no database: leave out 'database' of --demonstrations")
-    from pdojo.search.evaluators.named import make_evaluator
-
     start = kernel.dojo()
     evaluator = make_evaluator(kernel.evaluator, kernel.machine, start.plain, kernel.seed)
     try:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from pdojo.errors import UsageError
 from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.storing import dump, load, stamp_of
+from pdojo.search.perfllm.storing import dump, load, read_file, stamp_of
 
 _KIND = "pdojo policy 1"
 
@@ -29,7 +28,7 @@ def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
 
     Raises UsageError if the file is no policy, or one of other networks or of another encoder.
     """
-    data, source = read_policy(path), f"'{path}'"
+    data, source = read_file(path, "policy"), f"'{path}'"
     stamp = stamp_of(data)
     if stamp.get("kind") != _KIND:
         raise UsageError(f"{source} is no policy of pdojo")
@@ -39,18 +38,10 @@ def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
     return load(data)
 
 
-def read_policy(path: str) -> bytes:
-    """The bytes of a policy file. Raises UsageError if it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read the policy '{path}': {error.strerror}") from None
-
-
 @lru_cache(maxsize=4)
 def identity_of(path: str) -> str:
-    """A hash of a policy file: its name says nothing about what is in it."""
-    return sha256(read_policy(path)).hexdigest()[:16]
+    """A hash of a file: its name says nothing about what is in it."""
+    return sha256(read_file(path, "file")).hexdigest()[:16]
 
 
 def _shape(settings: Settings) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import numpy
 
 from pdojo.errors import UsageError
+from pdojo.files import read_bytes
 from pdojo.search.perfllm.learner import import_torch
 
+LARGEST = 1 << 28
+"""Most bytes of a file."""
 _TREE = "tree"
 """The name of the text that has the tree; its tensors are numbered."""
 
@@ -40,6 +44,14 @@ def load(data: bytes) -> dict[str, Any]:
         raise
     except Exception as error:  # noqa: BLE001  # safetensors has errors of its own for each kind of damage
         raise UsageError(f"the data are damaged: {error}") from None
+
+
+def read_file(path: str, what: str) -> bytes:
+    """The bytes of a file; `what` names its kind. Raises UsageError if it cannot be read."""
+    try:
+        return read_bytes(Path(path), LARGEST)
+    except OSError as error:
+        raise UsageError(f"cannot read the {what} '{path}': {error.strerror}") from None
 
 
 def stamp_of(data: bytes) -> dict[str, str]:

@@ -7,8 +7,8 @@ from math import inf
 
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.report.chapter import Chapter
+from pdojo_tools.tuning.report.document import document
 from pdojo_tools.tuning.report.elements import Html, joined, note, table, tag
-from pdojo_tools.tuning.report.style import STYLE
 
 _SECTIONS = (
     ("summary", "Summary"),
@@ -26,19 +26,9 @@ _OF_SEARCHES = ("convergence", "failures", "time")
 def page(chapters: Sequence[Chapter], made: str) -> str:
     """The whole page; `made` says when and by what."""
     title = f"pdojo-tune: {', '.join(chapter.result.subject.title for chapter in chapters)}"
-    head = tag(
-        "head",
-        Html('<meta charset="utf-8">'),
-        Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        # The page loads nothing, whatever a program is called.
-        Html("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"),
-        tag("title", title),
-        tag("style", Html(STYLE)),
-    )
     overview = _overview(chapters) if len(chapters) > 1 else _links(chapters[0], 0)
     bodies = [chapter.html(number) for number, chapter in enumerate(chapters)]
-    body = tag("body", tag("h1", title), note(made), overview, *bodies)
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return document(title, note(made), overview, *bodies)
 
 
 def _links(chapter: Chapter, number: int) -> Html:

@@ -11,8 +11,8 @@ import numpy
 
 from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
-from pdojo.search.perfllm.learner import Vector, import_torch
-from pdojo.search.perfllm.text.model import TextModel, one_thread
+from pdojo.search.perfllm.learner import Vector, import_torch, one_thread
+from pdojo.search.perfllm.text.model import TextModel
 from pdojo.search.perfllm.text.tokens import Line, lines_of
 from pdojo.search.perfllm.text.weights import COMMAND, load_model
 from pdojo.search.perfllm.transformer import Kept

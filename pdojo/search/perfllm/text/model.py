@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,18 +93,6 @@ class TextModel:
         rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
         angles = torch.arange(length)[:, None] * rates
         return torch.cat([angles.sin(), angles.cos()], dim=1)
-
-
-@contextmanager
-def one_thread() -> Generator[None]:
-    """One thread is faster for a network of this size, the more so on busy processors, and adds up in one order."""
-    torch = import_torch()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _parts(order: Sequence[int], lengths: Sequence[int]) -> list[list[int]]:

@@ -20,8 +20,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from pdojo.search.perfllm.learner import import_torch
-from pdojo.search.perfllm.text.model import Shape, TextModel, one_thread
+from pdojo.search.perfllm.learner import import_torch, one_thread
+from pdojo.search.perfllm.text.model import Shape, TextModel
 from pdojo.search.perfllm.text.states import Walk
 from pdojo.search.perfllm.text.tokens import Line, lines_of
 from pdojo.transforms.registry import transformation_names
