@@ -75,11 +75,11 @@ class Staging(Transformation[Scope]):
 
     def adds(self, program: Program, site: Scope) -> int:
         """One copy."""
+        if Memory(self.location) is Memory.HEAP:
+            return 0
         array = program.nest.arrays[self.array]
         copy = self.plan(site, array)
-        if Memory(self.location) is Memory.HEAP or isinstance(copy, Reason):
-            return 0
-        return prod(copy.extents) * byte_width(array.dtype)
+        return 0 if isinstance(copy, Reason) else prod(copy.extents) * byte_width(array.dtype)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
