@@ -220,15 +220,13 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     # (q * divisor + r) floordiv divisor = q + r floordiv divisor, with every coefficient of r in [0, divisor).
     quotient = linear(numerator.constant // divisor, ((a, c // divisor) for a, c in numerator.terms))
     rest = linear(numerator.constant % divisor, ((a, c % divisor) for a, c in numerator.terms))
-    low, high = rest.bounds(extents)
-    if low // divisor == high // divisor:
-        return quotient + low // divisor
-    # The same with every coefficient of r in [-divisor / 2, divisor / 2): n - x has fewer values than n + 63 * x.
+    # With every coefficient of r in [-divisor / 2, divisor / 2) too: n - x has fewer values than n + 63 * x.
     near = linear(rest.constant, ((a, (c + divisor // 2) % divisor - divisor // 2) for a, c in rest.terms))
-    low, high = near.bounds(extents)
-    if low // divisor == high // divisor:
-        far = linear(0, ((a, int(2 * c >= divisor)) for a, c in rest.terms))
-        return quotient + far + low // divisor
+    far = linear(0, ((a, int(2 * c >= divisor)) for a, c in rest.terms))
+    for small, carried in ((rest, const(0)), (near, far)):
+        low, high = small.bounds(extents)
+        if low // divisor == high // divisor:
+            return quotient + carried + low // divisor
     # (x + n floordiv d) floordiv c = (d * x + n) floordiv (c * d), because x is an integer.
     for atom, coefficient in rest.terms:
         if isinstance(atom, Div) and coefficient == 1:

@@ -72,7 +72,10 @@ MISTAKES = {
     "two nests": (table(MEANING + "2 b[{0}] = a[{0}]\n"), "the meaning must be one nest"),
     "mapped": (table(MEANING.replace("2 b[", "2:u b[")), "the scope of extent 2 has a mapping or a guard"),
     "index": (table(MEANING.replace("= a[{0}]", "= a[{0}] + {0}")), "the meaning cannot use an iteration as a value"),
-    "division": (table(MEANING.replace("= a[{0}]", "= a[({0}+1)//2]")), "'a' must be indexed without '//' and '%'"),
+    "division": (
+        table(MEANING.replace("[2]", "[3]").replace("2 b[", "3 b[").replace("= a[{0}]", "= a[{0}//2]")),
+        "'a' must be indexed without '//' and '%'",
+    ),
     "unused": (table(MEANING.replace("f(a)", "f(a, c)").replace("b f32", "c f32 [2] heap\nb f32")), "'c' is not used"),
     "free": (table(MEANING.replace("= a[{0}]", "= a[1-{0}]"), strides="{ a = ['*'] }"), "'a' has a free stride"),
     "accumulating temporary": (

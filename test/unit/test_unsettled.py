@@ -30,6 +30,23 @@ t f32 [16, 4] heap
 """
 MOVE = "reuse_dims@t:0"
 
+# Whether every element that is read was written is such a question too.
+BACKWARDS = """
+kernel backwards(x) -> (y)
+x f32 [64] heap
+y f32 [64] heap
+t f32 [16, 4] heap
+
+6 t[{0}//4,{0}%4] = x[{0}]
+14
+| 4 t[({0}*4+{1}+6)//4,({0}*4+{1}+6)%4] = x[{0}*4+{1}+6]
+2 t[15,{0}+2] = x[{0}+62]
+14
+| 4 y[{0}*4+{1}+6] = exp(t[({0}*4+9-{1})//4,({0}*4+9-{1})%4])
+6 y[{0}] = exp(t[{0}//4,{0}%4])
+2 y[{0}+62] = exp(t[15,{0}+2])
+"""
+
 NAMES = ["i", "j"]
 CONSTRAINTS = ["0 <= i < 100", "0 <= j < 100", "3i + 5j = 77", "i mod 7 = 3"]
 
@@ -57,9 +74,11 @@ def test_what_is_not_settled_is_refused_and_remembered(monkeypatch: pytest.Monke
 
 
 def test_kernels_that_cannot_be_checked_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = parse_notation(BACKWARDS)[0]
+    Game(kernel, machine("toy"))
     monkeypatch.setattr(validate, "OPERATIONS", 500)
-    with pytest.raises(InvalidKernel, match=r"kernel 'shifted' cannot be checked: integer sets do not settle it"):
-        game()
+    with pytest.raises(InvalidKernel, match=r"kernel 'backwards' cannot be checked: integer sets do not settle it"):
+        Game(kernel, machine("toy"))
 
 
 def test_bounds_begin_with_each_question() -> None:
