@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from xdsl.utils.exceptions import VerifyException
 
@@ -24,6 +24,8 @@ from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Step, Trace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,19 @@ class Game:
         finally:
             self._in_place = None
 
+    def at_once(self, plan: Callable[[], T]) -> T:
+        """Make the moves of a plan in place, and return its result.
+
+        If the check of a move turns out to be wrong, the moves are taken back, and the plan makes them one by one.
+        """
+        mark = self.mark()
+        with self.in_place() as is_sound:
+            result = plan()
+        if not is_sound():
+            self.rewind(mark)
+            result = plan()
+        return result
+
     def _is_sound(self, before: Conditions) -> bool:
         try:
             verify_nest(self.program.nest)
@@ -172,12 +187,14 @@ class Game:
         wanted, site = legal(program, move, foresees=False)
         step, place = _described(program, wanted, site)
         proof = wanted.proof(program, site)
-        if program is not state.draft:
+        after = program.take_rehearsed((wanted, identify(site)))
+        if program is state.draft and self.programs.positions:
+            self.programs.positions[-1].program = None
+        elif after is None:
             program = program.copy()
             site = wanted.resolve(program, identify(site))
-        elif self.programs.positions:
-            self.programs.positions[-1].program = None
-        after = wanted.perform(program, site, release=False)
+        if after is None:
+            after = wanted.perform(program, site, release=False)
         self._add(step, place, after)
         try:
             self._in_place = InPlace(after, _confirmed(step.move, wanted, state.conditions, after, proof, verify=False))

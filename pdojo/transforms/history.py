@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from typing import overload
 
@@ -59,6 +60,12 @@ class Position:
     """The place of the move."""
     program: Program | None
     """None if it is not kept. Its kernel is never changed."""
+    digest: bytes = b""
+    """Of the program's text; empty until it is asked for."""
+
+
+def _digest(program: Program) -> bytes:
+    return sha256(program.text.encode()).digest()
 
 
 class History(Sequence[Program]):
@@ -100,13 +107,18 @@ class History(Sequence[Program]):
             program = position.program or make(program.copy(), position.move)
             yield program
 
-    def texts(self) -> Iterator[str]:
-        """The text of each program."""
-        program = self.initial.copy()
-        yield program.text
-        for position in self.positions:
-            program = make(program, position.move)
-            yield program.text
+    def digests(self) -> list[bytes]:
+        """What identifies the text of each program: equal for equal texts."""
+        draft: tuple[int, Program] | None = None
+        for number, position in enumerate(self.positions, start=1):
+            if position.digest:
+                continue
+            program = position.program
+            if program is None:
+                before = draft[1] if draft is not None and draft[0] == number - 1 else self.copy(number - 1)
+                draft = number, (program := make(before, position.move))
+            position.digest = _digest(program)
+        return [_digest(self.initial), *(position.digest for position in self.positions)]
 
     def copy(self, number: int) -> Program:
         """A copy of a program, to be changed."""

@@ -74,19 +74,14 @@ class Player:
 
     @classmethod
     def play(cls, game: Game, plan: Callable[[Player], None], decisions: Decisions | None = None) -> Played:
-        """Make all moves of a plan on a game, in place, with these answers to the questions that it leaves open.
+        """Make all moves of a plan on a game at once, with these answers to the questions that it leaves open."""
 
-        If the check of a move turns out to be wrong at the end, all moves are made again one by one.
-        """
-        mark = game.mark()
-        player = cls(game, choices=Choices(decisions))
-        with game.in_place() as is_sound:
-            plan(player)
-        if not is_sound():
-            game.rewind(mark)
+        def played() -> Played:
             player = cls(game, choices=Choices(decisions))
             plan(player)
-        return Played(player.notes, player.choices.made)
+            return Played(player.notes, player.choices.made)
+
+        return game.at_once(played)
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
         """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""

@@ -186,14 +186,18 @@ def _insert(dojo: Dojo, random: Random) -> None:
     dojo.step(drawn)
     (mode,) = random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
     if mode == AGAIN:
-        met = {dojo.text}
-        for _ in range(MOST):
-            # A program that was met would repeat for ever.
-            if not step_if_legal(dojo, drawn) or dojo.text in met:
-                break
-            met.add(dojo.text)
+        dojo.game.at_once(lambda: _again(dojo, drawn))
     elif mode == EVERYWHERE:
-        _everywhere(dojo, drawn, random)
+        _at_once(dojo, random, lambda: _everywhere(dojo, drawn, random))
+
+
+def _again(dojo: Dojo, move: Move) -> None:
+    """Make a move again until it is illegal or leads to a program that was met, which would repeat for ever."""
+    met = {dojo.text}
+    for _ in range(MOST):
+        if not step_if_legal(dojo, move) or dojo.text in met:
+            break
+        met.add(dojo.text)
 
 
 def _insert_composed(dojo: Dojo, random: Random) -> None:
@@ -222,12 +226,28 @@ def _continue(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
     at all other legal places too: new parts of the program get registers, streams and so on like the old ones.
     """
     as_policy = random.random() < 0.5
+    if moves:
+        _at_once(dojo, random, lambda: _replay(dojo, moves, as_policy, random))
+
+
+def _replay(dojo: Dojo, moves: Sequence[Move], as_policy: bool, random: Random) -> None:
     for move in moves:
         is_made = step_if_legal(dojo, move)
         if as_policy and transformation(move.name).finishes:
             _everywhere(dojo, move, random)
         elif not is_made and random.random() < 0.5:
             _elsewhere(dojo, move, random)
+
+
+def _at_once(dojo: Dojo, random: Random, plan: Callable[[], None]) -> None:
+    """Make the moves of a plan at once, or one by one with the same random numbers."""
+    numbers = random.getstate()
+
+    def planned() -> None:
+        random.setstate(numbers)
+        plan()
+
+    dojo.game.at_once(planned)
 
 
 def _everywhere(dojo: Dojo, move: Move, random: Random) -> None:
@@ -278,15 +298,15 @@ def _change_family(dojo: Dojo, moves: Sequence[Move], random: Random) -> None:
 def _drop_detours(dojo: Dojo) -> None:
     """Drop moves between two equal programs: they only hide the others from edits."""
     moves = [step.resolved for step in dojo.trace.steps]
-    texts = list(dojo.game.programs.texts())
-    latest = {text: number for number, text in enumerate(texts)}
+    digests = dojo.game.programs.digests()
+    latest = {digest: number for number, digest in enumerate(digests)}
     kept: list[Move] = []
-    at = latest[texts[0]]
+    at = latest[digests[0]]
     while at < len(moves):
         kept.append(moves[at])
-        at = latest[texts[at + 1]]
+        at = latest[digests[at + 1]]
     if len(kept) < len(moves):
         dojo.become(kept)
         # Moves fail to replay if the shorter way names their nodes differently.
-        if dojo.text != texts[-1]:
+        if dojo.game.programs.digests()[-1] != digests[-1]:
             dojo.become(moves)
