@@ -23,7 +23,7 @@ from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
 from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
-from pdojo.search.perfllm.settings import TARGETS, Settings, Target
+from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
 from pdojo.search.structure import named_structure, structure
 from pdojo.transforms.game import Game
@@ -191,12 +191,20 @@ def test_settings_survive_json() -> None:
     assert Settings.from_json(json.loads(json.dumps(mine.to_json()))) == mine
 
 
+def test_edits_have_defaults_of_their_own() -> None:
+    mine = Settings.parse("successors=5,granularity=edits")
+    assert (mine.successors, mine.horizon, mine.fresh) == (5, EDITS["horizon"], True)
+    assert Settings.from_json(mine.to_json()) == mine
+    assert not Settings.parse("granularity=both").fresh
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         ({"target": "min"}, "unknown target 'min'; known are max, sum, one-step"),
         ({"horizon": 0}, "'horizon' is at least 1, not 0"),
         ({"discount": 1.5}, "'discount' is from 0 to 1, not 1.5"),
+        ({"patience": -1}, "'patience' is at least 0, not -1"),
         ({"horizons": 3}, "unknown setting 'horizons'"),
     ],
 )

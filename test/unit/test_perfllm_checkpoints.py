@@ -19,12 +19,14 @@ from pdojo.search import driver
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
+from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.node import Proposal
 from pdojo.search.perfllm import storing
+from pdojo.search.perfllm.agent import Moment
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.progress import Budget, Progress, Result
 from pdojo.search.strategies import Saved
@@ -34,6 +36,7 @@ from search_games import TextCosts, facts, start
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
 SETTINGS = Settings(horizon=6, successors=4, batch=8, updates=2, sync=5, width=16)
+EDITS = Settings.parse("granularity=edits,successors=4,batch=8,updates=2,sync=5,width=16,elites=3,patience=12")
 BUDGET = 50
 
 
@@ -49,10 +52,15 @@ class Counting(PerfLLM):
     """Counts what it is asked for."""
 
     asked = 0
+    looks = 0
 
     def ask(self) -> Proposal | None:
         self.asked += 1
         return super().ask()
+
+    def _look(self, dojo: Dojo, again: int | None = None) -> Moment:
+        self.looks += 1
+        return super()._look(dojo, again)
 
 
 def run(
@@ -83,7 +91,15 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_often")
-@pytest.mark.parametrize("settings", [SETTINGS, replace(SETTINGS, demonstrations=True, granularity="both")])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SETTINGS,
+        replace(SETTINGS, demonstrations=True, granularity="both"),
+        EDITS,
+        replace(EDITS, demonstrations=True, horizon=3),
+    ],
+)
 def test_an_interrupted_agent_goes_on(settings: Settings, tmp_path: Path) -> None:
     whole = run(None, strategy=PerfLLM(BUDGET, settings))
     path = tmp_path / "search.sqlite"
@@ -99,12 +115,23 @@ def test_an_interrupted_agent_goes_on(settings: Settings, tmp_path: Path) -> Non
     assert len(costs.evaluated) <= BUDGET - 34
 
 
-def test_a_demonstration_is_the_pass_s(tmp_path: Path) -> None:
+def test_edits_lead_to_new_programs() -> None:
+    """With edits no evaluation is asked for twice, and what was drawn in a state is chosen from again."""
+    strategy = Counting(BUDGET, EDITS)
+    found = run(None, strategy=strategy)
+    assert found.progress.repeated == 0
+    assert strategy.asked <= BUDGET + 1
+    assert found.history[-1].best < found.history[0].best
+    assert strategy.looks < 0.8 * BUDGET
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, EDITS])
+def test_a_demonstration_is_the_pass_s(settings: Settings, tmp_path: Path) -> None:
     """The first programs are those on the way of the expert pass, and each is learned from."""
     game = start().game
     play_pass("heuristic", game)
     moves = [step.resolved for step in game.trace.steps]
-    strategy = PerfLLM(BUDGET, replace(SETTINGS, demonstrations=True))
+    strategy = PerfLLM(BUDGET, replace(settings, demonstrations=True))
     result = run(tmp_path / "search.sqlite", strategy=strategy)
     state, wanted = start(), list[str]()
     for move in moves:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from math import log
+from math import inf, log
 from pathlib import Path
 from random import Random
 
@@ -174,6 +174,25 @@ def test_an_archive_keeps_the_cheapest() -> None:
     drawn = [archive.prefix(random) for _ in range(400)]
     assert set(drawn) == {(), (9,), (4,)}
     assert drawn.count((9,)) > 1.5 * drawn.count((4,))
+
+
+def test_an_archive_without_progress_begins_anew() -> None:
+    """Alone twice, then together with the champions. Programs that are no faster than the plain one count, too."""
+    archive: Archive[int] = Archive(4, patience=3, below=10.0)
+    numbers = iter(range(100))
+
+    def tell(*costs: float) -> list[float]:
+        for cost in costs:
+            archive.tell(cost, str(next(numbers)), [0])
+        return [one.cost for one in archive.elites]
+
+    assert tell(12.0, 9.0, 8.0, 8.5, inf) == [8.0, 8.5, 9.0]
+    assert archive.waited == 2
+    assert tell(8.0) == []
+    assert tell(12.0, 12.0, 12.0, 12.0) == []
+    assert tell(7.0, 12.0, 12.0, 12.0) == [7.0, 8.0]
+    assert tell(6.0, 9.0, 9.5, 12.0) == []
+    assert [one.cost for one in archive.champions] == [8.0, 7.0, 6.0]
 
 
 # The tool

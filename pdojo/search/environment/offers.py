@@ -22,6 +22,8 @@ from pdojo.transforms.registry import transformation, transformation_names
 
 MOST = 64
 """Most moves of a run."""
+NEAREST = 0.5
+"""Probability that an edit is drawn from the nearest neighbours (`Mutate.nearest`)."""
 EDIT = "edit"
 """Family of edits."""
 STOP = "stop"
@@ -158,11 +160,13 @@ class Edit(Offer):
 
 
 def _edits(dojo: Dojo, count: int, random: Random) -> Iterator[Offer]:
-    """At most `count` edits that lead to different programs."""
+    """At most `count` edits that lead to different programs: each is a nearest neighbour or, half of the time, any."""
     near = Mutate()
+    nearest = near.nearest(dojo, random)
     met = {dojo.fingerprint}
     for _ in range(2 * count):
-        after = near.neighbour(dojo, random)
+        after = next(nearest, None) if random.random() < NEAREST else None
+        after = after or near.neighbour(dojo, random)
         if after is not None and after.fingerprint not in met:
             met.add(after.fingerprint)
             yield Edit(dojo, after)
@@ -232,13 +236,7 @@ def everywhere(dojo: Dojo, move: Move) -> Dojo:
     (`neighbourhoods.lengths`). A run has at least one move, and at most `MOST`.
     """
     state = dojo.fork()
-    mark = state.game.mark()
-    with state.game.in_place() as is_sound:
-        _make_run(state, dojo, move)
-    if not is_sound():
-        # The check of a move is wrong; making them one by one shows which one.
-        state.game.rewind(mark)
-        _make_run(state, dojo, move)
+    state.game.at_once(lambda: _make_run(state, dojo, move))
     return state
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -128,23 +128,29 @@ class Agent:
         first, last = self.settings.epsilon_first, self.settings.epsilon_last
         return first + (last - first) * min(1.0, progress / max(self.settings.epsilon_decay, 1e-9))
 
-    def choose(self, moment: Moment, epsilon: float) -> int:
-        """An action: 0 stops, k takes another offer. Random actions never stop an episode that could go on."""
-        count = len(moment.visit.offers)
-        if count and self.random.random() < epsilon:
-            return 1 + self.random.randrange(count)
+    def choose(self, moment: Moment, epsilon: float, actions: Sequence[int] | None = None) -> int:
+        """An action: 0 stops, k takes another offer. Random actions never stop an episode that could go on.
+
+        `actions` are those to choose from, None for all.
+        """
+        allowed = range(1 + len(moment.visit.offers)) if actions is None else actions
+        going = [action for action in allowed if action != STOP]
+        if going and self.random.random() < epsilon:
+            return going[self.random.randrange(len(going))]
         values = self.values(moment)
-        return max(range(len(values)), key=values.__getitem__)
+        return max(allowed, key=values.__getitem__)
 
     def values(self, moment: Moment) -> list[float]:
         """What each action is worth, stopping first."""
         return self.learner.values(moment.visit, self.vectors)
 
-    def observe(self, moment: Moment, action: int, reward: float, following: Moment | None) -> None:
-        """Remember what came of an action, and learn."""
+    def observe(
+        self, moment: Moment, action: int, reward: float, following: Moment | None, beside: Iterable[Visit] = ()
+    ) -> None:
+        """Remember what came of an action, and learn. `beside` are states whose offers may be chosen later."""
         after = None if following is None or action == STOP else following.visit
         self.absorb(Transition(moment.visit, action, reward, after))
-        self.forget(moment, following)
+        self.forget([moment.visit, *(() if following is None else (following.visit,)), *beside])
 
     def absorb(self, transition: Transition) -> None:
         """Remember a transition between remembered programs, and learn."""
@@ -152,13 +158,13 @@ class Agent:
         self.learner.best = max(self.learner.best, transition.reward)
         self.loss = self.learner.learn(self.replay, self.vectors, self.random)
 
-    def forget(self, *moments: Moment | None) -> None:
-        """Drop the vectors that neither a transition nor one of the `moments` names, if there are many."""
+    def forget(self, visits: Iterable[Visit] = ()) -> None:
+        """Drop the vectors that neither a transition nor one of the `visits` names, if there are many."""
         if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
             return
         used = self.replay.in_use()
-        for moment in moments:
-            used.update(() if moment is None else (moment.visit.state, *moment.visit.offers))
+        for visit in visits:
+            used.update((visit.state, *visit.offers))
         self.vectors = {fingerprint: vector for fingerprint, vector in self.vectors.items() if fingerprint in used}
 
     # Keeping

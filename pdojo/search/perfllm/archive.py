@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from random import Random
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
 WHOLE = 0.5
 """Probability that an episode begins at the end of another one, not in a random state on its way."""
+ALONE = 2
+"""Number of archives that begin empty for each that begins with the champions."""
 
 
 @dataclass(frozen=True)
@@ -23,32 +26,62 @@ class Elite(Generic[T]):
 
 
 class Archive(Generic[T]):
-    """The `capacity` cheapest different programs, the cheapest first."""
+    """The `capacity` cheapest different programs, the cheapest first.
 
-    def __init__(self, capacity: int) -> None:
+    After `patience` programs in a row without a cheaper one it begins anew, from nothing, or every third time from the
+    cheapest program of each time before; with 0 it never does. Programs that cost `below` or more are not kept.
+    """
+
+    def __init__(self, capacity: int, patience: int = 0, below: float = inf) -> None:
         self._capacity = capacity
+        self._patience = patience
+        self._below = below
         self.elites: list[Elite[T]] = []
+        self.champions: list[Elite[T]] = []
+        """The cheapest program of each time before."""
+        self.waited = 0
+        """Programs in a row that were not cheaper than the cheapest one."""
 
-    def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> None:
+    def tell(self, cost: float, fingerprint: str, path: Sequence[T]) -> bool:
+        """Count a program, and keep it if it is among the cheapest; returns True if it is kept."""
+        best = self.elites[0].cost if self.elites else self._below
+        is_kept = cost < self._below and self.add(cost, fingerprint, path)
+        self.waited = 0 if cost < best else self.waited + 1
+        if self._patience and self.waited >= self._patience and self.elites:
+            self._begin_again()
+            return False
+        return is_kept
+
+    def _begin_again(self) -> None:
+        self.champions.append(self.elites[0])
+        together = len(self.champions) % (ALONE + 1) == ALONE
+        self.elites = sorted(self.champions, key=lambda one: one.cost)[: self._capacity] if together else []
+        self.waited = 0
+
+    def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> bool:
         """Keep a program if it is among the cheapest; of two ways to one program the shorter one."""
         known = next((one for one in self.elites if one.fingerprint == fingerprint), None)
         if known is not None:
             if len(known.path) <= len(path):
-                return
+                return False
             self.elites.remove(known)
         elif len(self.elites) == self._capacity and cost >= self.elites[-1].cost:
-            return
+            return False
         self.elites.append(Elite(cost, fingerprint, tuple(path)))
         # Of equal costs the earlier one comes first.
         self.elites.sort(key=lambda one: one.cost)
         del self.elites[self._capacity :]
+        return True
 
-    def prefix(self, random: Random) -> tuple[T, ...]:
-        """The beginning of the path to a program: the n-th best is n times less likely. () without programs."""
+    def prefix(self, random: Random, whole: float = WHOLE) -> tuple[T, ...]:
+        """The beginning of the path to a program: the n-th best is n times less likely. () without programs.
+
+        The whole path with probability `whole`.
+        """
         if not self.elites:
             return ()
         weights = [1 / place for place in range(1, len(self.elites) + 1)]
         (elite,) = random.choices(self.elites, weights)
-        if random.random() < WHOLE:
+        if random.random() < whole:
             return elite.path
         return elite.path[: random.randrange(len(elite.path) + 1)]

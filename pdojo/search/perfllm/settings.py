@@ -16,6 +16,19 @@ _BOOLEANS = {"true": True, "false": False}
 _MEANT = {bool: "true or false", int: "a whole number", float: "a number", str: "a name"}
 
 
+EDITS: JSON = {
+    "fresh": True,
+    "horizon": 1,
+    "successors": 8,
+    "resume_best": 0.95,
+    "epsilon_first": 0.5,
+    "elites": 16,
+    "patience": 150,
+}
+"""Defaults of the granularity `edits`. An edit goes anywhere, and takes long to make: episodes are short, each begins
+where the best ended, and most of what is made for a choice is evaluated."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """Hyper-parameters. `P` is the paper, which names techniques but no numbers; `D` a choice of pdojo.
@@ -29,7 +42,8 @@ class Settings:
     encoder: str = "structure"
     """`structure` (D), `text-small:FILE` (D), or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
     granularity: str = "single"
-    """`single` moves (P), the same move `everywhere` at once (D), or `both`: `environment.rules.Rules`."""
+    """`single` moves (P), the same move `everywhere` at once (D), `both`, or `edits` of traces (D):
+    `environment.rules.Rules`."""
     horizon: int = 64
     """D: moves of an episode. It cuts an episode, it does not end it: values look beyond."""
     successors: int = 32
@@ -72,6 +86,11 @@ class Settings:
     """D: probability that an episode begins on the way to one of the best programs, not at the plain one."""
     elites: int = 8
     """D: how many of the best programs these are; better ones are likelier (`archive`)."""
+    patience: int = 0
+    """D: programs in a row without progress after which episodes forget the best ones (`archive`); 0 for never."""
+    fresh: bool = False
+    """D: only programs without a cost are chosen, what was drawn in a state stays on offer until half of it has a cost,
+    and episodes begin at the best programs, not on the way to them."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -83,7 +102,8 @@ class Settings:
         for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"'{name}' is from 0 to 1, not {getattr(self, name)}")
-
+        if self.patience < 0:
+            raise UsageError(f"'patience' is at least 0, not {self.patience}")
         if self.screen and self.encoder != "structure":
             raise UsageError(f"'screen' is a model of the encoder 'structure', not of '{self.encoder}'")
 
@@ -93,7 +113,10 @@ class Settings:
 
     @classmethod
     def parse(cls, text: str) -> Settings:
-        """The settings of a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError."""
+        """The settings of a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError.
+
+        What is left out has the defaults of the granularity (`EDITS`).
+        """
         known: dict[str, type[Any]] = {name: type(value) for name, value in asdict(cls()).items()}
         data: JSON = {}
         for part in text.split(","):
@@ -103,7 +126,7 @@ class Settings:
                 data[name] = _BOOLEANS[value] if kind is bool else kind(value)
             except (KeyError, ValueError):
                 raise UsageError(f"'{name}' takes {_MEANT[kind]}, not '{value}'") from None
-        return cls.from_json(data)
+        return cls.from_json({**(EDITS if data.get("granularity") == "edits" else {}), **data})
 
     @classmethod
     def from_json(cls, data: JSON) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import Any
@@ -15,11 +15,11 @@ from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent, Moment
-from pdojo.search.perfllm.archive import Archive
+from pdojo.search.perfllm.archive import WHOLE, Archive, Elite
 from pdojo.search.perfllm.encoders import encoder, encoder_name
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.policy import identity_of, load_policy
-from pdojo.search.perfllm.replay import STOP
+from pdojo.search.perfllm.replay import STOP, Visit
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
@@ -27,6 +27,21 @@ from pdojo.transforms.move import Move
 
 PASSING = ("Timeout",)
 """Failures after which an episode goes on: the program may be slow only because it is not finished."""
+STOPS = 128
+"""Episodes in a row that are stopped at once, after which the search ends."""
+
+
+@dataclass(frozen=True)
+class _Menu:
+    """What is on offer in a state."""
+
+    moves: tuple[Move, ...]
+    """The trace of the state."""
+    look: int
+    """The number of the look that drew it."""
+    visit: Visit
+    moment: Moment | None
+    """None if it has not been drawn again since it was restored."""
 
 
 class PerfLLM:
@@ -70,9 +85,14 @@ class PerfLLM:
         """Moves of this episode."""
         self._path: list[Node] = []
         """The states of the episode, in order, the root first."""
-        self._archive: Archive[Node] = Archive(self.agent_settings.elites)
+        given = self.agent_settings
+        self._archive: Archive[Node] = Archive(given.elites, given.patience, root.cost)
         """Paths without the root."""
-        self._asked: tuple[int, Dojo] | None = None
+        self._known = {root.fingerprint}
+        """Programs with a cost, by fingerprint."""
+        self._menus: dict[str, _Menu] = {}
+        """What is on offer in some states, by fingerprint, the latest last: only with `fresh`."""
+        self._asked: int | None = None
         self._latest = root.number
         self._begin()
 
@@ -80,15 +100,14 @@ class PerfLLM:
         """The program after the agent's next move; stopping begins another episode at once."""
         if self._asked is not None:
             return None
-        for _ in range(2 * self.agent_settings.horizon):
+        for _ in range(STOPS):
             action = self._chosen()
             if action == STOP:
                 self._agent.observe(self._moment, STOP, self._reward(self._node), None)
                 self._begin()
                 continue
-            after = self._moment.offers[action].state()
-            self._asked = action, after
-            return Proposal(after, self._node)
+            self._asked = action
+            return Proposal(self._moment.offers[action].state(), self._node)
         return None
 
     def _chosen(self) -> int:
@@ -99,7 +118,35 @@ class PerfLLM:
                 return self._moment.shown
             # A move that is illegal ends the demonstration.
             self._shown.clear()
-        return self._agent.choose(self._moment, self._agent.epsilon(self._latest / max(1, self.steps)))
+        epsilon = self._agent.epsilon(self._latest / max(1, self.steps))
+        return self._agent.choose(self._moment, epsilon, self._actions())
+
+    def _actions(self) -> list[int] | None:
+        """The actions to choose from: with `fresh` those that lead to programs without a cost; None for all.
+
+        Stopping where an episode began would say nothing new.
+        """
+        if not self.agent_settings.fresh:
+            return None
+        new = self._new(self._moment.visit)
+        return [STOP, *new] if self._made or not new else new
+
+    def _new(self, visit: Visit) -> list[int]:
+        return [action for action, after in enumerate(visit.offers, start=1) if after not in self._known]
+
+    def _moment_of(self, node: Node) -> Moment:
+        """What is on offer in a state: with `fresh`, what was drawn there before, until half of it has a cost."""
+        if not self.agent_settings.fresh:
+            return self._look(node.dojo)
+        menu = self._menus.pop(node.fingerprint, None)
+        if menu is None or menu.moves != node.moves or 2 * len(self._new(menu.visit)) < len(menu.visit.offers):
+            moment = self._look(node.dojo)
+        else:
+            moment = menu.moment or self._look(node.dojo, menu.look)
+        self._menus[node.fingerprint] = _Menu(node.moves, moment.look, moment.visit, moment)
+        if len(self._menus) > 1 + self.agent_settings.elites:
+            del self._menus[next(iter(self._menus))]
+        return moment
 
     def _look(self, dojo: Dojo, again: int | None = None) -> Moment:
         return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, again=again)
@@ -107,18 +154,20 @@ class PerfLLM:
     def tell(self, node: Node) -> None:
         """Learn from the cost of the program, and go on from it."""
         assert self._asked is not None
-        (action, after), self._asked = self._asked, None
+        action, self._asked = self._asked, None
         self._latest = max(self._latest, node.number)
         moment, reward = self._moment, self._reward(node)
-        goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
-        following = self._look(after) if goes_on else None
-        self._agent.observe(moment, action, reward, following)
+        self._known.add(node.fingerprint)
         self._path.append(node)
-        if node.cost < self._root.cost:
-            self._archive.add(node.cost, node.fingerprint, self._path[1:])
-        is_shown = bool(self._shown)
+        is_elite = self._archive.tell(node.cost, node.fingerprint, self._path[1:])
         self._made += 1
-        if following is None or (self._made >= self.agent_settings.horizon and not is_shown):
+        is_over = self._made >= self.agent_settings.horizon and not self._shown
+        goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
+        # Looking takes long with edits: only where another action will be taken.
+        looks = goes_on and (not self.agent_settings.fresh or is_elite or not is_over)
+        following = self._moment_of(node) if looks else None
+        self._agent.observe(moment, action, reward, following, [menu.visit for menu in self._menus.values()])
+        if is_over or following is None:
             self._shown.clear()
             self._begin()
         else:
@@ -136,6 +185,12 @@ class PerfLLM:
             "latest": self._latest,
             "path": [_stored(node) for node in self._path],
             "elites": [[_stored(node) for node in one.path] for one in self._archive.elites],
+            "champions": [[_stored(node) for node in one.path] for one in self._archive.champions],
+            "waited": self._archive.waited,
+            "menus": [
+                [one.visit.state, one.look, list(one.visit.offers), list(map(str, one.moves))]
+                for one in self._menus.values()
+            ],
             "look": self._moment.look,
             "shown": [str(move) for move in self._shown],
         }
@@ -150,6 +205,15 @@ class PerfLLM:
         for stored in state["elites"]:
             path = _restored(stored, nodes)
             self._archive.add(path[-1].cost, path[-1].fingerprint, path)
+        for stored in state["champions"]:
+            path = _restored(stored, nodes)
+            self._archive.champions.append(Elite(path[-1].cost, path[-1].fingerprint, tuple(path)))
+        self._archive.waited = state["waited"]
+        self._known |= {node.fingerprint for node in nodes.values()}
+        self._menus = {
+            state: _Menu(tuple(map(Move.parse, moves)), look, Visit(state, tuple(offers)), None)
+            for state, look, offers, moves in state["menus"]
+        }
         self._shown = deque(Move.parse(text) for text in state["shown"])
         self._node = self._path[-1]
         self._moment = self._look(self._node.dojo, state["look"])
@@ -163,9 +227,10 @@ class PerfLLM:
         self._made = 0
         self._path = [self._root]
         if not self._shown and self._random.random() < self.agent_settings.resume_best:
-            self._path = [self._root, *self._archive.prefix(self._random)]
+            whole = 1.0 if self.agent_settings.fresh else WHOLE
+            self._path = [self._root, *self._archive.prefix(self._random, whole)]
         self._node = self._path[-1]
-        self._moment = self._look(self._node.dojo)
+        self._moment = self._moment_of(self._node)
 
 
 def _moves_of_pass(dojo: Dojo) -> list[Move]:
