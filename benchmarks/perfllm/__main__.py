@@ -21,7 +21,7 @@ from pdojo_tools.tuning.limits import duration
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_encoders
+from benchmarks.perfllm.grid import GRIDS, QUICK, QUICK_EVALUATIONS, Grid, with_encoders, with_policy
 from benchmarks.perfllm.page import page
 from benchmarks.perfllm.results import Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
@@ -55,6 +55,7 @@ def _parser() -> Arguments:
     add("--kernels", type=_words, default=[], metavar="A,B", help="of the grid, with sizes or without")
     add("--methods", type=_words, default=[], metavar="A,B", help="of the grid, or their first words: perfllm,anneal")
     add("--encoders", type=_words, default=[], metavar="A,B", help="also agents with these: hf:FOLDER")
+    add("--policy", metavar="FILE", help="also agents that begin with this one's networks (pdojo-train agent)")
     add("--seeds", type=_seeds, metavar="N,..", help="seeds (default 0 to 4; on CPUs 0 to 2)")
     add("--evaluations", type=positive, metavar="N", help="of each search (default 2000; on CPUs 300, timed 150)")
     add("--jobs", type=positive, default=2, metavar="N", help="searches at once (default 2); timed ones run alone")
@@ -104,6 +105,8 @@ def _refuse_others(parser: Arguments, given: argparse.Namespace) -> None:
 
 def _grid(given: argparse.Namespace) -> Grid:
     grid = with_encoders(GRIDS[given.grid], given.encoders)
+    if given.policy is not None:
+        grid = with_policy(grid, given.policy)
     kernels, seeds, evaluations = given.kernels, given.seeds, given.evaluations
     if given.quick:
         kernels, seeds = kernels or list(QUICK[given.grid]), seeds or [0]

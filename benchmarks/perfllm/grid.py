@@ -126,9 +126,12 @@ def _named(wanted: Sequence[str], known: Sequence[tuple[str, str]], what: str) -
     return [k for k, names in enumerate(known) if set(names) & set(wanted)]
 
 
-def _agent(target: str, granularity: str, encoder: str = "structure") -> Method:
+def _agent(target: str, granularity: str, encoder: str = "structure", policy: str = "") -> Method:
     text = f"target={target},granularity={granularity},encoder={encoder}"
     suffix = "" if encoder == "structure" else f"-{encoder}"
+    if policy:
+        text += f",policy={policy},epsilon_first={EXPLORING}"
+        suffix += "-trained"
     return Method(f"perfllm-{target}-{granularity}{suffix}", "perfllm", "edges", text)
 
 
@@ -183,6 +186,8 @@ GRIDS = {
         tuple(range(3)),
     ),
 }
+EXPLORING = 0.3
+"""The first share of random actions of an agent that begins with a policy."""
 QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",)}
 """The kernels of `--quick`, with one seed."""
 QUICK_EVALUATIONS = 60
@@ -191,4 +196,10 @@ QUICK_EVALUATIONS = 60
 def with_encoders(grid: Grid, encoders: Iterable[str]) -> Grid:
     """The grid with agents that read programs by other encoders: target `max`, single moves and everywhere."""
     more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in GRANULARITIES[:2]]
+    return replace(grid, methods=(*grid.methods, *more))
+
+
+def with_policy(grid: Grid, policy: str) -> Grid:
+    """The grid with agents that begin with the networks in a file: target `max`, single moves and edits."""
+    more = [_agent("max", granularity, policy=policy) for granularity in ("single", "edits")]
     return replace(grid, methods=(*grid.methods, *more))

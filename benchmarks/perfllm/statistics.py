@@ -80,8 +80,14 @@ class Findings:
 
     def arrival(self, done: Done) -> float:
         """Evaluations until `NEAR` of the expert's speed; infinite if it is not reached."""
-        reached = (p.evaluations for p in done.points if self.share(done.task, p.factor) >= NEAR)
-        return next(reached, inf)
+        return self._reached(done, NEAR)
+
+    def arrival_at_best(self, done: Done) -> float:
+        """Evaluations until `NEAR` of the speed of the best program that any search of the task found."""
+        return self._reached(done, NEAR * max(map(self.final, self.cells(done.task))))
+
+    def _reached(self, done: Done, share: float) -> float:
+        return next((p.evaluations for p in done.points if self.share(done.task, p.factor) >= share), inf)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,8 @@ class Standing:
     cells: int
     arrival: float
     """Median number of evaluations until then, over all cells; infinite if half of them never arrive."""
+    arrival_at_best: float
+    """The same until `NEAR` of the best program that any search of the task found."""
 
 
 def standings(findings: Findings) -> list[Standing]:
@@ -115,6 +123,7 @@ def standings(findings: Findings) -> list[Standing]:
                 sum(value >= NEAR for values in finals.values() for value in values),
                 len(cells),
                 median_of_infinite([findings.arrival(done) for done in cells]),
+                median_of_infinite([findings.arrival_at_best(done) for done in cells]),
             )
         )
     return found

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -31,6 +32,7 @@ from pdojo.search.perfllm.settings import Settings
 from pdojo.search.progress import Budget, Progress, Result
 from pdojo.search.strategies import Saved
 from pdojo.search.strategies.perfllm import PerfLLM
+from pdojo.transforms.move import Move
 from search_games import TextCosts, facts, start
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -58,9 +60,9 @@ class Counting(PerfLLM):
         self.asked += 1
         return super().ask()
 
-    def _look(self, dojo: Dojo, again: int | None = None) -> Moment:
+    def _look(self, dojo: Dojo, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
         self.looks += 1
-        return super()._look(dojo, again)
+        return super()._look(dojo, mates, again)
 
 
 def run(

@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.perfllm import __main__ as tool
 from benchmarks.perfllm.cell import improvements, kernel_of, reference, searched
-from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, Task, with_encoders
+from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, Task, with_encoders, with_policy
 from benchmarks.perfllm.results import Done, Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
 from benchmarks.perfllm.sampling import PARTS
@@ -56,6 +56,10 @@ def test_names_say_what_agents_do() -> None:
     more = with_encoders(GRIDS["snitch"], ["hf:some/model"]).methods[len(METHODS) :]
     assert [method.name for method in more] == [f"perfllm-max-{g}-hf:some/model" for g in ("single", "everywhere")]
     assert all(method.settings is not None and method.settings.encoder == "hf:some/model" for method in more)
+    more = with_policy(GRIDS["snitch"], "some/policy").methods[len(METHODS) :]
+    assert [method.name for method in more] == [f"perfllm-max-{g}-trained" for g in ("single", "edits")]
+    assert all(method.settings is not None and method.settings.policy == "some/policy" for method in more)
+    assert [method.settings.fresh for method in more if method.settings is not None] == [False, True]
 
 
 def test_a_cut_grid_is_balanced() -> None:
@@ -337,8 +341,8 @@ def test_tables_of_a_handmade_file(tmp_path: Path, capsys: pytest.CaptureFixture
     assert tool.main(["--show", str(path)]) == 0
     out = capsys.readouterr().out
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
-    assert ["best", "2 of 2", "12 of 12", "350"] in rows
-    assert ["perfllm-max-single", "0 of 2", "0 of 12", "-"] in rows
+    assert ["best", "2 of 2", "12 of 12", "350", "350"] in rows
+    assert ["perfllm-max-single", "0 of 2", "0 of 12", "-", "-"] in rows
     # After 100 and 400 evaluations, after 10 and 30 seconds.
     shares = ["0.40 (0.40 to 0.40)", "0.49 (0.49 to 0.50)", "0.40 (0.40 to 0.40)", "0.49 (0.49 to 0.50)"]
     assert rows.count(["perfllm-max-single", "6", *shares, "40 s"]) == 2

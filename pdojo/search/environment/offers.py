@@ -13,6 +13,7 @@ from pdojo.search.candidates import Choice, choices, shuffled
 from pdojo.search.dojo import Dojo, fingerprint_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features import features
+from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
 from pdojo.search.neighbourhoods.lengths import is_too_long
 from pdojo.search.neighbourhoods.mutate import Mutate
@@ -22,8 +23,10 @@ from pdojo.transforms.registry import transformation, transformation_names
 
 MOST = 64
 """Most moves of a run."""
-NEAREST = 0.5
+NEAREST = 0.3
 """Probability that an edit is drawn from the nearest neighbours (`Mutate.nearest`)."""
+CROSSED = 0.4
+"""Probability that another edit begins with a cross of the trace with one of its mates."""
 EDIT = "edit"
 """Family of edits."""
 STOP = "stop"
@@ -159,14 +162,24 @@ class Edit(Offer):
         return self._made.fork()
 
 
-def _edits(dojo: Dojo, count: int, random: Random) -> Iterator[Offer]:
-    """At most `count` edits that lead to different programs: each is a nearest neighbour or, half of the time, any."""
+def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Offer]:
+    """At most `count` edits that lead to different programs.
+
+    Some are nearest neighbours. Others are random ones, of the trace or of its cross with a mate, or the cross itself.
+    """
     near = Mutate()
     nearest = near.nearest(dojo, random)
+    moves = [step.resolved for step in dojo.trace.steps]
     met = {dojo.fingerprint}
     for _ in range(2 * count):
         after = next(nearest, None) if random.random() < NEAREST else None
-        after = after or near.neighbour(dojo, random)
+        if after is None:
+            base = dojo
+            if mates and random.random() < CROSSED:
+                base = dojo.fork()
+                base.become(cross(moves, random.choice(mates), random))
+            is_whole = base.fingerprint not in met and random.random() < 0.5
+            after = base if is_whole else near.neighbour(base, random)
         if after is not None and after.fingerprint not in met:
             met.add(after.fingerprint)
             yield Edit(dojo, after)
@@ -174,16 +187,16 @@ def _edits(dojo: Dojo, count: int, random: Random) -> Iterator[Offer]:
                 return
 
 
-def offers_of(dojo: Dojo, rules: Rules, random: Random) -> list[Offer]:
+def offers_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Offer]:
     """The stop, then actions: all, or at most `rules.offered` different ones that are drawn.
 
     For a draw, a family is drawn from those that have legal actions left, then an action of it. So a family with many
     places and sizes is no likelier than others; families that only take other moves back are a fifth as likely. Moves
-    on arrays that no statement accesses are left out.
+    on arrays that no statement accesses are left out. Edits may take moves from `mates`, traces by identifier.
     """
     if rules.granularity == "edits":
         assert rules.offered is not None
-        return [Offer(dojo), *_edits(dojo, rules.offered, random)]
+        return [Offer(dojo), *_edits(dojo, rules.offered, mates, random)]
     kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
     streams = [_stream(dojo, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
     if rules.offered is None:

@@ -79,16 +79,24 @@ class Agent:
         """True if there are networks."""
         return self._learner is not None
 
-    def look(self, dojo: Dojo, *, shown: Move | None = None, again: int | None = None) -> Moment:
+    def look(
+        self,
+        dojo: Dojo,
+        *,
+        shown: Move | None = None,
+        mates: Sequence[Sequence[Move]] = (),
+        again: int | None = None,
+    ) -> Moment:
         """Draw what is on offer in a state, and encode it.
 
-        `shown` is a move that is on offer whatever is drawn. `again` repeats an earlier look at the same state.
+        `shown` is a move that is on offer whatever is drawn. `mates` are traces that edits may take moves from. `again`
+        repeats an earlier look at the same state with the same mates.
         """
         if again is None:
             self._looks += 1
         number = self._looks if again is None else again
         random = Random(f"{self._seed} {number}")
-        drawn = offers_of(dojo, self._rules, random)
+        drawn = offers_of(dojo, self._rules, random, mates)
         vectors = self._encoded(drawn)
         if self._screen is not None:
             drawn = self._screen.kept(drawn, vectors, self.settings.successors, random)

@@ -43,14 +43,14 @@ class Archive(Generic[T]):
         """Programs in a row that were not cheaper than the cheapest one."""
 
     def tell(self, cost: float, fingerprint: str, path: Sequence[T]) -> bool:
-        """Count a program, and keep it if it is among the cheapest; returns True if it is kept."""
+        """Count a program, and keep it if it is among the cheapest; returns True if it is the cheapest."""
         best = self.elites[0].cost if self.elites else self._below
-        is_kept = cost < self._below and self.add(cost, fingerprint, path)
+        if cost < self._below:
+            self.add(cost, fingerprint, path)
         self.waited = 0 if cost < best else self.waited + 1
         if self._patience and self.waited >= self._patience and self.elites:
             self._begin_again()
-            return False
-        return is_kept
+        return cost < best
 
     def _begin_again(self) -> None:
         self.champions.append(self.elites[0])
@@ -58,20 +58,23 @@ class Archive(Generic[T]):
         self.elites = sorted(self.champions, key=lambda one: one.cost)[: self._capacity] if together else []
         self.waited = 0
 
-    def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> bool:
+    def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> None:
         """Keep a program if it is among the cheapest; of two ways to one program the shorter one."""
         known = next((one for one in self.elites if one.fingerprint == fingerprint), None)
         if known is not None:
             if len(known.path) <= len(path):
-                return False
+                return
             self.elites.remove(known)
         elif len(self.elites) == self._capacity and cost >= self.elites[-1].cost:
-            return False
+            return
         self.elites.append(Elite(cost, fingerprint, tuple(path)))
         # Of equal costs the earlier one comes first.
         self.elites.sort(key=lambda one: one.cost)
         del self.elites[self._capacity :]
-        return True
+
+    def drawn(self, count: int, random: Random) -> list[Elite[T]]:
+        """So many of them, at most all, each set equally likely."""
+        return random.sample(self.elites, min(count, len(self.elites)))
 
     def prefix(self, random: Random, whole: float = WHOLE) -> tuple[T, ...]:
         """The beginning of the path to a program: the n-th best is n times less likely. () without programs.

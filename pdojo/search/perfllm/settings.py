@@ -23,7 +23,9 @@ EDITS: JSON = {
     "resume_best": 0.95,
     "epsilon_first": 0.5,
     "elites": 16,
-    "patience": 150,
+    "epsilon_last": 0.25,
+    "patience": 100,
+    "parsimony": 0.002,
 }
 """Defaults of the granularity `edits`. An edit goes anywhere, and takes long to make: episodes are short, each begins
 where the best ended, and most of what is made for a choice is evaluated."""
@@ -88,6 +90,8 @@ class Settings:
     """D: how many of the best programs these are; better ones are likelier (`archive`)."""
     patience: int = 0
     """D: programs in a row without progress after which episodes forget the best ones (`archive`); 0 for never."""
+    parsimony: float = 0.0
+    """D: relative penalty for each statement in the code of a program when the best ones are chosen."""
     fresh: bool = False
     """D: only programs without a cost are chosen, what was drawn in a state stays on offer until half of it has a cost,
     and episodes begin at the best programs, not on the way to them."""
@@ -102,8 +106,9 @@ class Settings:
         for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"'{name}' is from 0 to 1, not {getattr(self, name)}")
-        if self.patience < 0:
-            raise UsageError(f"'patience' is at least 0, not {self.patience}")
+        for name in ("patience", "parsimony"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"'{name}' is at least 0, not {getattr(self, name)}")
         if self.screen and self.encoder != "structure":
             raise UsageError(f"'screen' is a model of the encoder 'structure', not of '{self.encoder}'")
 

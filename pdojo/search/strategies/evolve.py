@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterator
 from random import Random
 
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
+from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.seen import Seen
-from pdojo.transforms.move import Move
 
 ALONE = 2
 """Number of populations that begin with the root for each that begins with the champions."""
@@ -134,7 +133,7 @@ def offspring(
 ) -> Proposal | None:
     """A neighbour of the parent or of its cross with `other`; half of the time the cross itself if it is new.
 
-    A cross has the first moves of one trace and the last moves of the other, as far as they apply.
+    The moves of a cross are made as far as they apply.
     """
     base: Dojo = parent.dojo
     if other is not None:
@@ -145,20 +144,3 @@ def offspring(
             return crossed
     near = neighbourhood.neighbour(base, random)
     return None if near is None else Proposal(near, parent)
-
-
-def cross(first: Sequence[Move], second: Sequence[Move], random: Random) -> list[Move]:
-    """The first trace up to a random point, the second from there on.
-
-    The traces are aligned by their common moves, and the point is one of their differences: common moves occur once,
-    earlier differences come from the first trace, later ones from the second.
-    """
-    pieces = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-    differences = [k for k, (kind, *_) in enumerate(pieces) if kind != "equal"]
-    if not differences:
-        return list(first)
-    cut = random.choice(differences)
-    moves: list[Move] = []
-    for k, (_, low, high, other_low, other_high) in enumerate(pieces):
-        moves += first[low:high] if k <= cut else second[other_low:other_high]
-    return moves

@@ -13,6 +13,7 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.archive import WHOLE, Archive, Elite
@@ -31,12 +32,18 @@ STOPS = 128
 """Episodes in a row that are stopped at once, after which the search ends."""
 
 
+MATES = 2
+"""Best programs whose moves a state's edits may take."""
+
+
 @dataclass(frozen=True)
 class _Menu:
     """What is on offer in a state."""
 
     moves: tuple[Move, ...]
     """The trace of the state."""
+    mates: Sequence[Sequence[Move]]
+    """Traces that its edits took moves from."""
     look: int
     """The number of the look that drew it."""
     visit: Visit
@@ -86,7 +93,7 @@ class PerfLLM:
         self._path: list[Node] = []
         """The states of the episode, in order, the root first."""
         given = self.agent_settings
-        self._archive: Archive[Node] = Archive(given.elites, given.patience, root.cost)
+        self._archive: Archive[Node] = Archive(given.elites, given.patience, self._worth(root))
         """Paths without the root."""
         self._known = {root.fingerprint}
         """Programs with a cost, by fingerprint."""
@@ -140,16 +147,18 @@ class PerfLLM:
             return self._look(node.dojo)
         menu = self._menus.pop(node.fingerprint, None)
         if menu is None or menu.moves != node.moves or 2 * len(self._new(menu.visit)) < len(menu.visit.offers):
-            moment = self._look(node.dojo)
+            mates = [one.path[-1].moves for one in self._archive.drawn(MATES, self._random)]
+            moment = self._look(node.dojo, mates)
         else:
-            moment = menu.moment or self._look(node.dojo, menu.look)
-        self._menus[node.fingerprint] = _Menu(node.moves, moment.look, moment.visit, moment)
+            mates = menu.mates
+            moment = menu.moment or self._look(node.dojo, mates, menu.look)
+        self._menus[node.fingerprint] = _Menu(node.moves, mates, moment.look, moment.visit, moment)
         if len(self._menus) > 1 + self.agent_settings.elites:
             del self._menus[next(iter(self._menus))]
         return moment
 
-    def _look(self, dojo: Dojo, again: int | None = None) -> Moment:
-        return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, again=again)
+    def _look(self, dojo: Dojo, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
+        return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, mates=mates, again=again)
 
     def tell(self, node: Node) -> None:
         """Learn from the cost of the program, and go on from it."""
@@ -159,12 +168,12 @@ class PerfLLM:
         moment, reward = self._moment, self._reward(node)
         self._known.add(node.fingerprint)
         self._path.append(node)
-        is_elite = self._archive.tell(node.cost, node.fingerprint, self._path[1:])
+        is_best = self._archive.tell(self._worth(node), node.fingerprint, self._path[1:])
         self._made += 1
         is_over = self._made >= self.agent_settings.horizon and not self._shown
         goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
-        # Looking takes long with edits: only where another action will be taken.
-        looks = goes_on and (not self.agent_settings.fresh or is_elite or not is_over)
+        # Making edits takes long: only where another action is taken, now or probably soon.
+        looks = goes_on and (not self.agent_settings.fresh or is_best or not is_over)
         following = self._moment_of(node) if looks else None
         self._agent.observe(moment, action, reward, following, [menu.visit for menu in self._menus.values()])
         if is_over or following is None:
@@ -184,13 +193,10 @@ class PerfLLM:
             "made": self._made,
             "latest": self._latest,
             "path": [_stored(node) for node in self._path],
-            "elites": [[_stored(node) for node in one.path] for one in self._archive.elites],
-            "champions": [[_stored(node) for node in one.path] for one in self._archive.champions],
+            "elites": [_stored_elite(one) for one in self._archive.elites],
+            "champions": [_stored_elite(one) for one in self._archive.champions],
             "waited": self._archive.waited,
-            "menus": [
-                [one.visit.state, one.look, list(one.visit.offers), list(map(str, one.moves))]
-                for one in self._menus.values()
-            ],
+            "menus": [_stored_menu(menu) for menu in self._menus.values()],
             "look": self._moment.look,
             "shown": [str(move) for move in self._shown],
         }
@@ -202,24 +208,25 @@ class PerfLLM:
         self._agent.restore(state["agent"])
         self.episodes, self._made, self._latest = (state[name] for name in ("episodes", "made", "latest"))
         self._path = _restored(state["path"], nodes)
-        for stored in state["elites"]:
-            path = _restored(stored, nodes)
-            self._archive.add(path[-1].cost, path[-1].fingerprint, path)
-        for stored in state["champions"]:
-            path = _restored(stored, nodes)
-            self._archive.champions.append(Elite(path[-1].cost, path[-1].fingerprint, tuple(path)))
+        self._archive.elites = [_restored_elite(stored, nodes) for stored in state["elites"]]
+        self._archive.champions = [_restored_elite(stored, nodes) for stored in state["champions"]]
         self._archive.waited = state["waited"]
         self._known |= {node.fingerprint for node in nodes.values()}
-        self._menus = {
-            state: _Menu(tuple(map(Move.parse, moves)), look, Visit(state, tuple(offers)), None)
-            for state, look, offers, moves in state["menus"]
-        }
+        menus = [_restored_menu(stored) for stored in state["menus"]]
+        self._menus = {menu.visit.state: menu for menu in menus}
         self._shown = deque(Move.parse(text) for text in state["shown"])
         self._node = self._path[-1]
-        self._moment = self._look(self._node.dojo, state["look"])
+        menu = self._menus.get(self._node.fingerprint)
+        mates = menu.mates if menu is not None and menu.look == state["look"] else ()
+        self._moment = self._look(self._node.dojo, mates, state["look"])
 
     def _reward(self, node: Node) -> float:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
+
+    def _worth(self, node: Node) -> float:
+        """The cost of a program, longer code counting as slower; less is better."""
+        parsimony = self.agent_settings.parsimony
+        return node.cost * (1 + parsimony * lengths(node.dojo)[1]) if parsimony and node.cost < inf else node.cost
 
     def _begin(self) -> None:
         """Begin an episode at the root, or in a state on the way to one of the best programs."""
@@ -243,6 +250,27 @@ def _moves_of_pass(dojo: Dojo) -> list[Move]:
 
 def _stored(node: Node) -> list[Any]:
     return [node.number, *map(str, node.moves)]
+
+
+def _stored_menu(menu: _Menu) -> list[Any]:
+    traces = ([str(move) for move in moves] for moves in (menu.moves, *menu.mates))
+    return [menu.look, menu.visit.state, list(menu.visit.offers), *traces]
+
+
+def _restored_menu(stored: Sequence[Any]) -> _Menu:
+    look, state, offers, *traces = stored
+    moves, *mates = (tuple(map(Move.parse, trace)) for trace in traces)
+    return _Menu(moves, mates, look, Visit(state, tuple(offers)), None)
+
+
+def _stored_elite(elite: Elite[Node]) -> list[Any]:
+    return [elite.cost, *(_stored(node) for node in elite.path)]
+
+
+def _restored_elite(stored: Sequence[Any], nodes: Mapping[int, Node]) -> Elite[Node]:
+    cost, *path = stored
+    found = _restored(path, nodes)
+    return Elite(cost, found[-1].fingerprint, tuple(found))
 
 
 def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> list[Node]:
