@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from math import inf
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from pdojo.kernels import workload
 from pdojo.search.database import Database
 from pdojo.search.dojo import Dojo
 from pdojo.search.environment.episode import Episode, Transition
+from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.prices import HARMLESS, Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import validate
@@ -27,6 +29,7 @@ from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.experts import play_pass
 from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 from search_games import TextCosts, Weather, start
 
@@ -169,6 +172,28 @@ def test_edits_lead_where_they_say() -> None:
     episode.step(5)
     with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
         Rules(None, "edits")
+
+
+def test_edits_take_moves_from_mates() -> None:
+    """A state without the last moves of a mate, but with one of its own: its edits have all of them in some cross."""
+    naive = softmax().game
+    play_pass("naive", naive)
+    mate = tuple(step.resolved for step in naive.trace.steps)
+    state = softmax()
+    state.step("tile_scope@y:1{size=4}")
+    own = state.trace.steps[0].resolved
+    assert not state.become([own, *mate[:-4]])
+
+    def drawn(mates: tuple[tuple[Move, ...], ...]) -> list[Offer]:
+        return offers_of(state, Rules(12, "edits"), Random(3), mates)[1:]
+
+    def whole(offers: list[Offer]) -> int:
+        traces = ([step.resolved for step in offer.state().trace.steps] for offer in offers)
+        return sum({own, *mate} <= set(trace) for trace in traces)
+
+    assert whole(drawn((mate,)))
+    assert not whole(drawn(()))
+    assert [offer.label for offer in drawn((mate,))] == [offer.label for offer in drawn((mate,))]
 
 
 # Runs
