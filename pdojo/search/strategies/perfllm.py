@@ -30,8 +30,6 @@ PASSING = ("Timeout",)
 """Failures after which an episode goes on: the program may be slow only because it is not finished."""
 STOPS = 128
 """Episodes in a row that are stopped at once, after which the search ends."""
-
-
 MATES = 2
 """Best programs whose moves a state's edits may take."""
 
@@ -143,7 +141,8 @@ class PerfLLM:
 
     def _moment_of(self, node: Node) -> Moment:
         """What is on offer in a state: with `fresh`, what was drawn there before, until half of it has a cost."""
-        if not self.agent_settings.fresh:
+        # What a demonstration adds to an offer would be missing if it was drawn again later.
+        if not self.agent_settings.fresh or self._shown:
             return self._look(node.dojo)
         menu = self._menus.pop(node.fingerprint, None)
         if menu is None or menu.moves != node.moves or 2 * len(self._new(menu.visit)) < len(menu.visit.offers):
