@@ -8,11 +8,11 @@ from math import inf
 from random import Random
 from typing import Generic, TypeVar
 
+from pdojo.search.restarts import taken_up
+
 T = TypeVar("T")
 WHOLE = 0.5
 """Probability that an episode begins at the end of another one, not in a random state on its way."""
-ALONE = 2
-"""Number of archives that begin empty for each that begins with the champions."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class Archive(Generic[T]):
 
     def _begin_again(self) -> None:
         self.champions.append(self.elites[0])
-        together = len(self.champions) % (ALONE + 1) == ALONE
-        self.elites = sorted(self.champions, key=lambda one: one.cost)[: self._capacity] if together else []
+        self.elites = sorted(taken_up(self.champions), key=lambda one: one.cost)[: self._capacity]
         self.waited = 0
 
     def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> None:

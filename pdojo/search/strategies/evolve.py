@@ -11,10 +11,8 @@ from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.node import Node, Proposal
+from pdojo.search.restarts import taken_up
 from pdojo.search.strategies.seen import Seen
-
-ALONE = 2
-"""Number of populations that begin with the root for each that begins with the champions."""
 
 
 class Evolve:
@@ -96,8 +94,7 @@ class Evolve:
     def _begin_again(self) -> None:
         """Begin another population from the root or from the champions."""
         self.champions.append(self._champion)
-        together = len(self.champions) % (ALONE + 1) == ALONE
-        self.members = deque(self.champions if together else [self._root])
+        self.members = deque(taken_up(self.champions) or [self._root])
         self._champion, self._waited = min(self.members, key=lambda member: member.cost), 0
 
     def _child(self) -> Proposal | None:
