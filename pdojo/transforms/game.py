@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -151,15 +151,16 @@ class Game:
     def at_once(self, plan: Callable[[], T]) -> T:
         """Make the moves of a plan in place, and return its result.
 
-        If the check of a move turns out to be wrong, the moves are taken back, and the plan makes them one by one.
+        If the check of a move turns out to be wrong, the moves are taken back, and the plan makes them one by one; also
+        if a move raises IllegalMove, because a move before it may have been wrong.
         """
         mark = self.mark()
-        with self.in_place() as is_sound:
+        with self.in_place() as is_sound, suppress(IllegalMove):
             result = plan()
-        if not is_sound():
-            self.rewind(mark)
-            result = plan()
-        return result
+            if is_sound():
+                return result
+        self.rewind(mark)
+        return plan()
 
     def _is_sound(self, before: Conditions) -> bool:
         try:

@@ -193,10 +193,12 @@ class Staging(Transformation[Scope]):
 
         One access runs through the whole copy, so the copy nests stay within the array, and race only where that access
         races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
-        source now. And every element copied in has a value, because the scope reads it now before it writes it.
+        source now. And every element copied in has a value, because the scope reads it now before it writes it. But
+        scopes of a copy nest are not unrolled, which registers need.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
-        return known and not is_special(program) and not self._strides(program, site, copy)
+        in_registers = bool(copy.extents) and copy.source.buffer.memory is Memory.REGISTER
+        return known and not (in_registers or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
         """Whether the copy nests only read an input of the kernel, surely within its extents."""

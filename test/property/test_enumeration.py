@@ -9,15 +9,22 @@ from random import Random
 
 from pdojo.dialect.affine import Expr, const, modulo, var
 from pdojo.dialect.analysis import origins, storage_check
+from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.enumeration import Outside, events_of, values_of
 from pdojo.dialect.analysis.origins import element_uses
+from pdojo.dialect.analysis.representatives import representatives
 from pdojo.dialect.analysis.storage_check import Caller, compare_events, compare_flows
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names
 from pdojo.transforms.game import Game
 from qa.sizes import small_kernel
 from qa.walks import Counts, draw
+
+TREES = 2500
+"""Random trees whose buffers are asked about by representatives."""
 
 QUESTIONS = 3
 """Questions of each kind about the uses of an array."""
@@ -116,6 +123,63 @@ def test_storage_one_by_one() -> None:
         found[None if exact is None else exact.text.partition(" would ")[2]] += 1
     assert len(found) == 4, found
     assert min(found.values()) >= 3, found
+
+
+def a_body(random: Random, depth: int, indices: Sequence[str], room: int) -> list[str]:
+    """Some lines that write and read t inside `depth` scopes; `indices` are what the first dimension may have."""
+    lines: list[str] = []
+    for _ in range(random.choice([1, 1, 2, 3])):
+        if room and random.random() < 0.7:
+            own = [*indices, *([f"{{{depth}}}+{random.choice([0, 0, 1, 2])}"] * 3)]
+            lines.append(str(random.choice([4, 5, 6])))
+            lines += [f"| {line}" for line in a_body(random, depth + 1, own, room - 1)]
+            continue
+        first = random.choice([*indices[-3:], *indices, str(random.randrange(8))])
+        second = random.choice(["0", "0", f"{{{random.randrange(depth)}}}" if depth else "1"])
+        element = f"t[{first},{second}]"
+        reading = f"z[0] = {element}"
+        lines.append(random.choice([f"{element} = x[0]", f"{element} += x[0]", reading, reading]))
+    return lines
+
+
+def uses_of_any_order(random: Random) -> list[Use]:
+    """The uses of an array in a random tree of scopes and statements, valid or not."""
+    body = a_body(random, 0, ["2"], 3)
+    text = "\n".join(["kernel k(x) -> (z)", "x f32 [16] heap", "z f32 [16] heap", "t f32 [16, 16] heap", "", *body, ""])
+    (kernel,) = parse_notation(text)
+    nest = nest_of(kernel)
+    return element_uses(nest, nest.arrays["t"])
+
+
+def test_representatives() -> None:
+    """A few iterations say what all of them say: whether values are kept, lost, stale or shared."""
+    random, found, fewer = Random(9), Counter[str | None](), 0
+    for uses in (*(uses_of_any_order(random) for _ in range(TREES)), *some_uses(random)):
+        if not uses:
+            continue
+        folded = [random.choice([0, 0, 1, 1, 2]) for _ in uses[0].access.array.shape]
+        cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
+        shared = common_depth([use.leaf for use in uses])
+        owner = random.randrange(shared) if shared and random.random() < 0.5 else None
+        name, shape = uses[0].access.array.name, uses[0].access.array.shape
+        caller = None
+        if not any(folded):
+            caller = random.choice([None, Caller(name, shape, writes=True), Caller(name, shape, writes=False)])
+        few = representatives(cells, None if caller is None else caller.shape)
+        if few is None:
+            continue
+        outside = None if caller is None else Outside(caller.shape, caller.writes)
+        some, every = events_of(cells, outside, few), events_of(cells, outside)
+        assert some is not None
+        assert every is not None
+        answers = [compare_events(events, cells, owner, caller) for events in (some, every)]
+        texts = [None if answer is None or answer.fault is None else answer.fault.text for answer in answers]
+        assert texts[0] == texts[1], ([str(u.access.index) for u in uses], folded, owner, caller, few)
+        fewer += len(some.use) < len(every.use)
+        found[None if texts[0] is None else texts[0].partition(" would ")[2]] += 1
+    assert len(found) == 4, found
+    assert min(found.values()) >= 5, found
+    assert fewer >= 500, fewer
 
 
 def cell_of_slots(use: Use, folded: Sequence[int]) -> tuple[Expr, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from pdojo import load
@@ -13,9 +15,10 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
-from pdojo.errors import UsageError
+from pdojo.errors import IllegalMove, UsageError
 from pdojo.search.experts.heuristic import heuristic
 from pdojo.search.experts.player import Player
+from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
 
@@ -125,13 +128,13 @@ def test_a_move_in_place_that_breaks_a_condition_is_taken_back(player: Player, m
     assert equivalent(game.initial.nest, player.nest) is None
 
 
+def unchecked(self: Vectorize, program: Program, site: Scope) -> None:
+    """No reason, though the machine has no vectors of twelve lanes."""
+
+
 def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     game = Game(parse_notation(TEXT)[0], machine("toy"))
-
-    def check(self: Vectorize, program: Program, site: Scope) -> None:
-        """No reason, though the machine has no vectors of twelve lanes."""
-
-    monkeypatch.setattr(Vectorize, "check", check)
+    monkeypatch.setattr(Vectorize, "check", unchecked)
     monkeypatch.setattr(Vectorize, "argued", True)
     monkeypatch.setattr(Vectorize, "needs_conditions", False)
 
@@ -140,4 +143,22 @@ def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytes
         player.attempt("join_scopes", "t:0")
 
     assert [str(note.move) for note in Player.play(game, plan).notes] == ["join_scopes@t:0"]
+    verify_kernel(game.kernel)
+
+
+def test_a_plan_that_trips_over_a_wrong_check_is_played_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A move may be blamed for what a move before it has broken: only playing one by one shows which check is wrong."""
+    game = Game(parse_notation(TEXT)[0], machine("toy"))
+    monkeypatch.setattr(Vectorize, "check", unchecked)
+    monkeypatch.setattr(Vectorize, "argued", True)
+    monkeypatch.setattr(Vectorize, "needs_conditions", False)
+    monkeypatch.setattr(JoinScopes, "argued", False)
+
+    def plan() -> None:
+        with suppress(IllegalMove):
+            game.apply("vectorize@y:1")
+        game.apply("join_scopes@t:0")
+
+    game.at_once(plan)
+    assert [str(move) for move in game.trace.moves] == ["join_scopes@t:0"]
     verify_kernel(game.kernel)

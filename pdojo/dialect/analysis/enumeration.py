@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.representatives import Representatives
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
@@ -71,7 +72,7 @@ class Events:
             values = self.iterations[:, mine]
             columns[0, mine] = len(place)
             for column, expression in enumerate(place, 1):
-                columns[column, mine] = expression if isinstance(expression, int) else _evaluate(expression, values)
+                columns[column, mine] = expression if isinstance(expression, int) else evaluate(expression, values)
         return numbered(columns)
 
     def sources(self, place: Ints) -> Ints:
@@ -91,10 +92,16 @@ class Events:
         return sources
 
 
-def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | None:
-    """The events of some uses and of the caller; None if there are too many."""
-    instances = sum(prod(u.leaf.extents) * (u.reads + u.writes) for u in uses)
-    if instances + (2 * prod(caller.shape) if caller is not None else 0) > MOST:
+def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Representatives | None = None) -> Events | None:
+    """The events of some uses and of the caller; None if there are too many.
+
+    `only` are the iterations that are wanted; None if all are.
+    """
+    only = only or Representatives({}, {})
+    boxes = {use.leaf: [only.of(scope) for scope in use.leaf.chain] for use in uses}
+    given = [] if caller is None else [only.along(k, extent) for k, extent in enumerate(caller.shape)]
+    instances = sum(prod(map(len, boxes[u.leaf])) * (u.reads + u.writes) for u in uses)
+    if instances + (2 * prod(map(len, given)) if caller is not None else 0) > MOST:
         return None
     grids: dict[Leaf, Ints] = {}
     depth = max([u.leaf.depth for u in uses] + ([len(caller.shape)] if caller is not None else []))
@@ -102,12 +109,12 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | No
     parts: list[tuple[int, bool, Ints, Ints]] = []
     for number, use in enumerate(uses):
         if use.leaf not in grids:
-            grids[use.leaf] = _iterations(use.leaf)
+            grids[use.leaf] = _iterations(use.leaf, boxes[use.leaf])
         grid = grids[use.leaf]
         kinds = [kind for kind, happens in ((False, use.reads), (True, use.writes)) if happens]
         parts += [(number, writes, grid, _times(use.leaf, grid, writes, length)) for writes in kinds]
     if caller is not None:
-        grid = _box(caller.shape)
+        grid = _box(given)
         end = 1 + max(node_path(u.leaf)[0] for u in uses)
         for writes, moment in ((False, end), (True, -1)):
             if not writes or caller.writes:
@@ -127,25 +134,30 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None) -> Events | No
     )
 
 
-def _box(extents: Sequence[int]) -> Ints:
-    """All points of a box, by dimension."""
-    return np.indices(extents, dtype=np.int64).reshape(len(extents), prod(extents))
-
-
-def _iterations(leaf: Leaf) -> Ints:
-    """The iterations of a statement, by scope."""
-    grid = _box(leaf.extents)
-    for guard in leaf.guards:
-        grid = grid[:, _evaluate(guard, grid) >= 0]
+def _box(values: Sequence[Sequence[int]]) -> Ints:
+    """All points with some values in each dimension, by dimension."""
+    counts = [len(some) for some in values]
+    grid = np.indices(counts, dtype=np.int64).reshape(len(counts), prod(counts))
+    for row, some in zip(grid, values, strict=True):
+        if not isinstance(some, range):
+            row[:] = np.array(some, dtype=np.int64)[row]
     return grid
 
 
-def _evaluate(expression: Expr, values: Ints) -> Ints:
+def _iterations(leaf: Leaf, box: Sequence[Sequence[int]]) -> Ints:
+    """The iterations of a statement among those of a box, by scope."""
+    grid = _box(box)
+    for guard in leaf.guards:
+        grid = grid[:, evaluate(guard, grid) >= 0]
+    return grid
+
+
+def evaluate(expression: Expr, values: Ints) -> Ints:
     """The values of an expression; `values` has a row per induction variable."""
     found = np.full(values.shape[1], expression.constant, dtype=np.int64)
     for atom, coefficient in expression.terms:
         found += coefficient * (
-            values[atom] if isinstance(atom, int) else _evaluate(atom.numerator, values) // atom.divisor
+            values[atom] if isinstance(atom, int) else evaluate(atom.numerator, values) // atom.divisor
         )
     return found
 
@@ -257,7 +269,7 @@ class Values:
         for event, key in zip(theirs.tolist(), _rows(events.iterations[:, theirs][fixed]), strict=True):
             found.setdefault(key, []).append(event)
         around = events.iterations[:, reads]
-        there = [_evaluate(expression, around) for expression in at if expression is not None]
+        there = [evaluate(expression, around) for expression in at if expression is not None]
         return _rows(np.array(there, dtype=np.int64).reshape(len(there), len(reads))), found
 
     def _reads(self, number: int) -> Ints:
@@ -271,7 +283,7 @@ class Values:
         around = events.iterations[:, reads]
         wanted = np.zeros((len(at), len(reads)), dtype=np.int64)
         for row, expression in zip(wanted, at, strict=True):
-            row[:] = _evaluate(expression, around)
+            row[:] = evaluate(expression, around)
         keys = numbered(np.concatenate([events.iterations[: len(at), theirs], wanted], axis=1))
         assert keys is not None
         known = dict(zip(keys[: len(theirs)].tolist(), theirs.tolist(), strict=True))

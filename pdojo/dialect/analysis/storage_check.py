@@ -19,6 +19,7 @@ from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.representatives import representatives
 from pdojo.dialect.analysis.rings import in_ring
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.reason import Reason
@@ -100,7 +101,11 @@ class StorageChecks:
             )
         from pdojo.dialect.analysis.enumeration import Outside, events_of  # NumPy takes long to start
 
-        events = events_of(uses, None if caller is None else Outside(caller.shape, caller.writes))
+        outside = None if caller is None else Outside(caller.shape, caller.writes)
+        events = events_of(uses, outside)
+        if events is None:
+            few = representatives(uses, None if caller is None else caller.shape)
+            events = None if few is None else events_of(uses, outside, few)
         if events is not None:
             found = compare_events(events, uses, owner, caller)
             if found is not None:
@@ -371,11 +376,15 @@ def flow(
     has the case), nor its lexicographic maximum, which fails for some (test/differential/test_storage_forms.py).
     """
     reads, writes, schedule = _relations(uses, places, caller, number)
-    reading = schedule.intersect_domain(reads.domain())
-    writing = schedule.intersect_domain(writes.domain())
-    earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
-    followed = earlier.apply_range(writing.lex_gt_union_map(writing))
+    earlier = _earlier_writes(reads, writes, schedule)
+    followed = earlier.apply_range(_earlier_writes(writes, writes, schedule))
     return earlier.subtract(followed).reverse()
+
+
+def _earlier_writes(touched: isl.UnionMap, writes: isl.UnionMap, schedule: isl.UnionMap) -> isl.UnionMap:
+    """From instances that touch places to the writes of the same places before them."""
+    now, then = (schedule.intersect_domain(some.domain()) for some in (touched, writes))
+    return touched.apply_range(writes.reverse()).intersect(now.lex_gt_union_map(then))
 
 
 @bounded()
@@ -388,14 +397,12 @@ def gathered(
     caller's elements begin with `number`.
     """
     reads, writes, schedule = _relations(uses, places, caller, number)
-    reading = schedule.intersect_domain(reads.domain())
-    writing = schedule.intersect_domain(writes.domain())
-    earlier = reads.apply_range(writes.reverse()).intersect(reading.lex_gt_union_map(writing))
+    earlier, again = (_earlier_writes(touched, writes, schedule) for touched in (reads, writes))
     written = [(int(s.get_tuple_name()[1:]), s) for s in _sets(writes.domain())]
     plain = [s for k, s in written if k == len(uses) or uses[k].leaf.accumulate is None]
     for piece in plain:
         over = earlier.intersect_range(piece.to_union_set())
-        earlier = earlier.subtract(over.apply_range(writing.lex_gt_union_map(writing)))
+        earlier = earlier.subtract(over.apply_range(again))
     return earlier
 
 
