@@ -22,13 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.nest import Scope
-
-Place: TypeAlias = tuple[Expr, ...]
 
 MOST_DIGITS = 1 << 16
 """Most combinations of several digits that are compared to see that they are told apart."""
@@ -105,25 +102,24 @@ def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> R
     """Representatives if the dimension is `{i} + c` or a constant in all uses."""
     offsets: dict[Scope, int] = {}
     constants: set[int] = set()
-    variables: list[int | None] = []
+    variables: list[tuple[int, ...]] = []
     for use in uses:
         index = use.access.index[dimension]
         if index.is_constant:
             constants.add(index.constant)
-            variables.append(None)
+            variables.append(())
             continue
         depth = next(iter(index.variables()))
         if index.terms != ((depth, 1),):
             return None
         if offsets.setdefault(use.leaf.chain[depth], index.constant) != index.constant:
             return None
-        variables.append(depth)
-    if not all(_has_own(use, offsets, () if v is None else (v,)) for use, v in zip(uses, variables, strict=True)):
+        variables.append((depth,))
+    if not all(_has_own(use, offsets, own) for use, own in zip(uses, variables, strict=True)):
         return None
     columns = [k for k in range(len(uses[0].cell)) if all(u.cell[k] == u.access.index[dimension] for u in uses)]
     kept = [dimension] if dimension in columns else columns[:1]
-    own = [(use, v) for use, v in zip(uses, variables, strict=True) if v is not None]
-    if not all(_is_free(use, (v,), (dimension,), kept) for use, v in own):
+    if not all(_is_free(use, own, (dimension,), kept) for use, own in zip(uses, variables, strict=True)):
         return None
     if shape is not None and kept != [dimension]:
         return None

@@ -416,9 +416,7 @@ def _sets(union: isl.UnionSet) -> list[isl.Set]:
 def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
     """The write instances whose values stay in their places at the end."""
     _, writes, schedule = _relations(uses, places)
-    writing = schedule.intersect_domain(writes.domain())
-    overwritten = writes.apply_range(writes.reverse()).intersect(writing.lex_lt_union_map(writing)).domain()
-    return writes.domain().subtract(overwritten)
+    return writes.domain().subtract(_earlier_writes(writes, writes, schedule).range())
 
 
 def uninitialised(
