@@ -169,12 +169,18 @@ class Game:
         except (VerifyException, Undecided):
             return False
 
-    def mark(self) -> Mark:
-        """The present state, to which `rewind` returns at once."""
+    def mark(self, *, keeps: bool = True) -> Mark:
+        """The present state, to which `rewind` returns: at once if its program is kept, else by making moves again.
+
+        Keeping it costs a copy of the program, with which the next move is made in place.
+        """
         state = self._in_place
-        if state is not None:
-            self._in_place = replace(state, draft=None)
-        return Mark(len(self.trace.steps), state)
+        if state is None:
+            return Mark(len(self.trace.steps), None)
+        lasting = replace(state, draft=None)
+        if keeps:
+            self._in_place = lasting
+        return Mark(len(self.trace.steps), state if keeps else lasting)
 
     def rewind(self, mark: Mark) -> None:
         """Take back the moves since the mark. It is used up; marks made after it are invalid."""

@@ -13,7 +13,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.origins import element_uses
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.storage_check import describe_use
+from pdojo.dialect.analysis.uses import describe_use
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_scope

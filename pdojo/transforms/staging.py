@@ -15,12 +15,12 @@ from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
 from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
+from pdojo.dialect.analysis.flows import uninitialised
 from pdojo.dialect.analysis.integer_sets import Reach, unreached
 from pdojo.dialect.analysis.lanes import Stride, stride_over
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.special_mappings import is_special
-from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
-from pdojo.dialect.analysis.uses import uses_of
+from pdojo.dialect.analysis.uses import describe_use, uses_of
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason

@@ -32,7 +32,7 @@ RULES = (
 _ANALYSIS = "dialect/analysis"
 
 RULED = (
-    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage")),
+    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage", "flows")),
     *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
     *(
         f"{_ANALYSIS}/{name}.py"

@@ -8,12 +8,13 @@ from dataclasses import replace
 from random import Random
 
 from pdojo.dialect.affine import Expr, const, modulo, var
-from pdojo.dialect.analysis import origins, storage_check
+from pdojo.dialect.analysis import flows, origins
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.enumeration import Outside, events_of, values_of
+from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.origins import element_uses
 from pdojo.dialect.analysis.representatives import representatives
-from pdojo.dialect.analysis.storage_check import Caller, compare_events, compare_flows
+from pdojo.dialect.analysis.storage_check import compare_events, compare_flows
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
@@ -60,7 +61,7 @@ def an_iteration(random: Random, of: Use, seen_from: Use) -> tuple[Expr, ...]:
 def test_values_one_by_one() -> None:
     random, found = Random(7), Counter[tuple[str, bool]]()
     for uses in some_uses(random):
-        values, flow = values_of(uses), storage_check.flow(uses, [u.access.index for u in uses])
+        values, flow = values_of(uses), flows.flow(uses, [u.access.index for u in uses])
         assert values is not None
         reads = [k for k, u in enumerate(uses) if u.reads]
         writes = [k for k, u in enumerate(uses) if u.writes]

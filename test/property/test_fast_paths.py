@@ -14,15 +14,15 @@ from typing import Any, TypeAlias, cast
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis import collision, conditions, origins, storage_check
+from pdojo.dialect.analysis import collision, conditions, flows, origins, storage_check
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.enumeration import Events, Values, values_of
+from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.storage_check import Caller
 from pdojo.dialect.analysis.uses import Use, uses_together
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
@@ -230,7 +230,7 @@ def judge_latest_writes(monkeypatch: pytest.MonkeyPatch) -> Answers:
         found = latest(uses, read)
         asked[found is not None] += 1
         if found is not None and asked[True] <= JUDGED:
-            values = storage_check.flow(uses, [u.access.index for u in uses])
+            values = flows.flow(uses, [u.access.index for u in uses])
             writers = origins._writers(values, uses, read)  # pyright: ignore[reportPrivateUsage]
             assert writers in (((found,), True), ((), True)), (uses[read], writers)  # () where the read never runs
         return found
@@ -247,7 +247,7 @@ def judge_values_that_are_read(monkeypatch: pytest.MonkeyPatch) -> Answers:
         found = feeds(uses, write, read)
         asked[found] += 1
         if found and asked[True] <= JUDGED:
-            values = storage_check.flow(uses, [u.access.index for u in uses])
+            values = flows.flow(uses, [u.access.index for u in uses])
             writers, _ = origins._writers(values, uses, read)  # pyright: ignore[reportPrivateUsage]
             assert write in writers, (uses[write], uses[read], writers)
         return found

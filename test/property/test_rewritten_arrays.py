@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.analysis import origins, storage_check
+from pdojo.dialect.analysis import flows, origins
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import PdojoError
@@ -177,7 +177,7 @@ def test_values_that_cross_iterations() -> None:
                 uses = [use for use in origins.element_uses(nest, array) if use.leaf in scope.leaves]
                 before = game.program.origins.exact_queries
                 found = game.program.origins.carried(uses, scope.depth)
-                values = storage_check.flow(uses, [use.access.index for use in uses])
+                values = flows.flow(uses, [use.access.index for use in uses])
                 exact = origins._carried(values, uses, scope.depth)  # pyright: ignore[reportPrivateUsage]
                 assert (found is None) == (exact is None), (game.program.text, scope, array.name)
                 settled[game.program.origins.exact_queries == before and found is None] += 1

@@ -193,3 +193,25 @@ def test_copies_are_apart() -> None:
     after = make(copy, Move.parse("unroll@y:1"))
     assert after.text != text
     assert (Program(program.kernel, TOY).text, str(program.kernel)) == (text, printed)
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 5, len(MOVES) - 1])
+def test_a_mark_is_returned_to_whether_its_program_is_kept_or_not(keeps: bool, at: int) -> None:
+    expected = texts(by_hand())
+    game = Game(parse(), TOY)
+    with game.in_place() as is_sound:
+        game.apply_all(MOVES[:at])
+        mark = game.mark(keeps=keeps)
+        game.apply_all(MOVES[at:])
+        # The plain program, which is the mark's if there are no moves yet, the mark's, and the present one.
+        assert len(list(game.programs.kept())) == 2 + (keeps and at > 0)
+        game.rewind(mark)
+        assert game.program.text == expected[at]
+        again = game.mark(keeps=keeps)
+        game.apply(MOVES[at])
+        game.rewind(again)
+        assert game.program.text == expected[at]
+        game.apply_all(MOVES[at:])
+        assert is_sound()
+    assert texts(game) == expected

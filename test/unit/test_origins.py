@@ -8,9 +8,9 @@ import pytest
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis import origins
+from pdojo.dialect.analysis.flows import last_writes
 from pdojo.dialect.analysis.origins import element_uses, feeds, latest_write
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.storage_check import last_writes
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation

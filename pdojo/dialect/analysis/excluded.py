@@ -16,8 +16,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.constants import is_neutral, keeps_zeros, term_of
 from pdojo.dialect.analysis.origins import Instance, Instances, any_of, element_uses, instances_of, number_of
 from pdojo.dialect.analysis.program import Program, caller_of
-from pdojo.dialect.analysis.storage_check import describe_use
-from pdojo.dialect.analysis.uses import Use
+from pdojo.dialect.analysis.uses import Use, describe_use
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.notation.literals import format_constant

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
+from pdojo.dialect.analysis.flows import Caller, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
-from pdojo.dialect.analysis.storage_check import Caller, UseKey, content_of, flow, gathered, last_writes, sampled
+from pdojo.dialect.analysis.storage_check import UseKey, content_of
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path

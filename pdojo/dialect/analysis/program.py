@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation, Witness
+from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.remembered import Remembered
-from pdojo.dialect.analysis.storage_check import Caller, StorageChecks
+from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.attributes import Intent, Mapping, Numerics

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.collision import Domain
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import cell_of, copy_depths
 
@@ -92,3 +93,8 @@ def remapped_chain(leaf: Leaf, mappings: MappingABC[Scope, Mapping] | None) -> t
     if not mappings:
         return leaf.chain
     return tuple(replace(s, mapping=mappings[s]) if s in mappings else s for s in leaf.chain)
+
+
+def describe_use(use: Use, iteration: Sequence[int]) -> str:
+    """`t[{0}] at iteration (3)` for messages."""
+    return f"{describe_access(use.access)} at iteration ({', '.join(map(str, iteration))})"

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.analysis.coverage import fills
+from pdojo.dialect.analysis.flows import uninitialised
 from pdojo.dialect.analysis.hints import unusable_hints
 from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.special_mappings import meaning_problems
-from pdojo.dialect.analysis.storage_check import describe_use, uninitialised
-from pdojo.dialect.analysis.uses import uses_of
+from pdojo.dialect.analysis.uses import describe_use, uses_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Array, Leaf

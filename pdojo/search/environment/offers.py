@@ -268,7 +268,7 @@ def _make_run(state: Dojo, dojo: Dojo, move: Move) -> None:
 
 def _make(state: Dojo, dojo: Dojo, move: Move) -> bool:
     """Make a move unless it is illegal or makes the program too long; returns True if it was made."""
-    mark = state.game.mark()
+    mark = state.game.mark(keeps=False)
     if not step_if_legal(state, move):
         return False
     if is_too_long(state, dojo):

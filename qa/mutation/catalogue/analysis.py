@@ -10,6 +10,7 @@ _STORAGE = ("reuse_dims", "materialize_dims", "parallelize", "vectorize", "unmap
 
 _COLLISION = "dialect/analysis/collision.py"
 _CHECK = "dialect/analysis/storage_check.py"
+_FLOWS = "dialect/analysis/flows.py"
 _EXCERPTS = "dialect/analysis/excerpts.py"
 _ORIGINS = "dialect/analysis/origins.py"
 _COVERAGE = "dialect/analysis/coverage.py"
@@ -151,7 +152,7 @@ MUTANTS = (
     family(_CHECK, "_misplaced", *_STORAGE)(
         "flow: private copies may be used outside", "Others read a copy that belongs to a thread.", always("outside")
     ),
-    family(_CHECK, "_time", *_STORAGE)(
+    family(_FLOWS, "_time", *_STORAGE)(
         "flow: a statement writes before it reads",
         "A statement is taken to read what it writes itself.",
         replaced("str(step)", "str(1 - step)"),
