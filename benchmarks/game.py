@@ -5,6 +5,7 @@ their fingerprints. `--walks 40` goes on random walks of so many moves instead, 
 pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a move.
 `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names another machine
 than `--machine`. With `--limits` the exit code is 1 if a figure misses what is promised (`LIMITS`, `WALK_LIMITS`).
+Garbage is collected as rarely as by pdojo's own commands.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pdojo_tools.programs import load_kernel
 from rich.console import Console
 from rich.table import Table
 
+from pdojo.backends.garbage import collect_rarely
 from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
@@ -180,6 +182,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
     given = parser.parse_args()
+    collect_rarely()
     if given.walks is None:
         rows = {
             name: _measure(_state(name, given.machine), given.moves, Random(given.seed))
