@@ -205,7 +205,7 @@ def test_edits_have_defaults_of_their_own() -> None:
         ({"horizon": 0}, "'horizon' is at least 1, not 0"),
         ({"discount": 1.5}, "'discount' is from 0 to 1, not 1.5"),
         ({"patience": -1}, "'patience' is at least 0, not -1"),
-        ({"horizons": 3}, "unknown setting 'horizons'"),
+        ({"horizons": 3}, "unknown setting 'horizons'; did you mean 'horizon'?"),
     ],
 )
 def test_senseless_settings_are_refused(data: dict[str, object], message: str) -> None:

@@ -288,9 +288,12 @@ def test_a_policy_is_one_of_its_agent(tmp_path: Path) -> None:
         load_policy(path, replace(mine, width=9), name)
     with pytest.raises(UsageError, match="has the encoder 'structure"):
         load_policy(path, mine, "hf:other")
-    (tmp_path / "other").write_bytes((tmp_path / "out" / "checkpoint").read_bytes())
-    with pytest.raises(UsageError, match="is no policy of pdojo"):
-        load_policy(str(tmp_path / "other"), mine, name)
+    for other in ((tmp_path / "out" / "checkpoint").read_bytes(), b"no such file", b""):
+        (tmp_path / "other").write_bytes(other)
+        with pytest.raises(UsageError, match="other' is no policy of pdojo"):
+            load_policy(str(tmp_path / "other"), mine, name)
+        with pytest.raises(UsageError, match="other' is no cost model of pdojo"):
+            Screen(str(tmp_path / "other"))
 
 
 # Cost models

@@ -10,7 +10,7 @@ from typing import Any
 from pdojo.errors import UsageError
 from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.storing import dump, load, read_file, stamp_of
+from pdojo.search.perfllm.storing import dump, load, read_file, read_stamped
 
 _KIND = "pdojo policy 1"
 
@@ -28,13 +28,10 @@ def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
 
     Raises UsageError if the file is no policy, or one of other networks or of another encoder.
     """
-    data, source = read_file(path, "policy"), f"'{path}'"
-    stamp = stamp_of(data)
-    if stamp.get("kind") != _KIND:
-        raise UsageError(f"{source} is no policy of pdojo")
+    data, stamp = read_stamped(path, "policy", _KIND)
     for what, wanted in (("shape", _shape(settings)), ("encoder", encoder)):
         if stamp.get(what) != wanted:
-            raise UsageError(f"{source} has the {what} '{stamp.get(what)}', and this agent '{wanted}'")
+            raise UsageError(f"'{path}' has the {what} '{stamp.get(what)}', and this agent '{wanted}'")
     return load(data)
 
 

@@ -9,7 +9,7 @@ from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.perfllm.ranking import Ranking
-from pdojo.search.perfllm.storing import load, read_file, stamp_of
+from pdojo.search.perfllm.storing import load, read_stamped
 from pdojo.search.structure import VERSION
 
 KIND = "pdojo cost model 1"
@@ -21,10 +21,7 @@ class Screen:
     """A ranking of programs by predicted cost. Raises UsageError for a file of another kind or version."""
 
     def __init__(self, path: str) -> None:
-        data = read_file(path, "cost model")
-        stamp = stamp_of(data)
-        if stamp.get("kind") != KIND:
-            raise UsageError(f"'{path}' is no cost model of pdojo")
+        data, stamp = read_stamped(path, "cost model", KIND)
         if stamp.get("features") != str(VERSION):
             raise UsageError(
                 f"'{path}' knows version {stamp.get('features')} of the features, and this pdojo has version {VERSION}:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
+from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import UsageError
 from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluation import JSON
@@ -139,5 +140,5 @@ class Settings:
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(data) - known)
         if unknown:
-            raise UsageError(f"unknown setting '{unknown[0]}'; known are {', '.join(sorted(known))}")
+            raise UsageError(f"unknown setting '{unknown[0]}'; {did_you_mean(unknown[0], sorted(known))}")
         return cls(**data)

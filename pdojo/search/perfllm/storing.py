@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,6 +53,16 @@ def read_file(path: str, what: str) -> bytes:
         return read_bytes(Path(path), LARGEST)
     except OSError as error:
         raise UsageError(f"cannot read the {what} '{path}': {error.strerror}") from None
+
+
+def read_stamped(path: str, what: str, kind: str) -> tuple[bytes, dict[str, str]]:
+    """The bytes of a file and its stamp. Raises UsageError if it cannot be read, or if the stamp names another kind."""
+    data = read_file(path, what)
+    with suppress(UsageError):
+        stamp = stamp_of(data)
+        if stamp.get("kind") == kind:
+            return data, stamp
+    raise UsageError(f"'{path}' is no {what} of pdojo")
 
 
 def stamp_of(data: bytes) -> dict[str, str]:
