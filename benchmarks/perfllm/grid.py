@@ -146,6 +146,8 @@ def _search(strategy: str, neighbourhood: str) -> Method:
 
 
 GRANULARITIES = ("single", "everywhere", "both", "edits")
+_FOR_OTHERS = ("single", "edits")
+"""The granularities of agents with other encoders, or with a policy: the paper's, and the one that reaches most."""
 METHODS = (
     *(_agent(target, granularity) for granularity in GRANULARITIES for target in TARGETS),
     *(_walk(granularity) for granularity in GRANULARITIES),
@@ -194,12 +196,12 @@ QUICK_EVALUATIONS = 60
 
 
 def with_encoders(grid: Grid, encoders: Iterable[str]) -> Grid:
-    """The grid with agents that read programs by other encoders: target `max`, single moves and everywhere."""
-    more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in GRANULARITIES[:2]]
+    """The grid with agents that read programs by other encoders: target `max`, single moves and edits."""
+    more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in _FOR_OTHERS]
     return replace(grid, methods=(*grid.methods, *more))
 
 
 def with_policy(grid: Grid, policy: str) -> Grid:
     """The grid with agents that begin with the networks in a file: target `max`, single moves and edits."""
-    more = [_agent("max", granularity, policy=policy) for granularity in ("single", "edits")]
+    more = [_agent("max", granularity, policy=policy) for granularity in _FOR_OTHERS]
     return replace(grid, methods=(*grid.methods, *more))

@@ -54,7 +54,7 @@ def test_names_say_what_agents_do() -> None:
             assert method.name == f"perfllm-{method.settings.target}-{method.settings.granularity}"
     assert sum(method.family == "perfllm" for method in METHODS) == 12
     more = with_encoders(GRIDS["snitch"], ["hf:some/model"]).methods[len(METHODS) :]
-    assert [method.name for method in more] == [f"perfllm-max-{g}-hf:some/model" for g in ("single", "everywhere")]
+    assert [method.name for method in more] == [f"perfllm-max-{g}-hf:some/model" for g in ("single", "edits")]
     assert all(method.settings is not None and method.settings.encoder == "hf:some/model" for method in more)
     more = with_policy(GRIDS["snitch"], "some/policy").methods[len(METHODS) :]
     assert [method.name for method in more] == [f"perfllm-max-{g}-trained" for g in ("single", "edits")]
