@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 
 from xdsl.pattern_rewriter import PatternRewriter
 
-from pdojo.dialect.analysis.collision import EQUAL
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.reason import Reason
@@ -27,12 +26,12 @@ from pdojo.transforms.ordering import (
 )
 from pdojo.transforms.shifting import (
     Part,
-    conflict_delayed,
-    delayed,
+    conflict_while_delayed,
     delays_of,
     free_scope,
     make_scope,
     part_of,
+    reorders_while_delayed,
 )
 
 MOST_STAGES = 4
@@ -78,12 +77,10 @@ class Pipeline(Transformation[Scope]):
         """The shape, and slots for the values computed ahead."""
         if (reason := self._shape(site)) is not None:
             return reason
-        relation = (*same_iteration(site), EQUAL)
         first, second = _halves(site, self.after)
-        for ahead in range(1, self.stages):
-            conflict = conflict_delayed(program, first, second, relation, ahead)
-            if conflict is not None:
-                return self._crowded(site, conflict)
+        conflict = conflict_while_delayed(program, first, second, same_iteration(site), range(1, self.stages))
+        if conflict is not None:
+            return self._crowded(site, conflict)
         lost = storage_after(program, self, site, _changed(site, first, second))
         return None if lost is None else self._slots(site) or lost
 
@@ -128,10 +125,8 @@ class Pipeline(Transformation[Scope]):
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
-        first, second = _halves(site, self.after)
-        relation = (*same_iteration(site), EQUAL)
-        later = (delayed(program, second, site.depth, ahead) for ahead in range(1, self.stages))
-        return reassociates(any(program.reorders(first, second, relation, d) for d in later))
+        halves = _halves(site, self.after)
+        return reassociates(reorders_while_delayed(program, *halves, same_iteration(site), range(1, self.stages)))
 
     def _parts(self, program: Program, site: Scope) -> tuple[Part, Part]:
         taken = program.nest.by_id
@@ -206,12 +201,11 @@ class Unpipeline(Transformation[Scope]):
         """Two parts with the same iterations, one of them later; no dependence that would be reversed."""
         if self._parts(site) is None:
             return Reason(f"the scope is no pipeline of {self.stages} stages")
-        relation = (*same_iteration(site), EQUAL)
-        for earlier in range(self.stages - 1):
-            conflict = conflict_delayed(program, *_halves(site, self.after), relation, -earlier)
-            if conflict is not None:
-                return carried("the second part would come before later iterations of the first", conflict)
-        changed = _changed(site, *_halves(site, self.after))
+        halves = _halves(site, self.after)
+        conflict = conflict_while_delayed(program, *halves, same_iteration(site), range(0, 1 - self.stages, -1))
+        if conflict is not None:
+            return carried("the second part would come before later iterations of the first", conflict)
+        changed = _changed(site, *halves)
         return storage_after(program, self, site, changed)
 
     def _parts(self, site: Scope) -> tuple[Part, Part] | None:
@@ -226,10 +220,10 @@ class Unpipeline(Transformation[Scope]):
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Two accumulations into one element may change order."""
-        first, second = _halves(site, self.after)
-        relation = (*same_iteration(site), EQUAL)
-        sooner = (delayed(program, second, site.depth, -earlier) for earlier in range(self.stages - 1))
-        return reassociates(any(program.reorders(first, second, relation, d) for d in sooner))
+        halves = _halves(site, self.after)
+        return reassociates(
+            reorders_while_delayed(program, *halves, same_iteration(site), range(0, 1 - self.stages, -1))
+        )
 
     def is_local(self, site: Scope) -> bool:  # everywhere
         """True: only the nest matters."""

@@ -14,13 +14,19 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.collision import Domain, Relation, Witness
+from pdojo.dialect.analysis.collision import AFTER, BEFORE, EQUAL, Domain, Order, Relation, Witness
 from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.rewriting import chain_ops, move_into, reindex, set_guard
 from pdojo.dialect.view.nest import Leaf, Node, Scope, leaves_of
+from pdojo.errors import Undecided
+
+FEW_DELAYS = 4
+"""Most delays that are asked about one by one at once."""
+MOST_DELAYS = 256
+"""Most delays that are asked about one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +194,55 @@ def conflict_delayed(
     there = found.witness.second
     back = (*there[:depth], there[depth] - delay, *there[depth + 1 :])
     return replace(found, witness=Witness(found.witness.first, back))
+
+
+def conflict_while_delayed(
+    program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delays: range
+) -> Conflict | None:
+    """`conflict_delayed` for the first of some delays that has a conflict; `around` relates the scopes outside.
+
+    Raises Undecided if there are too many delays to ask about each, and conflicts of greater and of less ones.
+    """
+    if len(delays) > FEW_DELAYS:
+        bounds = ((min(delays), AFTER), (max(delays), BEFORE))
+        if not all(_conflict_from(program, first, second, around, delay, order) for delay, order in bounds):
+            return None
+        if len(delays) > MOST_DELAYS:
+            raise Undecided(f"there may be conflicts, and {len(delays)} delays are too many to ask about each")
+    found = (conflict_delayed(program, first, second, (*around, EQUAL), delay) for delay in delays)
+    return next((conflict for conflict in found if conflict is not None), None)
+
+
+def _conflict_from(
+    program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delay: int, order: Order
+) -> bool:
+    """Whether this delay has a conflict, or any greater one (`order` is AFTER), or any less one (BEFORE)."""
+    depth = len(around)
+    # Iterations are not negative: it is the first part that is delayed if the second one comes sooner.
+    uses = delayed(program, first, depth, max(0, -delay))
+    seconds = delayed(program, second, depth, max(0, delay))
+    conflicts = (
+        program.conflict(first, second, (*around, each), uses=uses, seconds=seconds) for each in (EQUAL, order)
+    )
+    return any(conflict is not None for conflict in conflicts)
+
+
+def reorders_while_delayed(
+    program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delays: range
+) -> bool:
+    """Whether some of these delays, or maybe another if they are many, relates accumulations that round differently."""
+    if len(delays) > FEW_DELAYS:
+        if not any(program.reorders(first, second, (*around, order)) for order in _orders(delays)):
+            return False
+        if len(delays) > MOST_DELAYS:
+            return True
+    relation = (*around, EQUAL)
+    return any(
+        program.reorders(first, second, relation, delayed(program, second, len(around), delay)) for delay in delays
+    )
+
+
+def _orders(delays: range) -> list[Order]:
+    """The orders of an iteration of the first and one of the second that some of the delays relate."""
+    signs = ((EQUAL, 0 in delays), (AFTER, max(delays) > 0), (BEFORE, min(delays) < 0))
+    return [order for order, holds in signs if holds]

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
+from pdojo.dialect.analysis.collision import EQUAL
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle.compare import equivalent
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
+from pdojo.errors import Undecided
+from pdojo.transforms import shifting
 from pdojo.transforms.apply import apply
 from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.pipelining import Pipeline
+from pdojo.transforms.pipelining import Pipeline, Unpipeline
+from pdojo.transforms.shifting import conflict_delayed, conflict_while_delayed
 
 STENCIL = """kernel k(x) -> (y)
 x f32 [{wide}] heap
@@ -91,3 +97,35 @@ t f32 [16:N] stack
     assert physical_shape(nest, buffer) == (4,)
     for leaf, access in accesses_of(nest, buffer):
         assert [e.bounds(leaf.extents) for e in physical_index(access, leaf.chain)] == [(0, 3)]
+
+
+@pytest.mark.parametrize("first", ["{0}", "{0}+20", "2*{0}", "3*{0}+1", "{0}//4", "{0}%4"])
+@pytest.mark.parametrize("second", ["{0}", "{0}+9", "{0}+20", "2*{0}+5", "{0}//3", "{0}//2+{0}%2*8"])
+def test_many_delays_are_asked_about_at_once(monkeypatch: pytest.MonkeyPatch, first: str, second: str) -> None:
+    """Two questions settle many delays, if no greater one has a conflict, or no less one."""
+    before = program(
+        f"kernel k(x) -> (y)\nx f32 [12] heap\ny f32 [12] heap\nt f32 [64] heap\n\n"
+        f"64 t[{{0}}] = 0\n12\n| t[{first}] = x[{{0}}]\n| y[{{0}}] = t[{second}]\n"
+    )
+    one, other = ([leaf] for leaf in before.nest.leaves[1:])
+    monkeypatch.setattr(shifting, "FEW_DELAYS", 0)
+    settled = 0
+    for least in range(-11, 12):
+        for count in range(1, 12 - least):
+            delays = range(least, least + count)
+            found = [conflict_delayed(before, one, other, (EQUAL,), delay) is not None for delay in delays]
+            monkeypatch.setattr(shifting, "MOST_DELAYS", count)
+            assert (conflict_while_delayed(before, one, other, (), delays) is not None) is any(found)
+            monkeypatch.setattr(shifting, "MOST_DELAYS", 0)
+            with suppress(Undecided):
+                assert conflict_while_delayed(before, one, other, (), delays) is None
+                assert not any(found)
+                settled += 1
+    assert settled
+
+
+def test_long_pipelines_are_judged_at_once() -> None:
+    before = program(STAGED.format(n=100000, slots=100000).replace(":N100000", ""))
+    after = apply(before, Pipeline(90000).as_move(f"%{before.nest.scopes[0].id}")).program
+    assert Unpipeline(90000).check(after, after.nest.scopes[0]) is None
+    assert Unpipeline(89999).check(after, after.nest.scopes[0]) is not None

@@ -14,6 +14,7 @@ _back = family(_FILE, "Unpipeline.check", "unpipeline")
 _part = family(_SHIFTING, "part_of", "unpipeline", "split_scopes")
 _guards = family(_SHIFTING, "Part.guards_in", "pipeline", "join_scopes")
 _delayed = family(_SHIFTING, "delayed", "pipeline", "join_scopes")
+_from = family(_SHIFTING, "_conflict_from", "unpipeline")
 _release = family(_SHIFTING, "Part.release", "unpipeline", "split_scopes")
 
 MUTANTS = (
@@ -66,6 +67,16 @@ MUTANTS = (
         "parts: the first iterations of the later part",
         "Conflicts with iterations that do not exist are found.",
         never("delay 0"),
+    ),
+    _from(
+        "delays: those of the first part are left out",
+        "Conflicts of many delays are missed where the second part comes sooner.",
+        replaced("max(0, -delay)", "0"),
+    ),
+    family(_SHIFTING, "conflict_while_delayed", "pipeline", "unpipeline")(
+        "delays: the wrong side of a bound",
+        "Conflicts between two of many delays are missed.",
+        replaced("(min(delays), AFTER), (max(delays), BEFORE)", "(min(delays), BEFORE), (max(delays), AFTER)"),
     ),
     _release(
         "parts: guards stay where they were",
