@@ -53,6 +53,7 @@ def _parser() -> Arguments:
     add = parser.add_argument
     add("--grid", choices=tuple(GRIDS), default="snitch", help="simulated Snitch cores, or this CPU (default snitch)")
     add("--kernels", type=_words, default=[], metavar="A,B", help="of the grid, with sizes or without")
+    add("--evaluators", type=_words, default=[], metavar="A,B", help="of the grid: cycles; analytical, runtime")
     add("--methods", type=_words, default=[], metavar="A,B", help="of the grid, or their first words: perfllm,anneal")
     add("--encoders", type=_words, default=[], metavar="A,B", help="also agents with these: hf:FOLDER")
     add("--policy", metavar="FILE", help="also agents that begin with this one's networks (pdojo-train agent)")
@@ -111,7 +112,7 @@ def _grid(given: argparse.Namespace) -> Grid:
     if given.quick:
         kernels, seeds = kernels or list(QUICK[given.grid]), seeds or [0]
         evaluations = evaluations or QUICK_EVALUATIONS
-    return grid.with_only(kernels, given.methods, seeds, evaluations)
+    return grid.with_only(kernels, given.methods, seeds, evaluations, given.evaluators)
 
 
 def _check(grid: Grid, jobs: int) -> None:

@@ -103,13 +103,21 @@ class Grid:
         return [Cell(task, method, seed) for seed in self.seeds for task in self.tasks for method in self.methods]
 
     def with_only(
-        self, kernels: Sequence[str], methods: Sequence[str], seeds: Sequence[int] | None, evaluations: int | None
+        self,
+        kernels: Sequence[str],
+        methods: Sequence[str],
+        seeds: Sequence[int] | None,
+        evaluations: int | None,
+        evaluators: Sequence[str] = (),
     ) -> Grid:
         """A part of the grid; nothing given keeps everything. Raises UsageError for unknown names."""
         tasks, chosen = self.tasks, self.methods
         if kernels:
             named = [(task.kernel, task.kernel.partition(":")[0]) for task in self.tasks]
-            tasks = tuple(self.tasks[k] for k in _named(kernels, named, "kernel"))
+            tasks = tuple(tasks[k] for k in _named(kernels, named, "kernel"))
+        if evaluators:
+            named = [(task.evaluator, task.evaluator) for task in tasks]
+            tasks = tuple(tasks[k] for k in _named(evaluators, named, "evaluator"))
         if methods:
             named = [(method.name, method.family) for method in self.methods]
             chosen = tuple(self.methods[k] for k in _named(methods, named, "method"))

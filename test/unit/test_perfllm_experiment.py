@@ -88,6 +88,10 @@ def test_parts_of_a_grid() -> None:
     assert (grid.seeds, {task.evaluations for task in grid.tasks}) == ((3,), {7})
     with pytest.raises(UsageError, match="'sotfmax' is no kernel of this grid"):
         GRIDS["snitch"].with_only(["sotfmax"], [], None, None)
+    timed = GRIDS["cpu"].with_only(["matmul"], [], None, None, ["runtime"])
+    assert [task.label for task in timed.tasks] == ["matmul:256x256x256, runtime"]
+    with pytest.raises(UsageError, match="'cycles' is no evaluator of this grid"):
+        GRIDS["cpu"].with_only([], [], None, None, ["cycles"])
     with pytest.raises(UsageError, match="'perfllm-min-single' is no method of this grid"):
         GRIDS["snitch"].with_only([], ["perfllm-min-single"], None, None)
 
