@@ -194,11 +194,13 @@ class Staging(Transformation[Scope]):
         One access runs through the whole copy, so the copy nests stay within the array, and race only where that access
         races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
         source now. And every element copied in has a value, because the scope reads it now before it writes it. But
-        scopes of a copy nest are not unrolled, which registers need.
+        scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped ones may have
+        memory of their own.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
-        in_registers = bool(copy.extents) and copy.source.buffer.memory is Memory.REGISTER
-        return known and not (in_registers or is_special(program) or self._strides(program, site, copy))
+        buffer = copy.source.buffer
+        depends = bool(copy.extents) and (buffer.memory is Memory.REGISTER or any(buffer.reuse))
+        return known and not (depends or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
         """Whether the copy nests only read an input of the kernel, surely within its extents."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -11,6 +12,7 @@ from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
 from pdojo.search.candidates import choices
@@ -28,22 +30,53 @@ TRIED = 100
 """Moves that are tried in a state."""
 
 
-def with_registers(name: str, on: str, random: Random) -> Game | None:
-    """A state with temporaries in registers, in which all scopes that index these are unrolled; None if it has none."""
+def walked(name: str, on: str, random: Random) -> Game:
+    """A state after a few random moves."""
     game = Game(small_kernel(name, random), machine(on))
     for _ in range(random.randrange(5)):
         move = draw(game.program, random, Counts())
         if move is not None:
             game.apply(move)
-    for array in [a for a in game.program.nest.arrays.values() if a.buffer.op is not None and random.random() < 0.7]:
-        accesses = game.program.nest.accesses.get(game.program.nest.arrays[array.name].buffer, [])
-        indexing = {leaf.chain[v].id for leaf, a in accesses for e in a.index for v in e.variables()}
-        for identifier in sorted(indexing):
+    return game
+
+
+def indexing(game: Game, array: str) -> list[str]:
+    """The scopes that index an array, by identifier."""
+    accesses = game.program.nest.accesses.get(game.program.nest.arrays[array].buffer, [])
+    return sorted({leaf.chain[v].id for leaf, a in accesses for e in a.index for v in e.variables()})
+
+
+def temporaries(game: Game, random: Random) -> list[str]:
+    """Some arrays of the kernel's own."""
+    return [a.name for a in game.program.nest.arrays.values() if a.buffer.op is not None and random.random() < 0.7]
+
+
+def with_registers(name: str, on: str, random: Random) -> Game | None:
+    """A state with temporaries in registers, in which all scopes that index these are unrolled; None if it has none."""
+    game = walked(name, on, random)
+    for array in temporaries(game, random):
+        for identifier in indexing(game, array):
             with suppress(IllegalMove):
                 game.apply(f"unroll@%{identifier}")
         with suppress(IllegalMove):
-            game.apply(f"set_location@{array.name}{{location=register}}")
+            game.apply(f"set_location@{array}{{location=register}}")
     return game if any(b.memory is Memory.REGISTER for b in game.program.nest.buffers) else None
+
+
+def with_copies(name: str, on: str, random: Random) -> Game | None:
+    """A state with reused dimensions, of which lanes and threads have copies of their own; None if it has none."""
+    game = walked(name, on, random)
+    for array in temporaries(game, random):
+        for identifier in indexing(game, array):
+            with suppress(IllegalMove):
+                game.apply(f"tile_scope@%{identifier}{{size=4}}")
+        for identifier in indexing(game, array):
+            with suppress(IllegalMove):
+                game.apply(f"{random.choice(('vectorize', 'vectorize', 'parallelize'))}@%{identifier}")
+        for dimension in range(len(game.program.nest.arrays[array].shape)):
+            with suppress(IllegalMove):
+                game.apply(f"reuse_dims@{array}:{dimension}")
+    return game if any(any(b.reuse) for b in game.program.nest.buffers) else None
 
 
 def candidates_of(program: Program, random: Random) -> list[Move]:
@@ -55,17 +88,21 @@ def candidates_of(program: Program, random: Random) -> list[Move]:
     return found
 
 
-@pytest.mark.parametrize("on", ["toy", "toy-snitch"])
-def test_checks_argue_about_moves_that_are_not_offered(on: str) -> None:
+@pytest.mark.parametrize(
+    ("made", "on"), [(with_registers, "toy"), (with_registers, "toy-snitch"), (with_copies, "toy")]
+)
+def test_checks_argue_about_moves_that_are_not_offered(
+    made: Callable[[str, str, Random], Game | None], on: str
+) -> None:
     """The check of a move from another state is right about the program after it, though nobody would offer it."""
     random = Random(4)
     argued = 0
     for name in kernel_names():
-        game = with_registers(name, on, random)
+        game = made(name, on, random)
         if game is None:
             continue
         program = game.program
-        others = [game.programs[0], game.programs[len(game.programs) // 2]]
+        others = [program, game.programs[0], game.programs[len(game.programs) // 2]]
         moves = [move for other in others for move in candidates_of(other, random)]
         for move in random.sample(moves, min(TRIED, len(moves))):
             try:
@@ -77,3 +114,24 @@ def test_checks_argue_about_moves_that_are_not_offered(on: str) -> None:
                 fault = wanted.fault(conditions_of(program), wanted.rehearse(program, site))
                 assert fault is None, (program.text, str(wanted.at(program, site)), fault)
     assert argued >= 500, argued
+
+
+LANES = """
+kernel lanes(x) -> (y)
+x f32 [4, 16] heap
+y f32 [4, 8] heap
+t f32 [8:N] heap
+
+4
+| 8:v t[{1}] = 0
+| 2:u 8:v t[{2}] += x[{0},{1}*8+{2}]
+| 8:v y[{0},{1}] = t[{1}]
+"""
+
+
+@pytest.mark.parametrize("move", ["stage_out@t#1:1", "stage_in@y:1"])
+def test_what_each_lane_has_is_not_copied_by_a_loop(move: str) -> None:
+    """The check of the move refuses it, not only the conditions of the program after it."""
+    game = Game(parse_notation(LANES)[0], machine("toy"))
+    with pytest.raises(IllegalMove, match="'t' would be overwritten before its last read"):
+        legal(game.program, Move.parse(f"{move}{{array=t location=stack}}"))
