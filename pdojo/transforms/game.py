@@ -175,9 +175,7 @@ class Game:
         Keeping it costs a copy of the program, with which the next move is made in place.
         """
         state = self._in_place
-        if state is None:
-            return Mark(len(self.trace.steps), None)
-        lasting = replace(state, draft=None)
+        lasting = None if state is None else replace(state, draft=None)
         if keeps:
             self._in_place = lasting
         return Mark(len(self.trace.steps), state if keeps else lasting)

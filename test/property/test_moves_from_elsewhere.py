@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
 
@@ -51,15 +51,19 @@ def temporaries(game: Game, random: Random) -> list[str]:
     return [a.name for a in game.program.nest.arrays.values() if a.buffer.op is not None and random.random() < 0.7]
 
 
+def try_each(game: Game, moves: Iterable[str]) -> None:
+    """Make those of some moves that are legal, in order."""
+    for move in moves:
+        with suppress(IllegalMove):
+            game.apply(move)
+
+
 def with_registers(name: str, on: str, random: Random) -> Game | None:
     """A state with temporaries in registers, in which all scopes that index these are unrolled; None if it has none."""
     game = walked(name, on, random)
     for array in temporaries(game, random):
-        for identifier in indexing(game, array):
-            with suppress(IllegalMove):
-                game.apply(f"unroll@%{identifier}")
-        with suppress(IllegalMove):
-            game.apply(f"set_location@{array}{{location=register}}")
+        try_each(game, [f"unroll@%{identifier}" for identifier in indexing(game, array)])
+        try_each(game, [f"set_location@{array}{{location=register}}"])
     return game if any(b.memory is Memory.REGISTER for b in game.program.nest.buffers) else None
 
 
@@ -67,15 +71,11 @@ def with_copies(name: str, on: str, random: Random) -> Game | None:
     """A state with reused dimensions, of which lanes and threads have copies of their own; None if it has none."""
     game = walked(name, on, random)
     for array in temporaries(game, random):
-        for identifier in indexing(game, array):
-            with suppress(IllegalMove):
-                game.apply(f"tile_scope@%{identifier}{{size=4}}")
-        for identifier in indexing(game, array):
-            with suppress(IllegalMove):
-                game.apply(f"{random.choice(('vectorize', 'vectorize', 'parallelize'))}@%{identifier}")
-        for dimension in range(len(game.program.nest.arrays[array].shape)):
-            with suppress(IllegalMove):
-                game.apply(f"reuse_dims@{array}:{dimension}")
+        try_each(game, [f"tile_scope@%{identifier}{{size=4}}" for identifier in indexing(game, array)])
+        families = "vectorize", "vectorize", "parallelize"
+        try_each(game, [f"{random.choice(families)}@%{identifier}" for identifier in indexing(game, array)])
+        dimensions = range(len(game.program.nest.arrays[array].shape))
+        try_each(game, [f"reuse_dims@{array}:{dimension}" for dimension in dimensions])
     return game if any(any(b.reuse) for b in game.program.nest.buffers) else None
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.constants import is_neutral, keeps_zeros, term_of
-from pdojo.dialect.analysis.origins import Instance, Instances, any_of, element_uses, instances_of, number_of
+from pdojo.dialect.analysis.flows import Instance
+from pdojo.dialect.analysis.origins import Instances, any_of, element_uses, instances_of, number_of
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.uses import Use, describe_use
 from pdojo.dialect.attributes import Intent, Mapping, Numerics

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
-from pdojo.dialect.analysis.flows import Caller, flow, gathered, last_writes, sampled
+from pdojo.dialect.analysis.flows import Caller, Instance, flow, gathered, last_writes, sampled
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
 from pdojo.dialect.analysis.storage_check import UseKey, content_of
 from pdojo.dialect.analysis.uses import Use, domain_of
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pdojo.dialect.analysis.enumeration import Values
 
 Iteration: TypeAlias = tuple[int, ...]
-
-Instance: TypeAlias = tuple[int, Iteration]
-"""The number of a use, and an iteration."""
 
 Instances: TypeAlias = str
 """Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
