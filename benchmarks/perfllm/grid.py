@@ -179,7 +179,7 @@ _SNITCH = (
     "softmax:16x16",
 )
 _CPU = ("softmax:1024x512", "matmul:256x256x256")
-_ON_CPU = ("perfllm-max-single", "perfllm-max-edits", "anneal-mutate", "evolve-mutate")
+_ON_CPU = ("perfllm-max-single", "perfllm-max-edits", "walk-edits", "anneal-mutate", "evolve-mutate")
 
 GRIDS = {
     "snitch": Grid(
