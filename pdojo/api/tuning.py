@@ -18,7 +18,7 @@ from pdojo.search.perfllm.settings import Settings
 from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.result import TuneResult
-from pdojo.search.strategies import STRATEGIES, strategy
+from pdojo.search.strategies import STRATEGIES, check_proposers, strategy
 from pdojo.search.subject import Subject
 from pdojo.search.timing import FRESH
 from pdojo.search.tuning import assume_alignment, make_moves
@@ -40,6 +40,7 @@ def tune(
     agent: Mapping[str, Any] | None = None,
     seed: int | None = None,
     fresh: bool = False,
+    proposers: int = 1,
     threads: int | None = None,
     align: int | None = None,
     database: str | Path | Database | None = None,
@@ -63,6 +64,10 @@ def tune(
     `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: the `plain` kernel, or
     what the `pass` made of it; None is `pass`. `seed` is that of the search and of random inputs; None goes on with the
     last such run in the database. `fresh` takes a seed that no run has had; without a search it races variants again.
+
+    `proposers` is the number of processes that make proposals, for strategies that propose a batch (`sample`, `evolve`,
+    `elites`, `model`); the result does not depend on it. Scripts that want more than 1 need the usual guard
+    `if __name__ == "__main__":`, as the processes import them.
 
     Without a search, the programs that differ in what the pass cannot know (at most 16) race for some seconds, and
     the fastest is taken; what won is remembered in the database for kernels of the kind. Not if `measure` is false.
@@ -97,17 +102,19 @@ def tune(
         "agent": agent,
     }
     given = next((name for name, value in options.items() if value is not None), None)
+    if search is None and given is None and proposers != 1:
+        given = "proposers"
     if search is None and given is not None:
         raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None
     if search is not None:
         hyper = None if agent is None else Settings.from_json(dict(agent))
-        _check_search(search, neighbourhood, start, trace, seed, hyper, fresh=fresh)
+        _check_search(search, neighbourhood, start, trace, seed, hyper, proposers, fresh=fresh)
         budget = Budget(EVALUATIONS) if evaluations is None and seconds is None else Budget(evaluations, seconds)
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
         near = neighbourhood or usual_neighbourhood(described)
-        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh, hyper)
+        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh, hyper, proposers)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
     return tune_subject(
@@ -128,6 +135,7 @@ def _check_search(
     trace: object,
     seed: int | None,
     agent: Settings | None,
+    proposers: int,
     *,
     fresh: bool,
 ) -> None:
@@ -142,4 +150,4 @@ def _check_search(
         raise UsageError("start='plain' would leave out the moves of the trace; leave out one of them")
     if fresh and seed is not None:
         raise UsageError("a run is known by its seed: fresh takes one that had none, so leave out seed")
-    strategy(search, agent=agent)
+    check_proposers(strategy(search, agent=agent), proposers)

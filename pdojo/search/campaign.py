@@ -87,6 +87,7 @@ def search_task(
     budget: Budget,
     seed: int,
     workload: Workload | None = None,
+    proposers: int = 1,
 ) -> Task[Result]:
     """A search as a task; `start` and `evaluator` are called when its turn comes.
 
@@ -107,6 +108,7 @@ def search_task(
                 database=turn.database,
                 listener=turn.listener,
                 workload=workload,
+                proposers=proposers,
             )
         finally:
             costs.close()

@@ -12,6 +12,7 @@ from time import perf_counter
 
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
+from pdojo.search.children import Children, children
 from pdojo.search.costs import Costs, Overturned, Rival
 from pdojo.search.database import Database, Entry, Problem, SearchMemory, StoredRun
 from pdojo.search.database.checkpoints import Checkpoint
@@ -22,7 +23,7 @@ from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.racing import Race
-from pdojo.search.strategies import Saved, Strategy
+from pdojo.search.strategies import Breeder, Saved, Strategy, check_proposers
 from pdojo.transforms.trace import Trace
 
 STALE = 1000
@@ -47,17 +48,23 @@ def search(
     listener: Listener | None = None,
     workload: Workload | None = None,
     rivals: Sequence[Dojo] = (),
+    proposers: int = 1,
 ) -> Result:
     """Search for better programs from a state until the budget is used up. See docs/search.md.
 
     Programs in the database are not evaluated again, and an interrupted search resumes from there; without a database
     nothing outlives the call. Ctrl-C ends the search with the best so far. `workload` names the kernel in the database.
-    `rivals` are programs from elsewhere: the result includes the best of all known programs. The evaluator stays open.
-    Raises UsageError for a seed of more than 64 bits.
+    `rivals` are programs from elsewhere: the result includes the best of all known programs. `proposers` is the number
+    of processes that make the proposals of a batch; the result does not depend on it. The evaluator stays open.
+    Raises UsageError for a seed of more than 64 bits, and for several proposers of a strategy that is no `Breeder`.
     """
     if not -(2**63) <= seed < 2**63:
         raise UsageError(f"a seed has at most 64 bits, not {seed}")
-    with nullcontext(database) if database is not None else Database.in_memory() as known:
+    check_proposers(strategy, proposers)
+    with (
+        nullcontext(database) if database is not None else Database.in_memory() as known,
+        children(neighbourhood, dojo, proposers) as makers,
+    ):
         memory = known.memory(Problem.of(dojo, workload), evaluator)
         settings = run_settings(strategy, neighbourhood)
         while True:
@@ -65,7 +72,7 @@ def search(
             searching = _Search(dojo, evaluator, strategy, budget, memory, log)
             searching.listener = listener
             try:
-                return searching.run(neighbourhood, Random(seed), rivals)
+                return searching.run(neighbourhood, makers, Random(seed), rivals)
             except _OldCheckpoint:
                 # pdojo has changed since: everything is proposed again.
                 log.drop_checkpoint()
@@ -130,7 +137,7 @@ class _Search:
         self.save_at = perf_counter() + SAVE_EVERY
         """When the next checkpoint is due."""
 
-    def run(self, neighbourhood: Neighbourhood, random: Random, rivals: Sequence[Dojo]) -> Result:
+    def run(self, neighbourhood: Neighbourhood, makers: Children, random: Random, rivals: Sequence[Dojo]) -> Result:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
         state = "failed"
         try:
@@ -139,6 +146,8 @@ class _Search:
             others = self.incumbents.rated(rivals)
             try:
                 self.strategy.start(self.root, neighbourhood, random)
+                if isinstance(self.strategy, Breeder):
+                    self.strategy.breed(makers)
                 self._restore()
                 ending = self._rounds()
                 self._save()

@@ -62,6 +62,8 @@ class SearchPlan:
     """True to take a seed that no matching run has had."""
     agent: Settings | None = None
     """The hyper-parameters of `perfllm`; None for the default ones, and for other strategies."""
+    proposers: int = 1
+    """Number of processes that make the proposals of a batch; the result does not depend on it."""
 
     @property
     def steps(self) -> int:
@@ -165,6 +167,7 @@ class PlannedSearch:
             listener=listener,
             workload=self.subject.workload,
             rivals=rivals,
+            proposers=plan.proposers,
         )
         examples = {kind: reason(evaluation) for kind, evaluation in result.examples.items()}
         path = self.database.connection.path

@@ -105,7 +105,7 @@ def test_a_process_that_dies_is_replaced() -> None:
     players = Processes(other.kernels, SETTINGS, 1, 2)
     rows = players.play([other._order(0)], None)  # pyright: ignore[reportPrivateUsage]
     next(rows)
-    for process in players.processes:
+    for process in players.pool.processes:
         os.kill(process, signal.SIGKILL)
     assert trained(other, players) == trained(one)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 
 from pdojo_tools.command import Arguments, add_align, positive, random_seed
@@ -19,7 +20,7 @@ from pdojo.search.neighbourhoods import NEIGHBOURHOODS
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
 from pdojo.search.progress import Budget
-from pdojo.search.strategies import STRATEGIES, strategy
+from pdojo.search.strategies import STRATEGIES, Breeder, check_proposers, strategy
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
 
@@ -28,7 +29,7 @@ says more."""
 COMPARED_BUDGET = 250
 """Default evaluations of each search of a comparison."""
 SEEDS = 5
-_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "ray")
+_OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "proposers", "ray")
 """Options that need a search."""
 
 
@@ -43,7 +44,8 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     _check_all(given)
     for name in given.search or ():
         # The strategy's packages must be installed: a mistake should show before a pass of minutes.
-        strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
+        searching = strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
+        check_proposers(searching, given.proposers or 1)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
     defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
     for name, value in defaults.items():
@@ -94,7 +96,16 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
         given.seed,
         given.fresh,
         given.agent,
+        given.proposers or _usual_proposers(given),
     )
+
+
+def _usual_proposers(given: argparse.Namespace) -> int:
+    """One for each processor; 1 for strategies without batches, and on a cluster, where many kernels are searched."""
+    searching = strategy(given.search[0], agent=given.agent)
+    if given.ray is not None or not isinstance(searching, Breeder):
+        return 1
+    return min(searching.batch, len(os.sched_getaffinity(0)))
 
 
 def _arguments() -> Arguments:
@@ -150,6 +161,12 @@ def _add_search(parser: Arguments) -> None:
         type=_agent,
         metavar="NAME=VALUE,...",
         help="hyper-parameters of perfllm: encoder=hf:FOLDER, target=sum, granularity=both; see docs/perfllm.md",
+    )
+    add(
+        "--proposers",
+        type=positive,
+        metavar="N",
+        help="processes that make proposals, by default one for each processor; results do not depend on it",
     )
     add("--start", choices=("plain", "pass"), help="search from the plain kernel, or from the pass's result (default)")
     add("--seed", type=random_seed, metavar="N", help="seed of the search and of the random inputs")
@@ -277,7 +294,7 @@ def _check_cluster(given: argparse.Namespace) -> None:
 
 
 def _check_comparison(given: argparse.Namespace) -> None:
-    for name in ("explain", "no_measure", "fresh", "emit", "report", "ray"):
+    for name in ("explain", "no_measure", "fresh", "proposers", "emit", "report", "ray"):
         if getattr(given, name):
             raise UsageError(f"--compare and --{name.replace('_', '-')} do not go together")
     if given.budget is not None and (given.budget.evaluations is None or given.budget.seconds is not None):

@@ -30,6 +30,9 @@ class Heuristic:
         """Most alterations that are tried for one neighbour."""
         self._tuned: tuple[Dojo, Dojo] | None = None
 
+    def __reduce__(self) -> tuple[type[Heuristic], tuple[int]]:
+        return Heuristic, (self.tries,)
+
     @property
     def settings(self) -> JSON:
         """The number of tries and the version of the alterations."""

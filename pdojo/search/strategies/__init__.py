@@ -11,12 +11,13 @@ from random import Random
 from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
+from pdojo.search.children import Children
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.settings import Settings
 
-__all__ = ["STRATEGIES", "Node", "Proposal", "Saved", "Strategy", "strategy"]
+__all__ = ["STRATEGIES", "Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]
 
 STRATEGIES = ("sample", "anneal", "evolve", "elites", "model", "perfllm")
 """Names of the strategies."""
@@ -80,6 +81,15 @@ class Saved(Strategy, Protocol):
         ...
 
 
+@runtime_checkable
+class Breeder(Strategy, Protocol):
+    """A strategy that says whose children it proposes, so that several processes can make those of a batch."""
+
+    def breed(self, children: Children) -> None:
+        """Take all children from there. Called after `start`; without it they are made in this process."""
+        ...
+
+
 def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Strategy:
     """The strategy of that name, for about `steps` evaluations, with its default settings.
 
@@ -115,3 +125,11 @@ def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Str
             return PerfLLM(steps, agent)
         case _:
             raise UsageError(f"unknown strategy '{name}'; known are {', '.join(STRATEGIES)}")
+
+
+def check_proposers(searching: Strategy, proposers: int) -> None:
+    """Raise UsageError for a number of processes that cannot propose."""
+    if proposers < 1:
+        raise UsageError(f"at least one process proposes, not {proposers}")
+    if proposers > 1 and not isinstance(searching, Breeder):
+        raise UsageError(f"the strategy '{searching.name}' proposes one program at a time, so leave out the proposers")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.search.dojo import Dojo
+from pdojo.search.children import Children, Parents, seed_of
 from pdojo.search.evaluation import JSON
-from pdojo.search.neighbourhoods import Listing, Neighbourhood
+from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
-from pdojo.search.strategies.evolve import offspring
-from pdojo.search.strategies.seen import Seen
+from pdojo.search.strategies.brood import Around, Brood, Draw
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
 """The moves that make and merge partial sums."""
@@ -25,8 +23,8 @@ class Elite:
     node: Node
     length: float
     """Factor on its cost: longer programs count as slightly slower."""
-    near: Iterator[Dojo]
-    """Its nearest neighbours that are not proposed yet; empty if the neighbourhood lists none."""
+    near: Around
+    """Its nearest neighbours that are not proposed yet."""
 
     @property
     def worth(self) -> float:
@@ -81,18 +79,22 @@ class Elites:
         """Make the root the first elite."""
         self._neighbourhood = neighbourhood
         self._random = random
-        self._seen = Seen(root)
+        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
         self._best = self._elite(root)
         self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
         """The elites by kind."""
 
+    def breed(self, children: Children) -> None:
+        """Take children from there."""
+        self._brood.children = children
+
     def ask(self) -> Proposal | None:
         """A child of an elite."""
-        return self._seen.fresh(self._child, self.tries)
+        return self._brood.ask()
 
     def tell(self, node: Node) -> None:
         """Replace the elite of the same kind if the child is better."""
-        self._seen.told(node)
+        self._brood.told(node)
         if not node.evaluation.is_ok:
             return
         kind = kind_of(node)
@@ -105,19 +107,14 @@ class Elites:
 
     def _elite(self, node: Node) -> Elite:
         statements = len(node.dojo.game.program.nest.leaves)
-        return Elite(node, 1 + self.parsimony * statements, self._nearest(node))
+        return Elite(node, 1 + self.parsimony * statements, Around(node, self._neighbourhood, self._random))
 
-    def _nearest(self, node: Node) -> Iterator[Dojo]:
-        if isinstance(self._neighbourhood, Listing):
-            yield from self._neighbourhood.nearest(node.dojo, self._random)
-
-    def _child(self) -> Proposal | None:
-        parent = self._fastest() if self._random.random() < self.greed else self._any()
-        if self._random.random() < self.polish and (near := next(parent.near, None)) is not None:
-            return Proposal(near, parent.node)
+    def _draw(self) -> Draw:
+        elite = self._fastest() if self._random.random() < self.greed else self._any()
+        if self._random.random() < self.polish and not elite.near.is_exhausted:
+            return elite.near.next
         two = len(self.elites) > 1 and self._random.random() < self.crossover
-        other = self._any().node if two else None
-        return offspring(parent.node, other, self._neighbourhood, self._seen, self._random)
+        return Parents(elite.node, self._any().node if two else None, seed_of(self._random))
 
     def _fastest(self) -> Elite:
         """The elite of least cost, whatever its length, that has not failed."""

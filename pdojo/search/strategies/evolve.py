@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from random import Random
 
-from pdojo.search.dojo import Dojo
+from pdojo.search.children import Children, Parents, seed_of
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.node import Node, Proposal
 from pdojo.search.restarts import taken_up
-from pdojo.search.strategies.seen import Seen
+from pdojo.search.strategies.brood import Around, Brood, Draw
 
 
 class Evolve:
@@ -66,21 +65,25 @@ class Evolve:
         """Begin the population with the root."""
         self._neighbourhood = neighbourhood
         self._random = random
-        self._seen = Seen(root)
+        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
         self._root = self._champion = root
         self.champions: list[Node] = []
         """The best of each replaced population."""
         self.members: deque[Node] = deque([root])
         self._waited = 0
-        self._around: tuple[Node, Iterator[Dojo]] | None = None
+        self._around: Around | None = None
+
+    def breed(self, children: Children) -> None:
+        """Take children from there."""
+        self._brood.children = children
 
     def ask(self) -> Proposal | None:
         """A child of a member."""
-        return self._seen.fresh(self._child, self.tries)
+        return self._brood.ask()
 
     def tell(self, node: Node) -> None:
         """Add the child as the youngest member, unless it failed."""
-        self._seen.told(node)
+        self._brood.told(node)
         if node.evaluation.is_ok:
             self.members.append(node)
             while len(self.members) > self.population:
@@ -97,47 +100,26 @@ class Evolve:
         self.members = deque(taken_up(self.champions) or [self._root])
         self._champion, self._waited = min(self.members, key=lambda member: member.cost), 0
 
-    def _child(self) -> Proposal | None:
-        near = self._polished()
-        return self._born() if near is None else near
+    def _draw(self) -> Draw:
+        return self._polished() or self._born()
 
-    def _polished(self) -> Proposal | None:
+    def _polished(self) -> Callable[[], Proposal | None] | None:
         """The champion's next nearest neighbour, with probability `polish`; None otherwise."""
         listing = self._neighbourhood
         if not isinstance(listing, Listing) or len(self.members) < self.population:
             return None
         if self._random.random() >= self.polish:
             return None
-        if self._around is None or self._around[0] is not self._champion:
-            self._around = self._champion, listing.nearest(self._champion.dojo, self._random)
-        near = next(self._around[1], None)
-        return None if near is None else Proposal(near, self._champion)
+        if self._around is None or self._around.node is not self._champion:
+            self._around = Around(self._champion, listing, self._random)
+        return None if self._around.is_exhausted else self._around.next
 
-    def _born(self) -> Proposal | None:
-        parent = self._select()
+    def _born(self) -> Parents:
+        first = self._select()
         two = len(self.members) > 1 and self._random.random() < self.crossover
-        other = self._select() if two else None
-        return offspring(parent, other, self._neighbourhood, self._seen, self._random)
+        return Parents(first, self._select() if two else None, seed_of(self._random))
 
     def _select(self) -> Node:
         # The first parents are drawn uniformly: else all members would descend from the first fast one.
         drawn = self.tournament if len(self.members) >= self.population else 1
         return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)
-
-
-def offspring(
-    parent: Node, other: Node | None, neighbourhood: Neighbourhood, seen: Seen, random: Random
-) -> Proposal | None:
-    """A neighbour of the parent or of its cross with `other`; half of the time the cross itself if it is new.
-
-    The moves of a cross are made as far as they apply.
-    """
-    base: Dojo = parent.dojo
-    if other is not None:
-        base = base.fork()
-        base.become(cross(parent.moves, other.moves, random))
-        crossed = Proposal(base, parent)
-        if crossed not in seen and random.random() < 0.5:
-            return crossed
-    near = neighbourhood.neighbour(base, random)
-    return None if near is None else Proposal(near, parent)

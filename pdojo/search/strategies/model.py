@@ -8,6 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pdojo.errors import UsageError
+from pdojo.search.children import Children
 from pdojo.search.evaluation import JSON
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods import Neighbourhood
@@ -71,7 +72,7 @@ class Model:
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin with the root as the only sample."""
         self._random = random
-        self._sample = Sample(self.batch, self.power)
+        self._sample = Sample(self.batch * self.pool, self.power)
         self._sample.start(root, neighbourhood, random)
         self._seed = random.randrange(2**32)
         self._rows: list[list[float]] = []
@@ -81,6 +82,10 @@ class Model:
         self._is_fresh = True
         """True if all costs of the last batch were told."""
         self._learn(root)
+
+    def breed(self, children: Children) -> None:
+        """Take children from there."""
+        self._sample.breed(children)
 
     def ask(self) -> Proposal | None:
         """The next candidate of the batch."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
+from pdojo.search.children import Children, Parents, seed_of
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
-from pdojo.search.strategies.seen import Seen
+from pdojo.search.strategies.brood import Brood
 
 LOWEST = 1e-30
 """Least cost: smaller ones count as this one, as 0 has no reciprocal."""
@@ -35,28 +36,31 @@ class Sample:
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Make the root the only parent."""
-        self._neighbourhood = neighbourhood
         self._random = random
-        self._seen = Seen(root)
+        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
         self._root = root
         self.parents: list[Node] = []
         self._told = {root.number}
         self._add(root)
 
+    def breed(self, children: Children) -> None:
+        """Take children from there."""
+        self._brood.children = children
+
     def ask(self) -> Proposal | None:
         """A neighbour of a randomly drawn parent."""
-        return self._seen.fresh(self._draw, self.tries)
+        return self._brood.ask()
 
     def tell(self, node: Node) -> None:
         """Make a program that did not fail a parent."""
-        self._seen.told(node)
+        self._brood.told(node)
         if node.number not in self._told:
             self._told.add(node.number)
             self._add(node)
 
     def forget(self, proposal: Proposal) -> None:
         """Withdraw a proposal; it may be proposed again."""
-        self._seen.forget(proposal)
+        self._brood.forget(proposal)
 
     def weights(self) -> list[float]:
         """The relative probability of each parent, in order of `parents`."""
@@ -66,9 +70,8 @@ class Sample:
         if node.evaluation.is_ok:
             self.parents.append(node)
 
-    def _draw(self) -> Proposal | None:
-        """A neighbour of a random parent; of the root if every program failed."""
+    def _draw(self) -> Parents:
+        """A random parent; the root if every program failed."""
         weights = self.weights()
         (parent,) = self._random.choices(self.parents, weights) if any(weights) else [self._root]
-        near = self._neighbourhood.neighbour(parent.dojo, self._random)
-        return None if near is None else Proposal(near, parent)
+        return Parents(parent, None, seed_of(self._random))

@@ -14,6 +14,11 @@ class Seen:
         self._evaluated = {root.fingerprint}
         self._asked: set[str] = set()
 
+    @property
+    def asked(self) -> int:
+        """Number of new programs that were proposed and not told."""
+        return len(self._asked)
+
     def told(self, node: Node) -> None:
         """Mark a program as evaluated."""
         self._asked.discard(node.fingerprint)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from multiprocessing import get_context
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pdojo.errors import MeasurementError
@@ -14,9 +12,7 @@ from pdojo.search.evaluators.cluster.connection import Connection
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.training.episodes import Order, Played, Player
 from pdojo.search.perfllm.training.kernels import Kernel
-
-ATTEMPTS = 3
-"""Workers that an episode is given to before training ends."""
+from pdojo.search.pool import ATTEMPTS, Pool
 
 
 class Players(Protocol):
@@ -50,40 +46,26 @@ class Processes:
     """Processes of this computer play. One that dies is replaced, and its episode is played again."""
 
     def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int) -> None:
-        self._arguments = (tuple(kernels), settings, seed)
-        self._count = count
-        self._pool = self._started()
-
-    def _started(self) -> ProcessPoolExecutor:
-        # A forked process would share PyTorch's threads and the database's connection.
-        return ProcessPoolExecutor(self._count, get_context("spawn"), initializer=_begin, initargs=self._arguments)
-
-    @property
-    def processes(self) -> list[int]:
-        """Numbers of the processes that have started."""
-        return list(self._pool._processes)  # pyright: ignore[reportPrivateUsage]
+        self.pool = Pool(count, _begin, tuple(kernels), settings, seed)
 
     def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
-        """The episodes, several at once."""
-        left = list(orders)
-        for attempt in range(ATTEMPTS):
-            try:
-                jobs: list[Future[Played]] = [self._pool.submit(_play, order, policy) for order in left]
-                for job in jobs:
-                    played = job.result()
-                    del left[0]
-                    yield played
-            except BrokenProcessPool:
-                self.close()
-                if attempt == ATTEMPTS - 1:
-                    raise MeasurementError(f"{ATTEMPTS} processes died over episode {left[0].number}") from None
-                self._pool = self._started()
-            else:
-                return
+        """The episodes, several at once. Raises MeasurementError if one ends processes again and again."""
+        return self.pool.map(_play, [_Job(order, policy) for order in orders])
 
     def close(self) -> None:
         """End the processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.pool.close()
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a process plays."""
+
+    order: Order
+    policy: bytes | None
+
+    def __str__(self) -> str:
+        return f"episode {self.order.number}"
 
 
 _here: Player | None = None
@@ -94,9 +76,9 @@ def _begin(kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
     _here = Player(kernels, settings, seed)
 
 
-def _play(order: Order, policy: bytes | None) -> Played:
+def _play(job: _Job) -> Played:
     assert _here is not None
-    return _here.play(order, policy)
+    return _here.play(job.order, job.policy)
 
 
 class OnRay:

@@ -1,0 +1,78 @@
+"""The children of a batch, drawn together so that several processes can make them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import TypeAlias
+
+from pdojo.search.children import Children, Here, Parents
+from pdojo.search.dojo import Dojo
+from pdojo.search.neighbourhoods import Listing, Neighbourhood
+from pdojo.search.node import Node, Proposal
+from pdojo.search.strategies.seen import Seen
+
+Draw: TypeAlias = Parents | Callable[[], Proposal | None]
+"""Whose child is proposed, or what makes a proposal in this process."""
+
+
+class Around:
+    """The nearest neighbours of a node, one after the other; none if the neighbourhood lists none."""
+
+    def __init__(self, node: Node, near: Neighbourhood, random: Random) -> None:
+        self.node = node
+        self._near, self._random = near, random
+        self._listed: Iterator[Dojo] | None = None
+        self.is_exhausted = not isinstance(near, Listing)
+
+    def next(self) -> Proposal | None:
+        """The next one; None if there are no more."""
+        if self._listed is None and isinstance(self._near, Listing):
+            self._listed = self._near.nearest(self.node.dojo, self._random)
+        near = None if self._listed is None else next(self._listed, None)
+        self.is_exhausted |= near is None
+        return None if near is None else Proposal(near, self.node)
+
+
+class Brood:
+    """Proposals from what a strategy draws. Known costs do not change within a batch, so it is drawn at once.
+
+    What was drawn and not asked for is dropped when costs are told.
+    """
+
+    def __init__(self, root: Node, near: Neighbourhood, draw: Callable[[], Draw], batch: int, tries: int) -> None:
+        self.seen = Seen(root)
+        self.children: Children = Here(near)
+        self._draw, self._batch, self._tries = draw, batch, tries
+        self._drawn: deque[Draw] = deque()
+        self._made: Iterator[Dojo | None] = iter(())
+
+    def ask(self) -> Proposal | None:
+        """The first new proposal of some draws, as `Seen.fresh`."""
+        return self.seen.fresh(self._next, self._tries)
+
+    def told(self, node: Node) -> None:
+        """Mark a program as evaluated."""
+        self._clear()
+        self.seen.told(node)
+
+    def forget(self, proposal: Proposal) -> None:
+        """Withdraw a proposal; it may be proposed again."""
+        self.seen.forget(proposal)
+
+    def _next(self) -> Proposal | None:
+        if not self._drawn:
+            self._clear()
+            self._drawn.extend(self._draw() for _ in range(max(1, self._batch - self.seen.asked)))
+            self._made = self.children.of([one for one in self._drawn if isinstance(one, Parents)])
+        drawn = self._drawn.popleft()
+        if not isinstance(drawn, Parents):
+            return drawn()
+        made = next(self._made)
+        return None if made is None else Proposal(made, drawn.first)
+
+    def _clear(self) -> None:
+        self._drawn.clear()
+        # A generator cancels what other processes have not begun.
+        self._made = iter(())

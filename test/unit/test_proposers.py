@@ -1,0 +1,218 @@
+"""Processes that make proposals: they propose the same, die without harm, and end with their parent."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from pdojo_tools import tune
+
+import pdojo
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.registry import machine
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.kernels import workload
+from pdojo.search import children
+from pdojo.search.children import Here, Parents, Processes
+from pdojo.search.dojo import Dojo
+from pdojo.search.driver import search
+from pdojo.search.evaluation import JSON, Candidate
+from pdojo.search.evaluators.analytical import Analytical
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.neighbourhoods.mutate import Mutate
+from pdojo.search.node import Node, States, Verdict
+from pdojo.search.pool import ATTEMPTS, Pool
+from pdojo.search.progress import Budget
+from pdojo.search.strategies import STRATEGIES, Breeder, strategy
+
+MACHINE = machine("x86-64-zen4")
+BREEDERS = ("sample", "evolve", "elites", "model")
+
+
+def plain() -> Dojo:
+    return Dojo(with_alignment(workload("softmax:8x16").instantiate(), 64), MACHINE)
+
+
+def node(dojo: Dojo, states: States, parent: Node | None = None) -> Node:
+    (evaluation,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
+    moves = tuple(step.resolved for step in dojo.trace.steps)
+    made = Node(0 if parent is None else 1, moves, dojo.fingerprint, parent, Verdict(evaluation), states)
+    states.put(made, dojo)
+    return made
+
+
+def family() -> list[Parents]:
+    """Neighbours of a descendant, and of its crosses with another one."""
+    start, random = plain(), Random(1)
+    states = States(start)
+    root = node(start, states)
+    one, other = start, start
+    for _ in range(6):
+        one, other = (Mutate().neighbour(each, random) or each for each in (one, other))
+    first, second = (node(each, states, root) for each in (one, other))
+    seconds = (None, second, second, None, second)
+    return [Parents(first, each, number) for number, each in enumerate(seconds)]
+
+
+@pytest.fixture
+def two() -> Iterator[Processes]:
+    made = Processes(Mutate(), plain(), 2, alone=0)
+    yield made
+    made.pool.close()
+
+
+def told(made: Iterator[Dojo | None]) -> list[tuple[str, str]]:
+    return [("", "") if one is None else (one.fingerprint, str(one.trace)) for one in made]
+
+
+def test_children_are_the_same_in_every_process(two: Processes) -> None:
+    wanted = family()
+    here = told(Here(Mutate()).of(wanted))
+    assert told(two.of(wanted)) == here
+    assert len(two.pool.processes) == 2
+    assert len({fingerprint for fingerprint, _ in here}) > 3
+    # The crosses are not all made into neighbours.
+    assert told(two.of(reversed(wanted))) == here[::-1]
+
+
+def test_a_process_that_dies_is_replaced(two: Processes) -> None:
+    wanted = family()
+    made = two.of(wanted)
+    first = next(made)
+    before = two.pool.processes
+    for process in before:
+        os.kill(process, signal.SIGKILL)
+    assert told(iter([first, *made])) == told(Here(Mutate()).of(wanted))
+    assert not set(before) & set(two.pool.processes)
+
+
+@pytest.mark.parametrize("name", BREEDERS)
+def test_searches_do_not_depend_on_the_number_of_processes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "model":
+        pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    monkeypatch.setattr(children, "ALONE", 0.0)
+
+    def found(proposers: int) -> list[tuple[int, float, str]]:
+        near = neighbourhood("heuristic" if name == "sample" else "mutate")
+        budget = Budget(30)
+        result = search(plain(), Analytical(MACHINE), strategy(name, 30), near, budget, 3, proposers=proposers)
+        assert result.best is not None
+        return [(row.number, row.cost, str(result.best.trace)) for row in result.history]
+
+    rows = found(1)
+    assert len(rows) == 31
+    assert found(2) == rows
+
+
+def test_breeders_are_those_that_propose_batches() -> None:
+    for name in STRATEGIES:
+        if name in ("model", "perfllm"):
+            pytest.importorskip({"model": "sklearn", "perfllm": "torch"}[name], reason="a package is missing")
+        made = strategy(name)
+        assert isinstance(made, Breeder) == (made.batch > 1) == (name in BREEDERS)
+
+
+def test_calls_are_answered_in_order_or_raise() -> None:
+    pool = Pool(2, gc.enable)
+    try:
+        assert list(pool.map(math.sqrt, [k * k for k in range(20)])) == list(range(20))
+        with pytest.raises(ValueError, match="domain"):
+            list(pool.map(math.sqrt, [1, -1, 2]))
+        with pytest.raises(MeasurementError, match=f"{ATTEMPTS} processes died over 7"):
+            list(pool.map(os._exit, [7, 8]))
+        assert list(pool.map(math.sqrt, [4])) == [2]
+    finally:
+        pool.close()
+    assert pool.processes == []
+
+
+def is_alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def ended(processes: list[int]) -> bool:
+    deadline = time.monotonic() + 20
+    while any(map(is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(is_alive, processes))
+
+
+def test_busy_processes_end_at_once() -> None:
+    pool = Pool(2, gc.enable)
+    waiting = pool.map(time.sleep, [600] * 4)
+    deadline = time.monotonic() + 20
+    while len(pool.processes) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    processes = pool.processes
+    assert len(processes) == 2
+    pool.close()
+    assert ended(processes)
+    waiting.close()
+
+
+PARENT = """
+import gc, math, time
+from pdojo.search.pool import Pool
+
+if __name__ == "__main__":
+    pool = Pool(2, gc.enable)
+    list(pool.map(math.sqrt, range(8)))
+    print(*pool.processes, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="this system has no /proc")
+def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(PARENT)
+    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    processes = [int(word) for word in parent.stdout.readline().split()]
+    assert processes
+    assert all(map(is_alive, processes))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert ended(processes)
+
+
+class Bound(Mutate):
+    """A neighbourhood that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings_now = lambda: self.settings
+
+    @property
+    def settings(self) -> JSON:
+        return {}
+
+
+def test_mistakes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    budget, costs = Budget(1), Analytical(MACHINE)
+    with pytest.raises(UsageError, match="'mutate' cannot be sent to other processes"):
+        search(plain(), costs, strategy("evolve"), Bound(), budget, 1, proposers=2)
+    with pytest.raises(UsageError, match="'anneal' proposes one program at a time"):
+        search(plain(), costs, strategy("anneal"), Mutate(), budget, 1, proposers=2)
+    with pytest.raises(UsageError, match="at least one process"):
+        search(plain(), costs, strategy("evolve"), Mutate(), budget, 1, proposers=0)
+    with pytest.raises(UsageError, match="proposers belongs to a search"):
+        pdojo.tune("dot:4x16", proposers=2)
+    assert tune.main(["dot:4x16", "--machine", "snitch", "--search", "anneal", "--proposers", "2"]) == 2
+    assert "'anneal' proposes one program at a time" in capsys.readouterr().err
+    assert tune.main(["dot:4x16", "--machine", "snitch", "--proposers", "2"]) == 2
+    assert "--proposers belongs to a search" in capsys.readouterr().err
