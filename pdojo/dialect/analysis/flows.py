@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.coverage import covers
-from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
@@ -43,7 +43,7 @@ def flow(
     own dataflow analysis is not used, because it loses flows from domains with divisions (test/property/test_moves.py
     has the case), nor its lexicographic maximum, which fails for some (test/differential/test_storage_forms.py).
     """
-    reads, writes, schedule = _relations(uses, places, caller, number)
+    reads, writes, schedule = relations_of(uses, places, caller, number)
     earlier = _earlier_writes(reads, writes, schedule)
     followed = earlier.apply_range(_earlier_writes(writes, writes, schedule))
     return earlier.subtract(followed).reverse()
@@ -64,7 +64,7 @@ def gathered(
     Parts are the last plain write to the place before the read, and all accumulations since. The places of the
     caller's elements begin with `number`.
     """
-    reads, writes, schedule = _relations(uses, places, caller, number)
+    reads, writes, schedule = relations_of(uses, places, caller, number)
     earlier, again = (_earlier_writes(touched, writes, schedule) for touched in (reads, writes))
     written = [(int(s.get_tuple_name()[1:]), s) for s in _sets(writes.domain())]
     plain = [s for k, s in written if k == len(uses) or uses[k].leaf.accumulate is None]
@@ -83,7 +83,7 @@ def _sets(union: isl.UnionSet) -> list[isl.Set]:
 @bounded()
 def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
     """The write instances whose values stay in their places at the end."""
-    _, writes, schedule = _relations(uses, places)
+    _, writes, schedule = relations_of(uses, places)
     return writes.domain().subtract(_earlier_writes(writes, writes, schedule).range())
 
 
@@ -110,18 +110,16 @@ def uninitialised(
 
 def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:
     """The answer of `uninitialised` by integer sets."""
-    import islpy as isl
-
     places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]
-    orphans = _relations(uses, places)[0].domain().subtract(flow(uses, places).range())
+    orphans = relations_of(uses, places)[0].domain().subtract(flow(uses, places).range())
     if orphans.is_empty():
         return None
     point = orphans.sample_point()
     use = uses[int(point.to_set().get_tuple_name()[1:])]
-    return use, tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(use.leaf.depth))
+    return use, coordinates(point)
 
 
-def _relations(
+def relations_of(
     uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
     """What the read and the write instances touch, and when each of them happens.
@@ -175,10 +173,7 @@ def sampled(relation: isl.UnionMap) -> tuple[Instance, Instance]:
     import islpy as isl
 
     pair = relation.sample()
-    point = pair.wrap().sample_point()
-    values = [
-        point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(pair.wrap().dim(isl.dim_type.set))
-    ]
+    values = coordinates(pair.wrap().sample_point())
     start = pair.dim(isl.dim_type.in_)
     first, second = (int(pair.get_tuple_name(kind)[1:]) for kind in (isl.dim_type.in_, isl.dim_type.out))
-    return (first, tuple(values[:start])), (second, tuple(values[start:]))
+    return (first, values[:start]), (second, values[start:])

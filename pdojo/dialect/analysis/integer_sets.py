@@ -137,7 +137,15 @@ def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] 
     point = isl.Set.read_from_str(context(), text).sample_point()
     if point.is_void():
         return None
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(len(names)))
+    return coordinates(point)
+
+
+def coordinates(point: isl.Point) -> tuple[int, ...]:
+    """The numbers of a point."""
+    import islpy as isl
+
+    count = point.get_space().dim(isl.dim_type.set)
+    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(count))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -166,10 +174,7 @@ def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...
     rest = _reached(first).subtract(_reached(second))
     if rest.is_empty():
         return None
-    point = rest.sample_point()
-    import islpy as isl
-
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(rest.dim(isl.dim_type.set)))
+    return coordinates(rest.sample_point())
 
 
 def _reached(reaches: Iterable[Reach]) -> isl.Set:

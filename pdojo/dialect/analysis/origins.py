@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.coverage import common_depth, covers, reaches
 from pdojo.dialect.analysis.flows import Caller, Instance, flow, gathered, last_writes, sampled
-from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import (
+    Answers,
+    bounded,
+    context,
+    coordinates,
+    domain_constraints,
+    spell,
+    variables,
+)
 from pdojo.dialect.analysis.storage_check import UseKey, content_of
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
@@ -333,13 +341,11 @@ def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, 
 
 def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iteration | None:
     """An instance of the read that two relations treat differently."""
-    import islpy as isl
 
     wrong = one.subtract(other).union(other.subtract(one)).domain()
     if wrong.is_empty():
         return None
-    point = wrong.sample_point()
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(read.leaf.depth))
+    return coordinates(wrong.sample_point())
 
 
 @bounded()
@@ -408,12 +414,7 @@ def any_of(instances: Instances) -> Iteration | None:
 
 
 def _sampled_point(some: isl.Set) -> Iteration | None:
-    import islpy as isl
-
-    if some.is_empty():
-        return None
-    point = some.sample_point()
-    return tuple(point.get_coordinate_val(isl.dim_type.set, k).to_python() for k in range(some.dim(isl.dim_type.set)))
+    return None if some.is_empty() else coordinates(some.sample_point())
 
 
 def _named(kind: str, number: int, instances: Instances) -> isl.UnionSet:

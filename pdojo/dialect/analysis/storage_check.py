@@ -4,17 +4,20 @@ For every flow from the last write w of an element to a read r, no other instanc
 flow over cells must be the flow over elements. And a value in a private copy must be written and read in the same
 iteration of the threaded scope that owns the copy. A fast path recognises the usual case (everything happens within
 one iteration of the scopes that index the reused dimensions); otherwise all instances are run through, if they are few
-(`enumeration.py`), or islpy computes both flows and compares them.
+(`enumeration.py`), or islpy computes both flows and compares them. If that takes long, it follows single reads first
+(`single_reads.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import var
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis import integer_sets
 from pdojo.dialect.analysis.clobber import lost_value
 from pdojo.dialect.analysis.collision import EQUAL, Query, share_iterations
 from pdojo.dialect.analysis.coverage import common_depth, cover_together, covers
@@ -22,10 +25,12 @@ from pdojo.dialect.analysis.flows import Caller, Instance, flow, sampled
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, variables
 from pdojo.dialect.analysis.representatives import representatives
 from pdojo.dialect.analysis.rings import in_ring
+from pdojo.dialect.analysis.single_reads import wrong_source
 from pdojo.dialect.analysis.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.paths import node_path, relative_paths
+from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
 
     from pdojo.dialect.analysis.enumeration import Events, Ints
 
+
+USUAL = 10
+"""Most questions about flows are settled by an n-th of the operations."""
 
 ItemT = TypeVar("ItemT")
 
@@ -99,6 +107,11 @@ class StorageChecks:
                 self.enumerated += 1
                 return found.fault
         self.exact_queries += 1
+        with suppress(Undecided), bounded(integer_sets.OPERATIONS // USUAL):
+            return compare_flows(uses, owner, caller)
+        with suppress(Undecided):
+            if (fault := wrong_read(uses, caller)) is not None:
+                return fault
         return compare_flows(uses, owner, caller)
 
 
@@ -276,12 +289,27 @@ def content_of(uses: Sequence[Use]) -> UseKey:
     )
 
 
+def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | None:
+    """A difference between the two flows that few reads show; None says nothing. Raises Undecided."""
+    found = wrong_source(uses, *_elements(uses, caller), caller)
+    if found is None:
+        return None
+    pair, is_lost = found
+    return (_lost if is_lost else _stale)(uses[0].access.array.name, _point(pair, uses, caller))
+
+
+def _elements(uses: Sequence[Use], caller: Caller | None) -> tuple[list[tuple[int | Expr, ...]], int]:
+    """The element that each use touches, and the number that those of the caller begin with."""
+    arrays = _names(uses, caller)
+    elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
+    return elements, arrays.index(caller.name) if caller is not None else 0
+
+
 @bounded()
 def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Reason | None:
     """Compare the flow of values over elements with that over cells, exactly."""
-    arrays = _names(uses, caller)
-    elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
-    by_element = flow(uses, elements, caller, arrays.index(caller.name) if caller is not None else 0)
+    elements, number = _elements(uses, caller)
+    by_element = flow(uses, elements, caller, number)
     by_cell = flow(uses, [(0, *u.cell) for u in uses], caller)
     name = uses[0].access.array.name
     lost = by_element.subtract(by_cell)

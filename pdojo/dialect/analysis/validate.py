@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pdojo.dialect.analysis.coverage import fills
 from pdojo.dialect.analysis.flows import uninitialised
 from pdojo.dialect.analysis.hints import unusable_hints
-from pdojo.dialect.analysis.integer_sets import bounded, context, domain_constraints, spell, variables
+from pdojo.dialect.analysis.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.special_mappings import meaning_problems
@@ -74,8 +74,7 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
             isl.Map.read_from_str(context(), f"{{ [{', '.join(ivs)}] -> [{index}] : {domain} }}").range()
         )
     if not box.is_empty():
-        point = box.sample_point()
-        at = [str(point.get_coordinate_val(isl.dim_type.set, k)) for k in range(len(array.shape))]
+        at = map(str, coordinates(box.sample_point()))
         raise InvalidKernel(f"output '{array.name}' is never written at [{', '.join(at)}]")
 
 
