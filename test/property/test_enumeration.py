@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
+import islpy as isl
+
 from pdojo.dialect.affine import Expr, const, modulo, var
 from pdojo.dialect.analysis import flows, origins
 from pdojo.dialect.analysis.coverage import common_depth
 from pdojo.dialect.analysis.enumeration import Outside, events_of, values_of
 from pdojo.dialect.analysis.flows import Caller
+from pdojo.dialect.analysis.integer_sets import context
 from pdojo.dialect.analysis.origins import element_uses
 from pdojo.dialect.analysis.representatives import representatives
+from pdojo.dialect.analysis.single_reads import wrong_source
 from pdojo.dialect.analysis.storage_check import compare_events, compare_flows
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.machines.registry import machine
@@ -124,6 +128,40 @@ def test_storage_one_by_one() -> None:
         found[None if exact is None else exact.text.partition(" would ")[2]] += 1
     assert len(found) == 4, found
     assert min(found.values()) >= 3, found
+
+
+def test_single_reads() -> None:
+    """What single reads find is a pair of one flow that is not in the other; they find most faults."""
+    random, found = Random(10), Counter[tuple[bool, bool | None]]()
+    for uses in some_uses(random):
+        folded = [random.choice([0, 0, 1, 2]) for _ in uses[0].access.array.shape]
+        cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
+        if random.random() < 0.3:
+            cells.remove(next(use for use in cells if use.writes))
+        name, shape = uses[0].access.array.name, uses[0].access.array.shape
+        caller = random.choice([None, Caller(name, shape, writes=True), Caller(name, shape, writes=False)])
+        if not cells:
+            continue
+        elements: list[tuple[int | Expr, ...]] = [(0, *use.access.index) for use in cells]
+        by_element = flows.flow(cells, elements, caller)
+        by_cell = flows.flow(cells, [(0, *use.cell) for use in cells], caller)
+        wrong = wrong_source(cells, elements, 0, caller)
+        if wrong is not None:
+            (write, read), is_lost = wrong
+            within, without = (by_element, by_cell) if is_lost else (by_cell, by_element)
+            pair = isl.UnionMap.read_from_str(context(), f"{{ {spelled('W', write)} -> {spelled('R', read)} }}")
+            assert pair.is_subset(within), (cells, caller)
+            assert pair.intersect(without).is_empty(), (cells, caller)
+        found[by_element.is_equal(by_cell), None if wrong is None else wrong[1]] += 1
+    assert found[True, True] == found[True, False] == 0
+    assert min(found[True, None], found[False, True], found[False, False]) >= 3, found
+    assert found[False, None] < 0.2 * (found[False, True] + found[False, False]), found
+
+
+def spelled(kind: str, instance: tuple[int, tuple[int, ...]]) -> str:
+    """An instance as isl spells it."""
+    number, iteration = instance
+    return f"{kind}{number}[{', '.join(map(str, iteration))}]"
 
 
 def a_body(random: Random, depth: int, indices: Sequence[str], room: int) -> list[str]:

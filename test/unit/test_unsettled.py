@@ -7,7 +7,7 @@ from threading import Event, Thread
 import islpy
 import pytest
 
-from pdojo.dialect.analysis import enumeration, integer_sets, validate
+from pdojo.dialect.analysis import enumeration, integer_sets, storage_check, validate
 from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, sample
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
@@ -47,6 +47,18 @@ t f32 [16, 4] heap
 2 y[{0}+62] = exp(t[15,{0}+2])
 """
 
+# Whether columns of 'e' may share five slots takes integer sets more than all their operations.
+FOLDED = """
+kernel folded(x) -> (y)
+x f32 [1024, 512] heap
+y f32 [524288] heap
+e f32 [33024, 16] heap
+
+524288 e[({0}+{0}//512*4)//16,({0}+{0}//512*4)%16] = x[{0}//512,{0}%512]
+1024
+| 512 y[{0}*512+{1}] = exp(e[{0}*32+({0}*4+{1})//16,({0}*4+{1})%16])
+"""
+
 NAMES = ["i", "j"]
 CONSTRAINTS = ["0 <= i < 100", "0 <= j < 100", "3i + 5j = 77", "i mod 7 = 3"]
 
@@ -71,6 +83,28 @@ def test_what_is_not_settled_is_refused_and_remembered(monkeypatch: pytest.Monke
     state.apply("tile_scope@y#1:0{size=2}")
     monkeypatch.undo()
     state.apply(MOVE)
+
+
+def test_single_reads_refute_what_integer_sets_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not prove anything: a legal move stays undecided."""
+
+    def unsettled(*_: object) -> None:
+        raise Undecided("integer sets do not settle it")
+
+    monkeypatch.setattr(enumeration, "MOST", 0)
+    monkeypatch.setattr(storage_check, "lost_value", lambda _: None)
+    monkeypatch.setattr(storage_check, "compare_flows", unsettled)
+    with pytest.raises(IllegalMove, match=r"reuse_dims@t:0 is refused: integer sets do not settle it"):
+        game().apply(MOVE)
+    state = Game(parse_notation(BACKWARDS)[0], machine("toy"))
+    with pytest.raises(IllegalMove, match=r"'t' would be overwritten before its last read\s*witness: value lost between"):
+        state.apply(MOVE)
+
+
+def test_a_fold_that_single_reads_refute() -> None:
+    state = Game(parse_notation(FOLDED)[0], machine("toy"))
+    with pytest.raises(IllegalMove, match=r"'e' would be overwritten before its last read"):
+        state.apply("fold_dim@e:1{slots=5}")
 
 
 def test_kernels_that_cannot_be_checked_are_no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

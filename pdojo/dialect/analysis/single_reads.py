@@ -41,8 +41,7 @@ class Source:
 def _latest(times: isl.UnionSet) -> isl.UnionSet:
     """The last of some times; empty if there are none.
 
-    isl's own lexicographic maximum takes seconds for some (`test_shifted_folds`), one number after the other
-    milliseconds.
+    isl's own lexicographic maximum takes seconds for some; one number after the other takes milliseconds.
     """
     import islpy as isl
 
