@@ -103,9 +103,14 @@ def made(name: str) -> Strategy:
     return strategy(name, 60)
 
 
+def budget(name: str) -> int:
+    """Evaluations of a search; the agent's single moves take longest."""
+    return 20 if name == "perfllm" else 60
+
+
 @cache
-def history(name: str, near: str, seed: int = 1, evaluations: int = 60) -> tuple[Node, ...]:
-    return tuple(Play(kernel_of(name, near), seed).run(made(name), near, evaluations))
+def history(name: str, near: str, seed: int = 1, evaluations: int | None = None) -> tuple[Node, ...]:
+    return tuple(Play(kernel_of(name, near), seed).run(made(name), near, evaluations or budget(name)))
 
 
 def trail(nodes: tuple[Node, ...], length: int) -> list[tuple[str, tuple[Move, ...]]]:
@@ -115,7 +120,7 @@ def trail(nodes: tuple[Node, ...], length: int) -> list[tuple[str, tuple[Move, .
 @pytest.mark.parametrize(("name", "near"), COMBINATIONS)
 def test_searches_improve(name: str, near: str) -> None:
     nodes = history(name, near)
-    assert len({node.fingerprint for node in nodes}) > 60
+    assert len({node.fingerprint for node in nodes}) > budget(name)
     best = min(nodes, key=lambda node: node.cost)
     if (name, near) not in (("anneal", "edges"), ("perfllm", "edges")):
         # Sixty steps along edges may lead nowhere (paper 4.2: plateaus).
