@@ -97,7 +97,7 @@ def test_single_reads_refute_what_integer_sets_do_not(monkeypatch: pytest.Monkey
     with pytest.raises(IllegalMove, match=r"reuse_dims@t:0 is refused: integer sets do not settle it"):
         game().apply(MOVE)
     state = Game(parse_notation(BACKWARDS)[0], machine("toy"))
-    with pytest.raises(IllegalMove, match=r"'t' would be overwritten before its last read\s*witness: value lost between"):
+    with pytest.raises(IllegalMove, match=r"'t' would be overwritten before its last read\s*witness: value lost"):
         state.apply(MOVE)
 
 
