@@ -100,10 +100,9 @@ def tune(
         "evaluator": evaluator,
         "start": start,
         "agent": agent,
+        "proposers": None if proposers == 1 else proposers,
     }
     given = next((name for name, value in options.items() if value is not None), None)
-    if search is None and given is None and proposers != 1:
-        given = "proposers"
     if search is None and given is not None:
         raise UsageError(f"{given} belongs to a search; say which one with search={STRATEGIES[0]!r}")
     plan = None

@@ -330,22 +330,19 @@ def _writers(values: isl.UnionMap, uses: Sequence[Use], read: int) -> tuple[tupl
 
 @bounded()
 def _stray(values: isl.UnionMap, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
-    return _first_difference(_origin(values, uses, read), _related(uses, read, f"W{write}", at), uses[read])
+    return _first_difference(_origin(values, uses, read), _related(uses, read, f"W{write}", at))
 
 
 @bounded()
 def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
     expected = _related(uses, second, f"R{first}", at).apply_range(_origin(values, uses, first))
-    return _first_difference(_origin(values, uses, second), expected, uses[second])
+    return _first_difference(_origin(values, uses, second), expected)
 
 
-def _first_difference(one: isl.UnionMap, other: isl.UnionMap, read: Use) -> Iteration | None:
+def _first_difference(one: isl.UnionMap, other: isl.UnionMap) -> Iteration | None:
     """An instance of the read that two relations treat differently."""
-
     wrong = one.subtract(other).union(other.subtract(one)).domain()
-    if wrong.is_empty():
-        return None
-    return coordinates(wrong.sample_point())
+    return None if wrong.is_empty() else coordinates(wrong.sample_point())
 
 
 @bounded()
@@ -367,7 +364,7 @@ def _partial(uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence
         wanted.append(f"R{read}[{', '.join(names)}] -> W{write}[{', '.join(there)}] : {domain}")
     expected = isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(wanted)} }}")
     made = gathered(uses, [u.access.index for u in uses]).intersect_domain(_instances("R", read, uses[read]))
-    return _first_difference(made, expected, uses[read])
+    return _first_difference(made, expected)
 
 
 @bounded()
