@@ -1,14 +1,19 @@
-"""How fast neighbours are proposed from the state that the heuristic pass reaches, and where the time goes.
+"""How fast neighbours are proposed, by default from the state that the heuristic pass reaches, and where the time goes.
 
 Times are of the processor, one core. Neighbours are fingerprinted, as searches do. With `--walk` each neighbour is
 one of the neighbour before, which shares less with what is known.
+
+`--proposers N` compares searches by the analytical model instead whose proposals 1 and N processes make: seconds by
+the clock, in turns. The searches are equal otherwise, which is checked.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from concurrent.futures import ProcessPoolExecutor
 from cProfile import Profile
+from multiprocessing import get_context
 from pstats import Stats
 from random import Random
 from typing import Any, cast
@@ -20,8 +25,12 @@ from rich.table import Table
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.search.dojo import Dojo
+from pdojo.search.driver import search
+from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.progress import Budget
+from pdojo.search.strategies import strategy
 from pdojo.search.tuning import make_moves
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
@@ -61,21 +70,85 @@ def _shares(profile: Profile, total: float) -> str:
     return ", ".join(f"{part} {seconds / total:.0%}" for part, seconds in times.items() if seconds > total / 100)
 
 
+def _start(kernel: str, given: argparse.Namespace) -> Dojo:
+    """The state that searches and neighbours start from."""
+    expert = None if given.start == "plain" else "heuristic"
+    return Dojo.of(make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), expert).game)
+
+
+def _search(kernel: str, given: argparse.Namespace, seed: int, proposers: int) -> tuple[float, list[float]]:
+    """Seconds of a search with edits, and the costs of the programs that it evaluated."""
+    start = _start(kernel, given)
+    began = time.perf_counter()
+    result = search(
+        start,
+        Analytical(start.machine),
+        strategy(given.strategy),
+        neighbourhood("mutate"),
+        Budget(given.count),
+        seed,
+        proposers=proposers,
+    )
+    return time.perf_counter() - began, [row.cost for row in result.history]
+
+
+def _apart(*search: Any) -> tuple[float, list[float]]:
+    """A search in a process of its own, which knows nothing of other searches."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_search, *search).result()
+
+
+def _compare(kernel: str, given: argparse.Namespace) -> tuple[list[float], list[float]]:
+    """Seconds of searches by one process and by several, in turns, every second pair the other way round."""
+    seconds: dict[int, list[float]] = {1: [], given.proposers: []}
+    for seed in range(given.seed, given.seed + given.pairs):
+        pair = [1, given.proposers]
+        found = {n: _apart(kernel, given, seed, n) for n in (pair if seed % 2 else pair[::-1])}
+        if found[1][1] != found[given.proposers][1]:
+            raise AssertionError(f"{given.proposers} processes propose other programs than one")
+        for n, (taken, _) in found.items():
+            seconds[n].append(taken)
+    return seconds[1], seconds[given.proposers]
+
+
+def _show_searches(given: argparse.Namespace) -> Table:
+    title = f"{given.strategy}, {given.count} evaluations by the analytical model"
+    table = Table("kernel", "s, 1 process", f"s, {given.proposers} processes", "ratios", "ratio of all", title=title)
+    for kernel in given.kernels:
+        one, several = _compare(kernel, given)
+        table.add_row(
+            kernel,
+            ", ".join(f"{s:.1f}" for s in one),
+            ", ".join(f"{s:.1f}" for s in several),
+            ", ".join(f"{a / b:.2f}" for a, b in zip(one, several, strict=True)),
+            f"{sum(one) / sum(several):.2f}",
+        )
+    return table
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", default=KERNELS, help="library kernels, or files; by default some")
     parser.add_argument("--machine", default="host")
-    parser.add_argument("--count", type=int, default=60, help="neighbours to average over")
+    parser.add_argument("--count", type=int, default=60, help="neighbours to average over; evaluations of a search")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", choices=("plain", "pass"), default="pass", help="where they start from")
     parser.add_argument("--walk", action="store_true", help="go to each neighbour, do not come back")
+    searches = parser.add_argument_group("searches")
+    searches.add_argument("--proposers", type=int, help="processes to compare with one")
+    searches.add_argument("--strategy", default="evolve", choices=("sample", "evolve", "elites", "model"))
+    searches.add_argument("--pairs", type=int, default=2, help="searches of each kind, each pair with another seed")
     given = parser.parse_args()
     console = Console()
+    if given.proposers is not None:
+        console.print(_show_searches(given))
+        return
     table = Table(
         "kernel", "neighbourhood", "a second", "found", "different", "where the time goes", title="neighbours"
     )
     for kernel in given.kernels:
-        start = Dojo.of(make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), "heuristic").game)
+        start = _start(kernel, given)
         for name in NEIGHBOURHOODS:
             began = time.process_time()
             found, different = _propose(name, start, given.count, Random(given.seed), walk=given.walk)
