@@ -15,7 +15,7 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.features import features
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
-from pdojo.search.neighbourhoods.lengths import is_too_long
+from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.apply import legal
 from pdojo.transforms.move import Move
@@ -249,29 +249,31 @@ def everywhere(dojo: Dojo, move: Move) -> Dojo:
     (`neighbourhoods.lengths`). A run has at least one move, and at most `MOST`.
     """
     state = dojo.fork()
-    state.game.at_once(lambda: _make_run(state, dojo, move))
+    state.game.at_once(lambda: _make_run(state, dojo, move, Limits.of(dojo)))
     return state
 
 
-def _make_run(state: Dojo, dojo: Dojo, move: Move) -> None:
+def _make_run(state: Dojo, dojo: Dojo, move: Move, limits: Limits) -> None:
     if transformation(move.name).finishes:
         while len(state.trace.steps) < len(dojo.trace.steps) + MOST:
-            if not any(_make(state, dojo, place) for place in _places(state.game.program, move)):
+            if not any(_make(state, limits, place) for place in _places(state.game.program, move)):
                 break
     else:
         for place in _places(dojo.game.program, move):
             if len(state.trace.steps) < len(dojo.trace.steps) + MOST:
-                _make(state, dojo, place)
+                _make(state, limits, place)
     if len(state.trace.steps) == len(dojo.trace.steps):
         state.step(move)
 
 
-def _make(state: Dojo, dojo: Dojo, move: Move) -> bool:
+def _make(state: Dojo, limits: Limits, move: Move) -> bool:
     """Make a move unless it is illegal or makes the program too long; returns True if it was made."""
+    if limits.forbid(state.game.program, move):
+        return False
     mark = state.game.mark(keeps=False)
     if not step_if_legal(state, move):
         return False
-    if is_too_long(state, dojo):
+    if limits.exceeded_by(state):
         state.game.rewind(mark)
         return False
     return True

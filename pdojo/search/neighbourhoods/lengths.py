@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple, Self
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Scope
+from pdojo.errors import LocationError
+from pdojo.search.candidates import Choice
 from pdojo.search.dojo import Dojo
+from pdojo.transforms.mapping.scope import MapScope
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation
 
 STATEMENTS = 64
 """Most statements in the text. Splitting moves could go on forever; the expert pass's programs have up to about 50."""
@@ -10,13 +20,53 @@ COPIES = 256
 """Most statements in the code, with unrolled copies: instruction caches hold no more."""
 
 
+class Limits(NamedTuple):
+    """The greatest length of a neighbour: a state that exceeds a limit may have neighbours as long as itself."""
+
+    statements: int
+    copies: int
+
+    @classmethod
+    def of(cls, dojo: Dojo) -> Self:
+        """The limits for neighbours of a state."""
+        statements, copies = lengths(dojo)
+        return cls(max(STATEMENTS, statements), max(COPIES, copies))
+
+    def exceeded_by(self, dojo: Dojo) -> bool:
+        """Whether a state exceeds a limit."""
+        statements, copies = lengths(dojo)
+        return statements > self.statements or copies > self.copies
+
+    def forbid(self, program: Program, move: Move) -> bool:
+        """Whether a move unrolls a scope into too many copies. It is known before the move is checked or made."""
+        kind = transformation(move.name)
+        if not _unrolls(kind):
+            return False
+        try:
+            return self._forbid(program, kind.resolve(program, move.at))
+        except LocationError:
+            return False
+
+    def forbid_choice(self, program: Program, choice: Choice) -> bool:
+        """`forbid` for a candidate."""
+        return _unrolls(type(choice.transformation)) and self._forbid(program, choice.site)
+
+    def _forbid(self, program: Program, site: object) -> bool:
+        assert isinstance(site, Scope)
+        more = (site.extent - 1) * sum(leaf.copies for leaf in site.leaves)
+        return more + sum(leaf.copies for leaf in program.nest.leaves) > self.copies
+
+
 def is_too_long(near: Dojo, dojo: Dojo) -> bool:
     """True if a neighbour exceeds a limit and is longer than the state itself."""
-    (texts, copies), (old_texts, old_copies) = lengths(near), lengths(dojo)
-    return texts > max(STATEMENTS, old_texts) or copies > max(COPIES, old_copies)
+    return Limits.of(dojo).exceeded_by(near)
 
 
 def lengths(dojo: Dojo) -> tuple[int, int]:
     """Number of statements in the text, and in the code."""
     leaves = dojo.game.program.nest.leaves
     return len(leaves), sum(leaf.copies for leaf in leaves)
+
+
+def _unrolls(kind: type) -> bool:
+    return issubclass(kind, MapScope) and kind.mapping is Mapping.UNROLL

@@ -1,0 +1,208 @@
+"""Random edits of a trace: moves are inserted, deleted or changed anywhere, and later moves made again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.search.candidates import Choice, choices, shuffled
+from pdojo.search.dojo import Dojo
+from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
+from pdojo.search.neighbourhoods.drawing import choices_at, draw_from, each_family, step_if_legal
+from pdojo.search.neighbourhoods.lengths import Limits
+from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
+from pdojo.transforms.move import Move
+from pdojo.transforms.registry import transformation, transformation_names
+
+INSERT, DELETE, CHANGE = "insert", "delete", "change"
+ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
+MOST = 12
+"""Most moves of one insertion."""
+COMPOSED = 0.25
+"""Probability that an insertion is a classical transformation of several moves."""
+
+
+class Editor:
+    """Edits the trace of a state. Moves that unroll a scope into more copies than the limits allow are not made."""
+
+    def __init__(self, dojo: Dojo, limits: Limits, random: Random) -> None:
+        self.dojo = dojo
+        self._limits = limits
+        self._random = random
+        self._exhausted: dict[Move, Program] = {}
+        """Moves, without a place, and the latest program in which they are legal nowhere."""
+
+    def edit(self) -> bool:
+        """Draw an edit, and make it if it is possible. Returns False if the program is too long then."""
+        random = self._random
+        moves = [step.resolved for step in self.dojo.trace.steps]
+        (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
+        if kind == INSERT:
+            # Half of the insertions continue the trace.
+            at = len(moves) if random.random() < 0.5 else random.randrange(len(moves) + 1)
+            self.dojo.become(moves[:at])
+            self._insert()
+            if self._limits.exceeded_by(self.dojo):
+                return False
+            self._continue(moves[at:])
+        elif kind == DELETE:
+            at = random.randrange(len(moves))
+            gone = moves[at].name if random.random() < 0.5 else None
+            self.dojo.become(moves[:at])
+            self._continue([move for move in moves[at + 1 :] if move.name != gone])
+        elif random.random() < 0.5:
+            self._change_parameters(moves)
+        else:
+            self._change_family(moves)
+        return not self._limits.exceeded_by(self.dojo)
+
+    def drop_detours(self) -> None:
+        """Drop moves between two equal programs: they only hide the others from edits."""
+        dojo = self.dojo
+        moves = [step.resolved for step in dojo.trace.steps]
+        digests = dojo.game.programs.digests()
+        latest = {digest: number for number, digest in enumerate(digests)}
+        kept: list[Move] = []
+        at = latest[digests[0]]
+        while at < len(moves):
+            kept.append(moves[at])
+            at = latest[digests[at + 1]]
+        if len(kept) < len(moves):
+            dojo.become(kept)
+            # Moves fail to replay if the shorter way names their nodes differently.
+            if dojo.game.programs.digests()[-1] != digests[-1]:
+                dojo.become(moves)
+
+    # Insertions
+
+    def _insert(self) -> None:
+        """Insert a move once or several times, or a classical transformation, at the end."""
+        if self._random.random() < COMPOSED:
+            self._insert_composed()
+            return
+        program = self.dojo.game.program
+        every = each_family(program, self._random)
+        drawn = next((move for move in every if not self._limits.forbid(program, move)), None)
+        if drawn is None:
+            return
+        self.dojo.step(drawn)
+        (mode,) = self._random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
+        if mode == AGAIN:
+            self.dojo.game.at_once(lambda: self._make_again(drawn))
+        elif mode == EVERYWHERE:
+            self._at_once(lambda: self._make_everywhere(drawn))
+
+    def _make_again(self, move: Move) -> None:
+        """Make a move again until it is illegal or leads to a program that was met, which would repeat for ever."""
+        met = {self.dojo.text}
+        for _ in range(MOST):
+            if not self._make(move) or self.dojo.text in met:
+                break
+            met.add(self.dojo.text)
+
+    def _insert_composed(self) -> None:
+        """Make a random classical transformation, or map two scopes anew."""
+        transformations = self._random.choice((*CLASSICAL, None))
+        if transformations is None:
+            self._map_two()
+            return
+        drawn = next(legal(transformations(self.dojo), self.dojo.game.program, self._random), None)
+        if drawn is not None:
+            drawn.make(self.dojo)
+
+    def _map_two(self) -> None:
+        """Map a scope and one inside it anew."""
+        nested = pairs(self.dojo)
+        if nested:
+            mapped = next(mapped_anew(self.dojo, self._random.choice(nested), self._random))
+            self.dojo.become([step.resolved for step in mapped.trace.steps])
+
+    # Later moves
+
+    def _continue(self, moves: Sequence[Move]) -> None:
+        """Replay the later moves of a trace: by identifier, or half of the time as a policy.
+
+        By identifier, half of the moves that do not apply are made at another place. As a policy, finishing moves are
+        made at all other legal places too: new parts of the program get registers, streams and so on like the old ones.
+        """
+        as_policy = self._random.random() < 0.5
+        if moves:
+            self._at_once(lambda: self._replay(moves, as_policy))
+
+    def _replay(self, moves: Sequence[Move], as_policy: bool) -> None:
+        for move in moves:
+            is_made = self._make(move)
+            if as_policy and transformation(move.name).finishes:
+                self._make_everywhere(move)
+            elif not is_made and self._random.random() < 0.5:
+                self._make_elsewhere(move)
+
+    def _at_once(self, plan: Callable[[], None]) -> None:
+        """Make the moves of a plan at once, or one by one with the same random numbers."""
+        numbers = self._random.getstate()
+
+        def planned() -> None:
+            self._random.setstate(numbers)
+            self._exhausted.clear()
+            plan()
+
+        self.dojo.game.at_once(planned)
+
+    def _make(self, move: Move) -> bool:
+        """Make a move unless it is illegal or unrolls too much; returns True if it was made."""
+        return not self._limits.forbid(self.dojo.game.program, move) and step_if_legal(self.dojo, move)
+
+    def _make_everywhere(self, move: Move) -> None:
+        """Make a move at all legal places."""
+        for _ in range(MOST):
+            if not self._make_elsewhere(move):
+                return
+
+    def _make_elsewhere(self, move: Move) -> bool:
+        """Make a move with the same parameters at any legal place; returns False if there is none."""
+        program, wanted = self.dojo.game.program, Move(move.name, "", move.params)
+        if self._exhausted.get(wanted) is program:
+            return False
+        alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
+        is_made = self._step(alike, program)
+        if not is_made:
+            self._exhausted[wanted] = program
+        return is_made
+
+    def _step(self, some: Sequence[Choice], program: Program) -> bool:
+        """Make a random one of some candidates; returns False if none is legal."""
+        drawn = self._drawn(some, program)
+        if drawn is not None:
+            self.dojo.step(drawn)
+        return drawn is not None
+
+    def _drawn(self, some: Sequence[Choice], program: Program) -> Move | None:
+        short = [choice for choice in some if not self._limits.forbid_choice(program, choice)]
+        return draw_from(short, program, self._random)
+
+    # Changes
+
+    def _change_parameters(self, moves: Sequence[Move]) -> None:
+        """Give a move of the trace other legal parameters."""
+        for at in shuffled([k for k, move in enumerate(moves) if move.params], self._random):
+            move, program = moves[at], self.dojo.game.programs[at]
+            others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
+            drawn = self._drawn(others, program)
+            if drawn is not None:
+                self.dojo.become([*moves[:at], drawn])
+                self._continue(moves[at + 1 :])
+                return
+
+    def _change_family(self, moves: Sequence[Move]) -> None:
+        """Replace a move by one of another family at the same location, in its place or at the end."""
+        at = self._random.randrange(len(moves))
+        self.dojo.become(moves[:at])
+        at_the_end = self._random.random() < 0.5
+        if at_the_end:
+            self._continue(moves[at + 1 :])
+        program = self.dojo.game.program
+        names = [name for name in transformation_names() if name != moves[at].name and not transformation(name).undoes]
+        self._step(choices_at(program, names, moves[at].at), program)
+        if not at_the_end:
+            self._continue(moves[at + 1 :])
