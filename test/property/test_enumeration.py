@@ -50,6 +50,19 @@ def some_uses(random: Random) -> Iterator[list[Use]]:
                 yield uses
 
 
+NEVER = """kernel k(x) -> (y)
+x f32 [8] heap
+y f32 [8] heap
+t f32 [8] heap
+
+8 where ({0} >= 8) t[{0}] = x[{0}]
+8 where ({0} >= 8) t[{0}] += x[{0}]
+8 where ({0} >= 8) y[{0}] = t[{0}]
+8 y[{0}] = x[{0}]
+"""
+"""No iteration of the first three statements is left."""
+
+
 def an_iteration(random: Random, of: Use, seen_from: Use) -> tuple[Expr, ...]:
     """An iteration of a use in terms of that of another one: mostly the same, here and there another."""
 
@@ -101,6 +114,30 @@ def test_values_one_by_one() -> None:
     assert not [
         (kind, yes) for kind in ("stray", "change", "partial") for yes in (True, False) if found[kind, yes] < 20
     ]
+
+
+def test_values_of_what_never_runs() -> None:
+    nest = nest_of(parse_notation(NEVER)[0])
+    uses = element_uses(nest, nest.arrays["t"])
+    events, values, flow = events_of(uses), values_of(uses), flows.flow(uses, [u.access.index for u in uses])
+    assert events is not None
+    assert values is not None
+    assert len(events.use) == 0
+    at = (var(0),)
+    for read in (k for k, u in enumerate(uses) if u.reads):
+        assert values.writers(read) == origins._writers(flow, uses, read)  # pyright: ignore[reportPrivateUsage]
+        for write in (k for k, u in enumerate(uses) if u.writes):
+            assert values.readers(write) == []
+            assert origins._reader(flow, uses, write) is None  # pyright: ignore[reportPrivateUsage]
+            assert values.stray(read, write, at) is None
+            assert values.partial(uses, read, [(write, at)]) is None
+        assert values.change(read, read, at) is None
+    cells = [replace(use, cell=cell_of_slots(use, [1]), memory=use.buffer) for use in uses]
+    for owner in (None, 0):
+        answer = compare_events(events, cells, owner, None)
+        assert answer is not None
+        assert answer.fault is None
+        assert compare_flows(cells, owner, None) is None
 
 
 def test_storage_one_by_one() -> None:

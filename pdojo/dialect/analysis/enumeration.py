@@ -83,7 +83,7 @@ class Events:
         starts[1:] = sorted_place[1:] != sorted_place[:-1]
         # The latest write up to each event, but not the event itself.
         latest = np.maximum.accumulate(np.where(self.writes[order], counted, -1))
-        before = np.concatenate(([-1], latest[:-1]))
+        before = np.concatenate(([-1], latest))[:-1]
         start = np.maximum.accumulate(np.where(starts, counted, 0))
         found = np.where(before >= start, order[before], -1)
         sources = np.empty(len(order), dtype=np.int64)
