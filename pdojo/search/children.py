@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import current_process
+from pathlib import Path
 from random import Random
 from time import perf_counter
 from typing import Protocol
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.view.build import assign_ids, ids_of
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.node import Node
-from pdojo.search.pool import Pool
+from pdojo.search.pool import Pool, needs_main
 from pdojo.transforms.move import Move
 
 ALONE = 5.0
@@ -46,6 +50,10 @@ class Children(Protocol):
 
     def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
         """The children, in order; None for parents of which none was found."""
+        ...
+
+    def rest(self) -> None:
+        """Return when no child is being made. Those that were wanted and not taken are given up."""
         ...
 
 
@@ -77,6 +85,9 @@ class Here:
         """The children, lazily."""
         return (self.one(parents) for parents in wanted)
 
+    def rest(self) -> None:
+        """Nothing is made ahead."""
+
     def one(self, parents: Parents) -> Dojo | None:
         """The child of some parents."""
         return child(parents.first.dojo, *_second(parents), self._near, parents.seed)
@@ -85,20 +96,16 @@ class Here:
 class Processes:
     """Makes children in this process at first, and in others once that has taken `alone` seconds.
 
-    Children are the same whoever makes them: the others send moves, which are made again here.
-    Raises UsageError if the neighbourhood cannot be pickled.
+    Children are the same whoever makes them: the others send moves, which are made again here. Raises UsageError if the
+    neighbourhood cannot be sent to other processes, and in a process that may have none.
     """
 
     def __init__(self, near: Neighbourhood, start: Dojo, count: int, alone: float) -> None:
-        try:
-            pickle.dumps(near)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise UsageError(
-                f"the neighbourhood '{near.name}' cannot be sent to other processes: {error}; leave out the proposers"
-            ) from None
+        _check(near)
         self._here = Here(near)
         self._left = alone
-        self.pool = Pool(count, _begin, print_notation(start.plain), start.machine, near)
+        ids = ids_of(start.plain)
+        self.pool = Pool(count, _begin, print_notation(start.plain), ids, start.machine, near)
 
     def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
         """The children, several at once."""
@@ -107,6 +114,10 @@ class Processes:
             return self._alone(orders)
         return self._made(orders, self.pool.map(_make, [_order(parents) for parents in orders]))
 
+    def rest(self) -> None:
+        """Wait for the processes."""
+        self.pool.rest()
+
     def _alone(self, orders: Sequence[Parents]) -> Iterator[Dojo | None]:
         for parents in orders:
             began = perf_counter()
@@ -114,12 +125,28 @@ class Processes:
             self._left -= perf_counter() - began
             yield made
 
-    def _made(self, orders: Sequence[Parents], answers: Generator[_Answer | None]) -> Iterator[Dojo | None]:
-        try:
-            for parents, answer in zip(orders, answers, strict=True):
-                yield None if answer is None else answer.played(parents.first.dojo)
-        finally:
-            answers.close()
+    def _made(self, orders: Sequence[Parents], answers: Iterator[_Answer | None]) -> Iterator[Dojo | None]:
+        for parents, answer in zip(orders, answers, strict=True):
+            yield None if answer is None else answer.played(parents.first.dojo)
+
+
+def _check(near: Neighbourhood) -> None:
+    """Raise UsageError if other processes cannot have the neighbourhood."""
+    if current_process().daemon:
+        raise UsageError("a daemonic process has no processes of its own; leave out the proposers")
+    try:
+        pickle.loads(pickle.dumps(near))
+    except Exception as error:  # noqa: BLE001  # whatever the class raises
+        raise UsageError(
+            f"the neighbourhood '{near.name}' cannot be sent to other processes: {error}; leave out the proposers"
+        ) from None
+    main = sys.modules["__main__"]
+    is_file = main.__spec__ is not None or Path(getattr(main, "__file__", None) or "").is_file()
+    if needs_main(near) and not is_file:
+        raise UsageError(
+            f"the neighbourhood '{near.name}' is not defined in a file, so that other processes cannot import it; "
+            "move it to a module, or leave out the proposers"
+        )
 
 
 @contextmanager
@@ -208,9 +235,11 @@ def _common(one: Sequence[Move], other: Sequence[Move]) -> int:
 _maker: _Maker | None = None
 
 
-def _begin(plain: str, machine: Machine, near: Neighbourhood) -> None:
+def _begin(plain: str, ids: Sequence[str], machine: Machine, near: Neighbourhood) -> None:
     global _maker  # a process makes the children of one kernel
-    _maker = _Maker(Dojo(parse_notation(plain)[0], machine), near)
+    kernel = parse_notation(plain)[0]
+    assign_ids(kernel, ids)
+    _maker = _Maker(Dojo(kernel, machine), near)
 
 
 def _make(order: _Order) -> _Answer | None:

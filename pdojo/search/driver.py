@@ -149,7 +149,7 @@ class _Search:
                 if isinstance(self.strategy, Breeder):
                     self.strategy.breed(makers)
                 self._restore()
-                ending = self._rounds()
+                ending = self._rounds(makers)
                 self._save()
                 self._finish()
                 known = self.incumbents.best(others, self._own(), play=True)
@@ -170,12 +170,12 @@ class _Search:
         """The first node."""
         return next(iter(self.known.values()))
 
-    def _rounds(self) -> Ending:
+    def _rounds(self, makers: Children) -> Ending:
         while True:
             ending = self._over()
             if ending is not None:
                 return ending
-            asked = self._ask()
+            asked = self._ask(makers)
             if not asked:
                 return Ending.EXHAUSTED
             self._tell(asked, self._evaluate(asked))
@@ -228,7 +228,7 @@ class _Search:
 
     # A round
 
-    def _ask(self) -> list[Proposal]:
+    def _ask(self, makers: Children) -> list[Proposal]:
         """A batch of proposals, cut short when its new programs use up the budget."""
         room = inf if self.budget.evaluations is None else self.budget.evaluations + 1 - self.evaluated
         asked: list[Proposal] = []
@@ -246,6 +246,8 @@ class _Search:
                 if is_new:
                     new.add(fingerprint)
                     self.costs.expect(asked[-1].candidate)
+            # What is timed has the processors for itself.
+            makers.rest()
         return asked
 
     def _evaluate(self, asked: Sequence[Proposal]) -> dict[str, tuple[Evaluation, float]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-from collections import deque
-from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future, ProcessPoolExecutor
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as wait_for
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
-from itertools import islice
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import wait
-from threading import Thread
+from threading import Lock, Thread
+from types import ModuleType
 from typing import Any, TypeVar
 
 from pdojo.backends.garbage import collect_rarely
@@ -25,63 +27,72 @@ ATTEMPTS = 3
 """Processes that a call is given to before it fails."""
 
 
+_launch = Lock()
+
+
 class Pool:
     """`count` processes, which start with the first call. Ctrl-C does not reach them; they end with their parent.
 
     `begin(*arguments)` is called in each process before anything else. One that dies is replaced, and its call is
-    made again. Functions and arguments are pickled.
+    made again. Functions and arguments are pickled. The main module is imported only if the arguments of `begin` need
+    it: a script has to have `if __name__ == "__main__"` then.
     """
 
     def __init__(self, count: int, begin: Callable[..., None], *arguments: object) -> None:
         self.count = count
         self._begin = (begin, arguments)
+        self._needs_main = needs_main(arguments)
         self._executor: ProcessPoolExecutor | None = None
+        self._jobs: list[Future[Any]] = []
+        """The calls of the latest `map` that were begun."""
 
     @property
     def processes(self) -> list[int]:
         """Numbers of the processes that have started."""
+        # Python 3.11 has no public way to the processes of an executor.
         return [] if self._executor is None else list(self._executor._processes)  # pyright: ignore[reportPrivateUsage]
 
     def map(self, function: Callable[[A], T], arguments: Iterable[A]) -> Generator[T]:
-        """The results, in order. Two calls for each process are made ahead of the one that is waited for.
+        """The results, in order. A call for each process is under way, and one more.
 
-        Calls that were made ahead when the generator is closed are cancelled. An exception of a call is raised here;
-        MeasurementError if a call ended `ATTEMPTS` processes.
+        An exception of a call is raised here, RuntimeError with its text if it cannot be pickled; MeasurementError if a
+        call ended `ATTEMPTS` processes.
         """
-        left = iter(arguments)
-        waiting: deque[tuple[A, Future[T]]] = deque()
+        every, jobs = list(arguments), list[Future[T]]()
+        self._jobs = jobs
+        self._fill(function, every, jobs)
+        return self._results(function, every, jobs)
 
-        def fill() -> None:
-            for one in islice(left, 2 * self.count - len(waiting)):
-                waiting.append((one, self._submit(function, one)))
+    def _fill(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> None:
+        room = 1 + self.count - sum(not job.done() for job in jobs)
+        jobs += [self._submit(function, one) for one in every[len(jobs) : len(jobs) + max(room, 0)]]
 
-        fill()
-        return self._results(function, waiting, fill)
+    def _results(self, function: Callable[[A], T], every: Sequence[A], jobs: list[Future[T]]) -> Generator[T]:
+        deaths, number = 0, 0
+        while number < len(every):
+            while not jobs[number].done():
+                wait_for([job for job in jobs if not job.done()], return_when=FIRST_COMPLETED)
+                self._fill(function, every, jobs)
+            try:
+                found = jobs[number].result()
+            except BrokenProcessPool:
+                self.close()
+                deaths += 1
+                if deaths == ATTEMPTS:
+                    raise MeasurementError(f"{ATTEMPTS} processes died over {every[number]}") from None
+                for k, job in enumerate(jobs):
+                    if not job.done() or isinstance(job.exception(), BrokenProcessPool):
+                        jobs[k] = self._submit(function, every[k])
+                continue
+            deaths = 0
+            number += 1
+            self._fill(function, every, jobs)
+            yield found
 
-    def _results(
-        self, function: Callable[[A], T], waiting: deque[tuple[A, Future[T]]], fill: Callable[[], None]
-    ) -> Generator[T]:
-        deaths = 0
-        try:
-            while waiting:
-                try:
-                    found = waiting[0][1].result()
-                except BrokenProcessPool:
-                    self.close()
-                    deaths += 1
-                    if deaths == ATTEMPTS:
-                        raise MeasurementError(f"{ATTEMPTS} processes died over {waiting[0][0]}") from None
-                    again = [(one, self._submit(function, one)) for one, _ in waiting]
-                    waiting.clear()
-                    waiting.extend(again)
-                    continue
-                deaths = 0
-                waiting.popleft()
-                fill()
-                yield found
-        finally:
-            for _, job in waiting:
-                job.cancel()
+    def rest(self) -> None:
+        """Wait until no call is under way. Calls of the latest `map` that were not begun are not made any more."""
+        jobs, self._jobs = self._jobs, []
+        wait_for(jobs)
 
     def _submit(self, function: Callable[[A], T], argument: A) -> Future[T]:
         if self._executor is None:
@@ -90,7 +101,8 @@ class Pool:
                 self.count, get_context("spawn"), initializer=_start, initargs=self._begin
             )
         try:
-            return self._executor.submit(function, argument)
+            with _launching(with_main=self._needs_main):
+                return self._executor.submit(_answered, function, argument)
         except BrokenProcessPool as error:
             # A process died between two calls: whoever waits for this one learns of it.
             broken: Future[T] = Future()
@@ -108,8 +120,51 @@ class Pool:
         executor.shutdown(cancel_futures=True)
 
 
+def needs_main(arguments: object) -> bool:
+    """Whether a process that unpickles this has to import the main module."""
+    return b"__main__" in pickle.dumps(arguments)
+
+
+@contextmanager
+def _launching(*, with_main: bool) -> Generator[None]:
+    """A context in which processes that start are like this one, but for Ctrl-C.
+
+    They begin with the signal blocked, and do not look for Python's own modules in the current folder. Without
+    `with_main` they do not run the main module, which may be a script that searches.
+    """
+    main = sys.modules["__main__"]
+    with _launch:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        before = os.environ.get("PYTHONSAFEPATH")
+        os.environ["PYTHONSAFEPATH"] = "1"
+        if not with_main:
+            sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
+            if before is None:
+                del os.environ["PYTHONSAFEPATH"]
+            else:
+                os.environ["PYTHONSAFEPATH"] = before
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+# In the processes
+
+
+def _answered(function: Callable[[A], T], argument: A) -> T:
+    try:
+        return function(argument)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # noqa: BLE001  # whatever user code raises
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise
+
+
 def _start(begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
     Thread(target=_end_with_parent, daemon=True).start()
     begin(*arguments)

@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from pdojo_tools import tune
@@ -19,13 +20,15 @@ from pdojo_tools import tune
 import pdojo
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import parse_notation
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
 from pdojo.search import children
+from pdojo.search import pool as pool_module
 from pdojo.search.children import Here, Parents, Processes
 from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
-from pdojo.search.evaluation import JSON, Candidate
+from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate
@@ -113,6 +116,46 @@ def test_searches_do_not_depend_on_the_number_of_processes(name: str, monkeypatc
     assert found(2) == rows
 
 
+def test_identifiers_of_a_kernel_reach_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "ALONE", 0.0)
+    moved = plain()
+    moved.step("join_scopes@m:0")
+    moved.step("tile_scope@m:1{size=4}")
+    # Its identifiers are not those of its text.
+    start = Dojo(moved.game.kernel, MACHINE)
+    again = Dojo(parse_notation(start.text)[0], MACHINE)
+    assert [node.id for node in start.game.program.nest.scopes] != [s.id for s in again.game.program.nest.scopes]
+
+    def costs(proposers: int) -> list[float]:
+        found = search(
+            start.fork(), Analytical(MACHINE), strategy("evolve"), Mutate(), Budget(30), 1, proposers=proposers
+        )
+        return [row.cost for row in found.history]
+
+    assert costs(2) == costs(1)
+
+
+def test_nothing_is_under_way_while_programs_are_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "ALONE", 0.0)
+    pools, busy = list[Pool](), list[int]()
+    begin = Pool.__init__
+
+    def noted(pool: Pool, *arguments: Any) -> None:
+        begin(pool, *arguments)
+        pools.append(pool)
+
+    class Looking(Analytical):
+        def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> list[Evaluation]:
+            busy.extend(sum(not job.done() for job in pool._jobs) for pool in pools)  # pyright: ignore[reportPrivateUsage]
+            return super().evaluate(candidates, listener)
+
+    monkeypatch.setattr(Pool, "__init__", noted)
+    # The last batch is cut short: more was drawn than is asked for.
+    search(plain(), Looking(MACHINE), strategy("evolve"), Mutate(), Budget(10), 1, proposers=2)
+    assert len(busy) >= 2
+    assert not any(busy)
+
+
 def test_breeders_are_those_that_propose_batches() -> None:
     for name in STRATEGIES:
         if name in ("model", "perfllm"):
@@ -133,6 +176,103 @@ def test_calls_are_answered_in_order_or_raise() -> None:
     finally:
         pool.close()
     assert pool.processes == []
+
+
+class OddError(Exception):
+    """Is pickled, and cannot be made again from that."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} {two}")
+
+
+def test_exceptions_that_cannot_be_pickled_are_told() -> None:
+    def odd(_: int) -> None:
+        raise OddError("one", "two")
+
+    with pytest.raises(RuntimeError, match="OddError: one two"):
+        pool_module._answered(odd, 1)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_rest_ends_what_is_under_way(tmp_path: Path) -> None:
+    pool = Pool(2, gc.enable)
+    try:
+        paths = [tmp_path / str(number) for number in range(20)]
+        commands = [["sh", "-c", f"sleep 0.05; touch {path}"] for path in paths]
+        made = pool.map(subprocess.check_call, commands)
+        next(made)
+        pool.rest()
+        touched = [path.exists() for path in paths]
+        # What had begun has ended, and what had not does not begin any more.
+        assert touched == sorted(touched, reverse=True)
+        assert sum(touched) <= 5
+        time.sleep(0.2)
+        assert [path.exists() for path in paths] == touched
+        made.close()
+        pool.map(subprocess.check_call, commands[-1:])
+        pool.rest()
+        assert paths[-1].exists()
+    finally:
+        pool.close()
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="this system has no /proc")
+def test_the_signal_of_ctrl_c_is_blocked_from_the_start() -> None:
+    pool = Pool(2, gc.enable)
+    try:
+        waiting = pool.map(time.sleep, [60] * 2)
+        for process in pool.processes:
+            status = Path(f"/proc/{process}/status").read_text()
+            (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+            assert int(blocked, 16) & 1 << signal.SIGINT - 1
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        pool.close()
+    waiting.close()
+
+
+SEARCH = """
+import pdojo
+from pdojo.search import children
+from pdojo.search import pool as pool_module
+from pdojo.search.neighbourhoods.mutate import Mutate
+
+children.ALONE = 0.0
+print("runs")
+found = pdojo.tune(
+    "softmax:8x16", "x86-64-zen4", search="evolve", neighbourhood={near}, evaluator="analytical", start="plain",
+    evaluations=10, seed=1, measure=False, proposers=2,
+)
+print("evaluations", len(found.found.result.history) - 1)
+"""
+
+
+def test_neighbourhoods_that_no_process_can_import_are_named() -> None:
+    script = """
+from pdojo.search.children import Processes
+from pdojo.search.neighbourhoods.mutate import Mutate
+from pdojo.errors import UsageError
+
+class Own(Mutate):
+    pass
+
+try:
+    Processes(Own(), None, 2, 0)
+except UsageError as error:
+    print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("the neighbourhood 'mutate' is not defined in a file")
+
+
+def test_scripts_need_no_guard_and_files_of_a_folder_do_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "signal.py").write_text("raise ValueError('this is not the signal module')\n")
+    # As from standard input, which no process can read again.
+    script = SEARCH.format(near="'mutate'")
+    done = subprocess.run(
+        [sys.executable, "-P", "-"], input=script, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    assert done.stdout == "runs\nevaluations 10\n"
+    assert "Traceback" not in done.stderr
 
 
 def is_alive(process: int) -> bool:
@@ -208,8 +348,9 @@ def test_mistakes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
         search(plain(), costs, strategy("evolve"), Bound(), budget, 1, proposers=2)
     with pytest.raises(UsageError, match="'anneal' proposes one program at a time"):
         search(plain(), costs, strategy("anneal"), Mutate(), budget, 1, proposers=2)
-    with pytest.raises(UsageError, match="at least one process"):
-        search(plain(), costs, strategy("evolve"), Mutate(), budget, 1, proposers=0)
+    for wrong in (0, -1, 2**31 - 1, 2.0, "2", True):
+        with pytest.raises(UsageError, match=f"1 to 1024 processes propose, not {wrong!r}"):
+            search(plain(), costs, strategy("evolve"), Mutate(), budget, 1, proposers=wrong)  # pyright: ignore[reportArgumentType]
     with pytest.raises(UsageError, match="proposers belongs to a search"):
         pdojo.tune("dot:4x16", proposers=2)
     assert tune.main(["dot:4x16", "--machine", "snitch", "--search", "anneal", "--proposers", "2"]) == 2

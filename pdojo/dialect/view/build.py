@@ -220,11 +220,25 @@ def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
     return dtype_name(value.type.element_type), tuple(value.type.get_shape())
 
 
-def assign_ids(kernel: KernelOp) -> None:
-    """Give every scope and statement that has none an identifier: its number in textual order."""
-    nodes = [op for op in kernel.walk() if isinstance(op, ScopeOp | OpOp)]
+def assign_ids(kernel: KernelOp, ids: Sequence[str] = ()) -> None:
+    """Give every scope and statement that has none an identifier: its number in textual order.
+
+    `ids` are those of `ids_of` for a kernel with the same text, and are given first.
+    """
+    nodes = _nodes(kernel)
+    for op, known in zip(nodes, ids, strict=False):
+        op.properties["id"] = StringAttr(known)
     used = {op.id.data for op in nodes if op.id is not None}
     fresh = (name for k in range(2 * len(nodes)) if (name := str(k)) not in used)
     for op in nodes:
         if op.id is None:
             op.properties["id"] = StringAttr(next(fresh))
+
+
+def ids_of(kernel: KernelOp) -> tuple[str, ...]:
+    """The identifiers of all scopes and statements, in textual order; every one has an identifier."""
+    return tuple(_id.data for op in _nodes(kernel) if (_id := op.id) is not None)
+
+
+def _nodes(kernel: KernelOp) -> list[ScopeOp | OpOp]:
+    return [op for op in kernel.walk() if isinstance(op, ScopeOp | OpOp)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -16,7 +17,6 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 _BOOLEANS = {"true": True, "false": False}
 _MEANT = {bool: "true or false", int: "a whole number", float: "a number", str: "a name"}
 
-
 EDITS: JSON = {
     "fresh": True,
     "horizon": 1,
@@ -30,6 +30,10 @@ EDITS: JSON = {
 }
 """Defaults of the granularity `edits`. An edit goes anywhere, and takes long to make: episodes are short, each begins
 where the best ended, and most of what is made for a choice is evaluated."""
+RUNS: JSON = {"horizon": 16}
+"""Defaults of the granularities with runs of moves, which lengthen a program by several moves at once."""
+DEFAULTS: Mapping[str, JSON] = {"edits": EDITS, "everywhere": RUNS, "both": RUNS}
+"""Defaults by granularity, where they differ from those of `Settings`."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,7 @@ class Settings:
     def parse(cls, text: str) -> Settings:
         """The settings of a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError.
 
-        What is left out has the defaults of the granularity (`EDITS`).
+        What is left out has the defaults of the granularity (`DEFAULTS`).
         """
         known: dict[str, type[Any]] = {name: type(value) for name, value in asdict(cls()).items()}
         data: JSON = {}
@@ -132,7 +136,7 @@ class Settings:
                 data[name] = _BOOLEANS[value] if kind is bool else kind(value)
             except (KeyError, ValueError):
                 raise UsageError(f"'{name}' takes {_MEANT[kind]}, not '{value}'") from None
-        return cls.from_json({**(EDITS if data.get("granularity") == "edits" else {}), **data})
+        return cls.from_json({**DEFAULTS.get(data.get("granularity", ""), {}), **data})
 
     @classmethod
     def from_json(cls, data: JSON) -> Settings:

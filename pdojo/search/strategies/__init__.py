@@ -21,6 +21,8 @@ __all__ = ["STRATEGIES", "Breeder", "Node", "Proposal", "Saved", "Strategy", "ch
 
 STRATEGIES = ("sample", "anneal", "evolve", "elites", "model", "perfllm")
 """Names of the strategies."""
+MOST_PROPOSERS = 1024
+"""Most processes that propose."""
 
 
 class Strategy(Protocol):
@@ -129,7 +131,7 @@ def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Str
 
 def check_proposers(searching: Strategy, proposers: int) -> None:
     """Raise UsageError for a number of processes that cannot propose."""
-    if proposers < 1:
-        raise UsageError(f"at least one process proposes, not {proposers}")
+    if type(proposers) is not int or not 1 <= proposers <= MOST_PROPOSERS:
+        raise UsageError(f"1 to {MOST_PROPOSERS} processes propose, not {proposers!r}")
     if proposers > 1 and not isinstance(searching, Breeder):
         raise UsageError(f"the strategy '{searching.name}' proposes one program at a time, so leave out the proposers")

@@ -44,7 +44,9 @@ class Brood:
     def __init__(self, root: Node, near: Neighbourhood, draw: Callable[[], Draw], batch: int, tries: int) -> None:
         self.seen = Seen(root)
         self.children: Children = Here(near)
-        self._draw, self._batch, self._tries = draw, batch, tries
+        self.batch = batch
+        """Most proposals that are drawn at once."""
+        self._draw, self._tries = draw, tries
         self._drawn: deque[Draw] = deque()
         self._made: Iterator[Dojo | None] = iter(())
 
@@ -64,7 +66,7 @@ class Brood:
     def _next(self) -> Proposal | None:
         if not self._drawn:
             self._clear()
-            self._drawn.extend(self._draw() for _ in range(max(1, self._batch - self.seen.asked)))
+            self._drawn.extend(self._draw() for _ in range(max(1, self.batch - self.seen.asked)))
             self._made = self.children.of([one for one in self._drawn if isinstance(one, Parents)])
         drawn = self._drawn.popleft()
         if not isinstance(drawn, Parents):
@@ -74,5 +76,4 @@ class Brood:
 
     def _clear(self) -> None:
         self._drawn.clear()
-        # A generator cancels what other processes have not begun.
         self._made = iter(())

@@ -72,7 +72,7 @@ class Model:
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin with the root as the only sample."""
         self._random = random
-        self._sample = Sample(self.batch * self.pool, self.power)
+        self._sample = Sample(self.batch, self.power)
         self._sample.start(root, neighbourhood, random)
         self._seed = random.randrange(2**32)
         self._rows: list[list[float]] = []
@@ -111,6 +111,7 @@ class Model:
     def _plan(self) -> list[Proposal]:
         """The candidates of a batch, best first, then the random ones."""
         pool: list[Proposal] = []
+        self._sample.draw_at_once(self.batch * self.pool)
         while len(pool) < self.batch * self.pool:
             proposal = self._sample.ask()
             if proposal is None:

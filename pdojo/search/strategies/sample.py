@@ -43,6 +43,10 @@ class Sample:
         self._told = {root.number}
         self._add(root)
 
+    def draw_at_once(self, count: int) -> None:
+        """Draw at most so many proposals at once from now on; at first it is the size of a batch."""
+        self._brood.batch = count
+
     def breed(self, children: Children) -> None:
         """Take children from there."""
         self._brood.children = children
