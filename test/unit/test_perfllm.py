@@ -191,11 +191,14 @@ def test_settings_survive_json() -> None:
     assert Settings.from_json(json.loads(json.dumps(mine.to_json()))) == mine
 
 
-def test_edits_have_defaults_of_their_own() -> None:
+def test_granularities_have_defaults_of_their_own() -> None:
     mine = Settings.parse("successors=5,granularity=edits")
     assert (mine.successors, mine.horizon, mine.fresh) == (5, EDITS["horizon"], True)
     assert Settings.from_json(mine.to_json()) == mine
-    assert not Settings.parse("granularity=both").fresh
+    for runs in ("both", "everywhere"):
+        assert Settings.parse(f"granularity={runs}") == Settings(granularity=runs, horizon=16)
+    assert Settings.parse("granularity=both,horizon=9").horizon == 9
+    assert Settings.parse("target=sum") == Settings(target="sum")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.candidates import Choice, choices, shuffled
 from pdojo.search.dojo import Dojo
+from pdojo.transforms.apply import legal
 from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
@@ -102,6 +103,15 @@ def _buffer_of(site: Site) -> Buffer | None:
 def family_weight(name: str) -> float:
     """The relative weight of a family in draws: `RARELY` if it only takes other moves back."""
     return RARELY if transformation(name).undoes else 1.0
+
+
+def is_legal(program: Program, move: Move) -> bool:
+    """True if a move is legal."""
+    try:
+        legal(program, move)
+    except (IllegalMove, LocationError):
+        return False
+    return True
 
 
 def step_if_legal(dojo: Dojo, move: Move) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.search.candidates import Choice, choices, shuffled
+from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
-from pdojo.search.neighbourhoods.drawing import choices_at, draw_from, each_family, step_if_legal
+from pdojo.search.neighbourhoods.drawing import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
 from pdojo.transforms.move import Move
@@ -23,8 +23,15 @@ COMPOSED = 0.25
 """Probability that an insertion is a classical transformation of several moves."""
 
 
+class _TooLongError(Exception):
+    """A move would unroll a scope into more copies than the limits allow."""
+
+
 class Editor:
-    """Edits the trace of a state. Moves that unroll a scope into more copies than the limits allow are not made."""
+    """Edits the trace of a state. It is given up where a move would unroll a scope into too many copies.
+
+    Nearly all such edits would end in programs that are too long, after many more moves.
+    """
 
     def __init__(self, dojo: Dojo, limits: Limits, random: Random) -> None:
         self.dojo = dojo
@@ -34,7 +41,17 @@ class Editor:
         """Moves, without a place, and the latest program in which they are legal nowhere."""
 
     def edit(self) -> bool:
-        """Draw an edit, and make it if it is possible. Returns False if the program is too long then."""
+        """Draw an edit, and make it if it is possible.
+
+        Returns False if the program would be too long; the state is anything then.
+        """
+        try:
+            self._edit()
+        except _TooLongError:
+            return False
+        return not self._limits.exceeded_by(self.dojo)
+
+    def _edit(self) -> None:
         random = self._random
         moves = [step.resolved for step in self.dojo.trace.steps]
         (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
@@ -44,7 +61,7 @@ class Editor:
             self.dojo.become(moves[:at])
             self._insert()
             if self._limits.exceeded_by(self.dojo):
-                return False
+                raise _TooLongError
             self._continue(moves[at:])
         elif kind == DELETE:
             at = random.randrange(len(moves))
@@ -55,7 +72,6 @@ class Editor:
             self._change_parameters(moves)
         else:
             self._change_family(moves)
-        return not self._limits.exceeded_by(self.dojo)
 
     def drop_detours(self) -> None:
         """Drop moves between two equal programs: they only hide the others from edits."""
@@ -81,12 +97,10 @@ class Editor:
         if self._random.random() < COMPOSED:
             self._insert_composed()
             return
-        program = self.dojo.game.program
-        every = each_family(program, self._random)
-        drawn = next((move for move in every if not self._limits.forbid(program, move)), None)
+        drawn = draw_family(self.dojo.game.program, self._random)
         if drawn is None:
             return
-        self.dojo.step(drawn)
+        self._step(drawn)
         (mode,) = self._random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
         if mode == AGAIN:
             self.dojo.game.at_once(lambda: self._make_again(drawn))
@@ -150,8 +164,19 @@ class Editor:
         self.dojo.game.at_once(planned)
 
     def _make(self, move: Move) -> bool:
-        """Make a move unless it is illegal or unrolls too much; returns True if it was made."""
-        return not self._limits.forbid(self.dojo.game.program, move) and step_if_legal(self.dojo, move)
+        """Make a move unless it is illegal; returns True if it was made."""
+        program = self.dojo.game.program
+        if not self._limits.forbid(program, move):
+            return step_if_legal(self.dojo, move)
+        if is_legal(program, move):
+            raise _TooLongError
+        return False
+
+    def _step(self, move: Move) -> None:
+        """Make a legal move."""
+        if self._limits.forbid(self.dojo.game.program, move):
+            raise _TooLongError
+        self.dojo.step(move)
 
     def _make_everywhere(self, move: Move) -> None:
         """Make a move at all legal places."""
@@ -165,21 +190,12 @@ class Editor:
         if self._exhausted.get(wanted) is program:
             return False
         alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
-        is_made = self._step(alike, program)
-        if not is_made:
+        drawn = draw_from(alike, program, self._random)
+        if drawn is None:
             self._exhausted[wanted] = program
-        return is_made
-
-    def _step(self, some: Sequence[Choice], program: Program) -> bool:
-        """Make a random one of some candidates; returns False if none is legal."""
-        drawn = self._drawn(some, program)
-        if drawn is not None:
-            self.dojo.step(drawn)
-        return drawn is not None
-
-    def _drawn(self, some: Sequence[Choice], program: Program) -> Move | None:
-        short = [choice for choice in some if not self._limits.forbid_choice(program, choice)]
-        return draw_from(short, program, self._random)
+            return False
+        self._step(drawn)
+        return True
 
     # Changes
 
@@ -188,7 +204,7 @@ class Editor:
         for at in shuffled([k for k, move in enumerate(moves) if move.params], self._random):
             move, program = moves[at], self.dojo.game.programs[at]
             others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
-            drawn = self._drawn(others, program)
+            drawn = draw_from(others, program, self._random)
             if drawn is not None:
                 self.dojo.become([*moves[:at], drawn])
                 self._continue(moves[at + 1 :])
@@ -203,6 +219,8 @@ class Editor:
             self._continue(moves[at + 1 :])
         program = self.dojo.game.program
         names = [name for name in transformation_names() if name != moves[at].name and not transformation(name).undoes]
-        self._step(choices_at(program, names, moves[at].at), program)
+        drawn = draw_from(choices_at(program, names, moves[at].at), program, self._random)
+        if drawn is not None:
+            self._step(drawn)
         if not at_the_end:
             self._continue(moves[at + 1 :])

@@ -6,9 +6,7 @@ from typing import NamedTuple, Self
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.view.nest import Scope
 from pdojo.errors import LocationError
-from pdojo.search.candidates import Choice
 from pdojo.search.dojo import Dojo
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
@@ -40,20 +38,13 @@ class Limits(NamedTuple):
     def forbid(self, program: Program, move: Move) -> bool:
         """Whether a move unrolls a scope into too many copies. It is known before the move is checked or made."""
         kind = transformation(move.name)
-        if not _unrolls(kind):
+        if not (issubclass(kind, MapScope) and kind.mapping is Mapping.UNROLL):
             return False
         try:
-            return self._forbid(program, kind.resolve(program, move.at))
+            scope = kind.resolve(program, move.at)
         except LocationError:
             return False
-
-    def forbid_choice(self, program: Program, choice: Choice) -> bool:
-        """`forbid` for a candidate."""
-        return _unrolls(type(choice.transformation)) and self._forbid(program, choice.site)
-
-    def _forbid(self, program: Program, site: object) -> bool:
-        assert isinstance(site, Scope)
-        more = (site.extent - 1) * sum(leaf.copies for leaf in site.leaves)
+        more = (scope.extent - 1) * sum(leaf.copies for leaf in scope.leaves)
         return more + sum(leaf.copies for leaf in program.nest.leaves) > self.copies
 
 
@@ -66,7 +57,3 @@ def lengths(dojo: Dojo) -> tuple[int, int]:
     """Number of statements in the text, and in the code."""
     leaves = dojo.game.program.nest.leaves
     return len(leaves), sum(leaf.copies for leaf in leaves)
-
-
-def _unrolls(kind: type) -> bool:
-    return issubclass(kind, MapScope) and kind.mapping is Mapping.UNROLL
