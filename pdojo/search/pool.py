@@ -79,7 +79,9 @@ class Pool:
                 self.close()
                 deaths += 1
                 if deaths == ATTEMPTS:
-                    raise MeasurementError(f"{ATTEMPTS} processes died over {every[number]}") from None
+                    raise MeasurementError(
+                        f"{ATTEMPTS} processes died over {every[number]}; what they printed may say why"
+                    ) from None
                 for k, job in enumerate(jobs):
                     if not job.done() or isinstance(job.exception(), BrokenProcessPool):
                         jobs[k] = self._submit(function, every[k])

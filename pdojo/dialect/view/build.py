@@ -223,10 +223,10 @@ def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
 def assign_ids(kernel: KernelOp, ids: Sequence[str] = ()) -> None:
     """Give every scope and statement that has none an identifier: its number in textual order.
 
-    `ids` are those of `ids_of` for a kernel with the same text, and are given first.
+    `ids` are those of `ids_of` for a kernel with the same text; all nodes get them.
     """
     nodes = _nodes(kernel)
-    for op, known in zip(nodes, ids, strict=False):
+    for op, known in zip(nodes, ids, strict=True) if ids else ():
         op.properties["id"] = StringAttr(known)
     used = {op.id.data for op in nodes if op.id is not None}
     fresh = (name for k in range(2 * len(nodes)) if (name := str(k)) not in used)
@@ -236,8 +236,8 @@ def assign_ids(kernel: KernelOp, ids: Sequence[str] = ()) -> None:
 
 
 def ids_of(kernel: KernelOp) -> tuple[str, ...]:
-    """The identifiers of all scopes and statements, in textual order; every one has an identifier."""
-    return tuple(_id.data for op in _nodes(kernel) if (_id := op.id) is not None)
+    """The identifiers of all scopes and statements, in textual order; '' for those without."""
+    return tuple("" if op.id is None else op.id.data for op in _nodes(kernel))
 
 
 def _nodes(kernel: KernelOp) -> list[ScopeOp | OpOp]:
