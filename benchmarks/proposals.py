@@ -140,6 +140,8 @@ def main() -> None:
     searches.add_argument("--strategy", default="evolve", choices=("sample", "evolve", "elites", "model"))
     searches.add_argument("--pairs", type=int, default=2, help="searches of each kind, each pair with another seed")
     given = parser.parse_args()
+    if given.proposers is not None and given.proposers < 2:
+        parser.error(f"--proposers is at least 2, not {given.proposers}: that many are compared with one")
     console = Console()
     if given.proposers is not None:
         console.print(_show_searches(given))

@@ -25,9 +25,8 @@ A = TypeVar("A")
 
 ATTEMPTS = 3
 """Processes that a call is given to before it fails."""
-
-
 _launch = Lock()
+"""Held while a process starts: what it gets from this one is changed for that moment."""
 
 
 class Pool:

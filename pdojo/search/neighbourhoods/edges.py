@@ -8,7 +8,7 @@ from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods.drawing import step_if_legal
-from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, is_too_long
+from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
 
 
 class Edges:
@@ -26,14 +26,14 @@ class Edges:
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
         """A state one edge away; None if there is none."""
-        near = dojo.fork()
+        near, limits = dojo.fork(), Limits.of(dojo)
         undo = [None] if dojo.trace.steps else []
         for choice in shuffled([*choices(dojo.game.program), *undo], random):
             if choice is None:
                 near.undo()
                 return near
             if step_if_legal(near, choice.move):
-                if not is_too_long(near, dojo):
+                if not limits.exceeded_by(near):
                     return near
                 near.undo()
         return None

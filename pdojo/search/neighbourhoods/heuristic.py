@@ -11,7 +11,7 @@ from random import Random
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts.player import Player
-from pdojo.search.neighbourhoods.lengths import is_too_long
+from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
 VERSION = 4
@@ -44,7 +44,7 @@ class Heuristic:
         Raises UsageError for machines without proposals.
         """
         proposals = proposals_for(dojo.machine)
-        own = dojo.fingerprint
+        own, limits = dojo.fingerprint, Limits.of(dojo)
         if len(dojo.trace.steps) < SHORT:
             tuned = self._expert(dojo, proposals)
             if tuned.fingerprint != own:
@@ -55,7 +55,7 @@ class Heuristic:
             edit = alter(dojo, random)
             if edit is not None:
                 near = _edited(dojo, edit, proposals)
-                if near.fingerprint != own and not is_too_long(near, dojo):
+                if near.fingerprint != own and not limits.exceeded_by(near):
                     return near
         return None
 

@@ -48,11 +48,6 @@ class Limits(NamedTuple):
         return more + sum(leaf.copies for leaf in program.nest.leaves) > self.copies
 
 
-def is_too_long(near: Dojo, dojo: Dojo) -> bool:
-    """True if a neighbour exceeds a limit and is longer than the state itself."""
-    return Limits.of(dojo).exceeded_by(near)
-
-
 def lengths(dojo: Dojo) -> tuple[int, int]:
     """Number of statements in the text, and in the code."""
     leaves = dojo.game.program.nest.leaves
