@@ -1,29 +1,37 @@
-"""All library kernels checked, then the paper's Table 3 timed, on the GPU of this computer, in one run of minutes.
+"""Library kernels checked on a GPU, and the paper's Table 3 timed there beside PyTorch.
 
-`python -m benchmarks.gpu` is what anybody with a GPU runs first; it needs PyTorch built for that GPU. The heuristic
-pass tunes the kernels, and its open choices are timed. Results are compared with float64 on poisoned outputs. Times are
-those of CUDA graphs, in turns, on arrays that are in the last cache (warm) and on arrays that are not (cold). A kernel
-that crashes or hangs ends its process only. Results are written as they arrive; --resume FILE goes on with them.
+`prepare FILE` makes the programs on any computer; it needs no GPU. `run FILE` runs them on a computer with one: small
+programs first, then Table 3 with every answer that the heuristic pass leaves open, counters of the hardware where `ncu`
+is, and a check of all library kernels. Results are compared with float64 on poisoned outputs. Times are those of CUDA
+graphs, in turns, on arrays that are in the last cache (warm) and on arrays that are not (cold). A kernel that crashes
+or hangs ends its process only.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from time import strftime
+from time import monotonic, strftime
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, positive, run_tool
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.gpu.counters import counters
 from benchmarks.gpu.parent import Job, Results, Runner
-from benchmarks.gpu.tables import print_tables
-from pdojo.errors import MeasurementError
-from pdojo.kernels import TABLE_3, kernel_names, workload
+from benchmarks.gpu.programs import Programs, Task, compiler_of, prepare, tasks
+from benchmarks.gpu.tables import OURS, best, print_results
+from pdojo.dialect.machines.registry import known_machine
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.kernels import TABLE_3, workload
 
-FOLDER = Path("benchmarks/results")
+FOLDER = Path("benchmarks/results/gpu")
+PROFILED = 60.0
+"""Most seconds of the profiler."""
+_COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,44 +41,125 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> None:
     given = _parser().parse_args(arguments)
-    console = Console()
-    if given.show is not None:
-        print_tables(Results.read(given.show), console)
-        return
-    target = given.resume or given.output or FOLDER / f"gpu-{strftime('%Y-%m-%d-%H%M')}.json"
-    results = Results.read(target) if given.resume else Results(target)
-    _run(given, results, console)
-    print_tables(results, console)
+    given.command(given, Console())
+
+
+def _prepare(given: argparse.Namespace, console: Console) -> None:
+    timed = [workload(text) for text in given.workloads or TABLE_3]
+    work = tasks(timed, everything=not given.workloads)
+    compiler = compiler_of(known_machine(given.machine))
+    with Progress(*_COLUMNS, console=console) as progress:
+        bar = progress.add_task("", total=len(work))
+
+        def tell(task: Task, count: int) -> None:
+            progress.update(bar, description=f"{task.group} {task.workload.label}: {count}", advance=1)
+
+        programs = prepare(work, compiler, given.file, given.jobs or os.cpu_count() or 1, tell)
+    size = given.file.stat().st_size
+    console.print(f"{given.file}: {len(programs.rows)} programs for {programs.machine}, {size / 1e6:.1f} MB")
+
+
+def _run(given: argparse.Namespace, console: Console) -> None:
+    programs = Programs.read(given.file)
+    target = given.resume or given.output or FOLDER / f"{strftime('%Y-%m-%d-%H%M')}.json"
+    results = Results.read(target) if given.resume else Results(target, programs.digest)
+    if results.digest != programs.digest:
+        raise UsageError(f"{target} has results of other programs than those of {given.file}")
+    with Runner.of(given.file) as runner:
+        results.device = runner.device()
+        run(programs, given.file, runner, results, console, _deadline(given), _jobs(programs, given))
+    print_results(results, console)
     console.print(f"results: {target}")
     if results.failures:
         raise MeasurementError(f"{len(results.failures)} of {len(results.done)} jobs failed")
 
 
-def _run(given: argparse.Namespace, results: Results, console: Console) -> None:
-    times = [workload(text) for text in given.workloads or TABLE_3]
-    jobs = [] if given.workloads else [Job("check", workload(name)) for name in kernel_names()]
-    jobs += [Job("time", each, compiled=not given.no_compile, autotune=given.autotune) for each in times]
+def _deadline(given: argparse.Namespace) -> float:
+    return float("inf") if given.limit is None else monotonic() + given.limit
+
+
+def _jobs(programs: Programs, given: argparse.Namespace) -> list[Job]:
+    """A job for each workload of each group; small programs first, checks last."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for number, row in enumerate(programs.rows):
+        rows.setdefault((row.group, row.workload.label), []).append(number)
+    found: list[Job] = []
+    for kind in ("small", "time", "check"):
+        for (group, name), numbers in rows.items():
+            if group == kind:
+                is_timed = kind == "time"
+                compiled = is_timed and not given.no_compile
+                found.append(Job(kind, name, tuple(numbers), compiled, is_timed and given.autotune))
+    return found
+
+
+def run(
+    programs: Programs,
+    file: Path,
+    runner: Runner,
+    results: Results,
+    console: Console,
+    deadline: float,
+    jobs: Sequence[Job],
+) -> None:
+    """Run the jobs that have no result yet; none is begun after the deadline, and those are named."""
     left = [job for job in jobs if job.key not in results.done]
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Runner() as runner:
-        results.device = runner.device()
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task("", total=len(left))
-            for job in left:
-                progress.update(task, description=f"{job.kind} {job.workload}")
-                results.add(job, runner.run(job))
-                progress.advance(task)
+    with Progress(*_COLUMNS, console=console) as progress:
+        bar = progress.add_task("", total=len(left))
+        while left and monotonic() < deadline:
+            job = left.pop(0)
+            progress.update(bar, description=job.key)
+            results.add(job, runner.run(job))
+            progress.advance(bar)
+            if job.kind == "time" and not any(each.kind == "time" for each in left):
+                progress.update(bar, description="counters")
+                runner.close()
+                _profile(programs, file, results, min(PROFILED, deadline - monotonic()))
+    if left:
+        console.print(f"the time was over before {len(left)} jobs: {', '.join(job.key for job in left)}")
+
+
+def _profile(programs: Programs, file: Path, results: Results, seconds: float) -> None:
+    """Add the counters of the fastest program of each row."""
+    numbers: list[int] = []
+    for row in results.of("time").values():
+        if "warm" in row:
+            name, _ = best(row["warm"])
+            numbers += [n for n in row["rows"] if programs.rows[n].title == name.removeprefix(OURS)]
+    try:
+        found = counters(file, numbers, seconds)
+        results.counters = {programs.rows[number].name: each for number, each in found.items()}
+    except MeasurementError as error:
+        results.counters = {"error": {"error": str(error)}}
+    results.write()
+
+
+def _show(given: argparse.Namespace, console: Console) -> None:
+    print_results(Results.read(given.results), console)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Arguments(prog="python -m benchmarks.gpu", description=__doc__)
-    add = parser.add_argument
-    add("workloads", nargs="*", metavar="WORKLOAD", help="time these only; all checks and Table 3 if none")
-    add("--no-compile", action="store_true", help="without torch.compile")
-    add("--autotune", action="store_true", help="also torch.compile in mode max-autotune, which takes long")
-    add("-o", "--output", type=Path, metavar="FILE.json", help="results; by default in benchmarks/results")
-    add("--resume", type=Path, metavar="FILE.json", help="go on with an interrupted run")
-    add("--show", type=Path, metavar="FILE.json", help="print the tables of a run")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    made = commands.add_parser("prepare", help="compile the programs; needs no GPU")
+    made.add_argument("file", type=Path, metavar="FILE", help="where to write them; what it has already is kept")
+    made.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="time these only; everything if none")
+    made.add_argument("--machine", default="nvidia-sm90", help="the GPU: nvidia-sm90 by default, or amd-gfx942")
+    made.add_argument("-j", "--jobs", type=positive, metavar="N", help="processes; one for each processor by default")
+    made.set_defaults(command=_prepare)
+    ran = commands.add_parser("run", help="run prepared programs on the GPU of this computer")
+    ran.add_argument("file", type=Path, metavar="FILE", help="programs that `prepare` wrote")
+    ran.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    ran.add_argument(
+        "--autotune", action="store_true", help="also torch.compile in mode max-autotune, which takes long"
+    )
+    ran.add_argument("--limit", type=positive, metavar="SECONDS", help="begin no job later than this")
+    ran.add_argument("-o", "--output", type=Path, metavar="FILE.json", help=f"results; by default in {FOLDER}")
+    ran.add_argument("--resume", type=Path, metavar="FILE.json", help="go on with an interrupted run")
+    ran.set_defaults(command=_run)
+    shown = commands.add_parser("show", help="print the tables of a run")
+    shown.add_argument("results", type=Path, metavar="FILE.json")
+    shown.set_defaults(command=_show)
     return parser
 
 

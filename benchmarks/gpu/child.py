@@ -1,4 +1,8 @@
-"""The process that uses the GPU: a job in a line of standard input, its result in a line of standard output."""
+"""The process that uses the GPU: a job in a line of standard input, its result in a line of standard output.
+
+`python -m benchmarks.gpu.child FILE` serves jobs about the programs of a file; with numbers of programs behind FILE, it
+calls each of them once, for a profiler.
+"""
 
 from __future__ import annotations
 
@@ -6,276 +10,147 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from benchmarks.gpu.programs import Prepared, Programs
 from benchmarks.peers import ranges_of
-from benchmarks.peers.pytorch import EXPRESSIONS
 from benchmarks.work import work_of
-from pdojo.backends.arrays import Parameter, parameters_of
-from pdojo.backends.backend import backend_of
+from pdojo.backends.arrays import empty_for
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
-from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.semantics.rounding import INTERFACE
-from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.experts.choices import Decisions, Played
-from pdojo.search.experts.gpu.heuristic import open_heuristic
-from pdojo.transforms.game import Game
 
 JSON: TypeAlias = dict[str, Any]
-Tensors: TypeAlias = list[Tensor]
-Call: TypeAlias = Callable[[Tensors], Tensor]
-ROUNDS = 15
-"""Samples of each implementation, in turns."""
-SAMPLE = 1e-3
-"""Seconds that a sample should take."""
+Array: TypeAlias = NDArray[Any]
 CACHE = 2
 """Arrays that are not in the last cache exceed it this many times together."""
-MOST_VARIANTS = 8
-"""Most programs of the pass that are timed."""
-TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 2e-2, "bf16": 1e-1}
-"""Largest error relative to the largest result."""
+TOLERANCE = {"f64": 1e-12, "f32": 5e-5, "f16": 2e-2, "bf16": 3e-2}
+"""Largest error relative to the largest result; other types have none."""
 
 
-@dataclass(frozen=True)
-class Timed:
-    """An implementation on the device."""
-
-    name: str
-    call: Call
-
-
-def main() -> None:
-    """Serve until the parent closes the pipe."""
+def main(arguments: Sequence[str]) -> None:
+    """Serve until the parent closes the pipe, or call some programs once."""
+    programs = Programs.read(Path(arguments[0]))
+    if len(arguments) > 1:
+        for number in arguments[1:]:
+            row = programs.rows[int(number)]
+            _bound(row, row.load(programs.compiler), 1)[0]()
+        return
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            result = JOBS[job["kind"]](job)
+            result = JOBS[job["kind"]](programs, job)
         except PdojoError as error:
             result = {"error": str(error)}
         except Exception:  # noqa: BLE001  # a kernel's failure is a result; the traceback is kept
             result = {"error": traceback.format_exc(limit=8)}
         answers.write(f"{json.dumps(result)}\n")
         answers.flush()
-        if "error" in result and "CUDA" in result["error"]:
-            # After an illegal address nothing works in this process any more.
-            os._exit(1)
 
 
-def the_machine() -> Machine:
-    """The description of the device."""
-    return known_machine("nvidia-sm90" if torch.version.hip is None else "amd-gfx942")
+def device(programs: Programs, _: JSON) -> JSON:
+    """The name of the device; what PyTorch finds about it, if PyTorch is installed."""
+    name = programs.compiler.gpu().info.name
+    if find_spec("torch") is None:
+        return {"name": name}
+    from benchmarks.gpu import device as found
+
+    return {"name": name, **found.facts()}
 
 
-def device(_: JSON) -> JSON:
-    """Facts of the device: name, versions, and the bandwidth of a copy in bytes per second."""
-    if not torch.cuda.is_available():
-        return {"error": "PyTorch finds no GPU here; `pdojo-opt -t fibers` prints device code for a CPU, to check it"}
-    backend_of(the_machine()).check_runs_here(the_machine())
-    source = torch.empty(1 << 28, dtype=torch.float32, device="cuda")
-    target = torch.empty_like(source)
-    (seconds,) = timed([Timed("copy", lambda _: target.copy_(source))], [[]]).values()
-    properties = torch.cuda.get_device_properties(0)
-    facts = {"name": properties.name, "multiprocessors": properties.multi_processor_count, "torch": torch.__version__}
-    cache = int(getattr(properties, "L2_cache_size", 0)) or the_machine().cache_bytes[-1]
-    return {**facts, "cache_bytes": cache, "copy": 2 * source.nbytes / seconds}
+def check(programs: Programs, job: JSON) -> JSON:
+    """Whether programs compute what they mean, by NumPy in float64: the largest error of all."""
+    largest = 0.0
+    for number in job["rows"]:
+        row = programs.rows[number]
+        kernel = row.load(programs.compiler)
+        call, inputs, outputs = _bound(row, kernel, 1)
+        call()
+        wanted = meaning(row.workload)(*inputs)
+        written = [p for p in kernel.parameters if p.written]
+        for parameter, found, exact in zip(written, outputs, wanted, strict=True):
+            error = error_of(_values(found, parameter.dtype), np.asarray(exact))
+            if not error <= TOLERANCE.get(parameter.dtype, 0.0):
+                return {"error": f"{row.name}: '{parameter.name}' is wrong by {error:.3g} of its largest element"}
+            largest = max(largest, error)
+    return {"largest_error": largest}
 
 
-def played(workload: Workload, decisions: Decisions | None = None) -> tuple[Game, Played]:
-    """The heuristic pass's program."""
-    game = Game(with_alignment(workload.instantiate(), ALIGNMENT), the_machine())
-    return game, open_heuristic(game, decisions)
-
-
-def compiled(game: Game) -> GpuKernel:
-    """A program on the device."""
-    kernel = backend_of(game.machine).compile(game.program.kernel, game.machine, None, "full")  # pyright: ignore[reportAttributeAccessIssue]
-    assert isinstance(kernel, GpuKernel)
-    return kernel
-
-
-def inputs_of(workload: Workload, parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
-    """Fresh random inputs."""
-    return random_inputs(parameters, seed, ranges_of(workload))
-
-
-def on_device(parameters: Sequence[Parameter], inputs: Mapping[str, NDArray[Any]]) -> Tensors:
-    """The interface arrays on the device, outputs poisoned."""
-    found: Tensors = []
-    for parameter in parameters:
-        array = np.zeros(parameter.shape, INTERFACE[parameter.dtype])
+def _bound(row: Prepared, kernel: GpuKernel, seed: int) -> tuple[Callable[[], None], list[Array], list[Array]]:
+    """A call on fresh random inputs and poisoned outputs, the inputs, and the arrays that it writes."""
+    inputs = random_inputs(kernel.parameters, seed, ranges_of(row.workload))
+    arrays: list[Array] = []
+    for parameter in kernel.parameters:
+        array = empty_for(parameter)
+        array.reshape(-1).view(np.uint8)[...] = 0xFF
         if parameter.name in inputs:
             array[...] = inputs[parameter.name]
-        else:
-            array.reshape(-1).view(np.uint8)[...] = 0xFF
-        signed = array.view(np.int16) if array.dtype == np.uint16 else array
-        found.append(torch.from_numpy(np.ascontiguousarray(signed)).cuda())
-    return found
+        arrays.append(array)
+    outputs = [a for p, a in zip(kernel.parameters, arrays, strict=True) if p.written]
+    return kernel.bind(*arrays), list(inputs.values()), outputs
 
 
-def call_of(kernel: GpuKernel) -> Call:
-    """A launch of a kernel in PyTorch's current stream."""
-
-    def call(arrays: Tensors) -> Tensor:
-        kernel(*arrays, stream=torch.cuda.current_stream().cuda_stream)
-        return arrays[-1]
-
-    return call
+def _values(array: Array, dtype: str) -> Array:
+    return (array.astype(np.uint32) << 16).view(np.float32) if dtype == "bf16" else array
 
 
-def check(job: JSON) -> JSON:
-    """Whether a kernel computes what it means, by float64 NumPy."""
-    workload = Workload.from_json(job["workload"])
-    game, _ = played(workload)
-    kernel = compiled(game)
-    parameters = parameters_of(nest_of(game.program.kernel))
-    inputs = inputs_of(workload, parameters, 1)
-    arrays = on_device(parameters, inputs)
-    call_of(kernel)(arrays)
-    torch.cuda.synchronize()
-    wanted = meaning(workload)(*inputs.values())
-    written = [(p, a) for p, a in zip(parameters, arrays, strict=True) if p.written]
-    errors = [error_of(a, np.asarray(w), p.dtype) for (p, a), w in zip(written, wanted, strict=True)]
-    if any(error > TOLERANCE.get(p.dtype, 0.0) for (p, _), error in zip(written, errors, strict=True)):
-        return {"error": f"wrong result: the largest error is {max(errors):.3g} of the largest result"}
-    return {"largest_error": max(errors), "launches": len(kernel.program.entries)}
-
-
-def error_of(found: Tensor, wanted: NDArray[Any], dtype: str) -> float:
-    """The largest difference over the largest result; infinite for NaN where none should be."""
-    values = found.view(torch.bfloat16).double() if dtype == "bf16" else found.double()
-    exact = torch.from_numpy(np.ascontiguousarray(wanted.astype(np.float64))).cuda().reshape(values.shape)
-    if bool((values.isnan() != exact.isnan()).any()):
+def error_of(found: Array, wanted: Array) -> float:
+    """The largest difference over the largest finite result; infinite if only one side is NaN or infinite."""
+    values, exact = found.astype(np.float64), wanted.astype(np.float64).reshape(found.shape)
+    special = ~np.isfinite(exact)
+    if not np.array_equal(values[special], exact[special], equal_nan=True) or not np.isfinite(values[~special]).all():
         return float("inf")
-    difference = (values - exact).nan_to_num(0.0).abs().max()
-    return float(difference / exact.nan_to_num(0.0).abs().max().clamp(min=1e-30))
+    scale = np.abs(exact[~special]).max(initial=1e-30)
+    return float(np.abs(values[~special] - exact[~special]).max(initial=0.0) / scale)
 
 
-def time_row(job: JSON) -> JSON:
-    """A row of the table: seconds of each implementation, warm and cold, and its error."""
-    workload = Workload.from_json(job["workload"])
-    ours = programs(workload)
-    parameters = parameters_of(nest_of(ours[0][1].program.kernel))
+def time_row(programs: Programs, job: JSON) -> JSON:
+    """Seconds of each implementation of a workload, warm and cold, and of its call on the host; its error."""
+    from benchmarks.gpu import device as gpu
+
+    rows = [programs.rows[number] for number in job["rows"]]
+    workload: Workload = rows[0].workload
+    kernels = [row.load(programs.compiler) for row in rows]
+    parameters = kernels[0].parameters
     work = work_of(workload, parameters)
     size = sum(int(np.prod(p.shape)) * INTERFACE[p.dtype].itemsize for p in parameters)
-    inputs = inputs_of(workload, parameters, 2)
-    cache = int(torch.cuda.get_device_properties(0).L2_cache_size)
-    sets = [on_device(parameters, inputs) for _ in range(1 + CACHE * cache // max(1, size))]
-    exact = expression(workload, [a.double() if a.is_floating_point() else a for a in sets[0][:-1]])
-    rows = [Timed(f"pdojo: {title}", call_of(compiled(game))) for title, game in ours]
-    rows += peers(workload, compile_too=job["compiled"], autotune=job["autotune"])
-    errors: JSON = {}
-    for row in rows:
-        result = row.call(sets[0])
-        torch.cuda.synchronize()
-        scale = exact.abs().max()
-        errors[row.name] = float((result.double().reshape(exact.shape) - exact).abs().max() / scale)
-    warm = timed(rows, sets[:1])
-    cold = timed(rows, sets)
-    return {"warm": warm, "cold": cold, "errors": errors, "bytes": work.bytes, "flops": work.operations}
-
-
-def programs(workload: Workload) -> list[tuple[str, Game]]:
-    """The pass's program, and those with one other answer to what it leaves open."""
-    first, notes = played(workload)
-    found = [("the pass", first)]
-    for choice in notes.choices:
-        for other in choice.others:
-            game, _ = played(workload, {choice.question: other})
-            found.append((f"{choice.question}: {other}", game))
-    return found[:MOST_VARIANTS]
-
-
-def expression(workload: Workload, arrays: Sequence[Tensor]) -> Tensor:
-    """PyTorch's result."""
-    return EXPRESSIONS[workload.kernel](workload.sizes)(*arrays)
-
-
-def peers(workload: Workload, *, compile_too: bool, autotune: bool) -> list[Timed]:
-    """PyTorch with strict float32, with its defaults, with TF32; torch.compile."""
-    function = EXPRESSIONS[workload.kernel](workload.sizes)
-
-    def under(matmul: bool, convolution: bool, body: Callable[..., Tensor]) -> Call:
-        def call(arrays: Tensors) -> Tensor:
-            torch.backends.cuda.matmul.allow_tf32 = matmul
-            torch.backends.cudnn.allow_tf32 = convolution
-            return body(*arrays[:-1])
-
-        return call
-
-    found = [
-        Timed("torch, strict", under(False, False, function)),
-        Timed("torch, default", under(False, True, function)),
-        Timed("torch, TF32", under(True, True, function)),
-    ]
-    if compile_too:
-        found.append(Timed("torch.compile", under(False, False, torch.compile(function))))
-    if autotune:
-        tuned = torch.compile(function, mode="max-autotune-no-cudagraphs")
-        found.append(Timed("torch.compile, max-autotune", under(False, False, tuned)))
+    inputs = random_inputs(parameters, 2, ranges_of(workload))
+    arrays = [(inputs.get(p.name, _poison(p.shape, INTERFACE[p.dtype])), p.dtype) for p in parameters]
+    sets = [gpu.on_device(arrays) for _ in range(1 + CACHE * gpu.cache_bytes() // max(1, size))]
+    ours = [gpu.ours(f"pdojo: {row.title}", kernel) for row, kernel in zip(rows, kernels, strict=True)]
+    others = gpu.peers(workload, compile_too=job["compiled"], autotune=job["autotune"])
+    found: JSON = {"bytes": work.bytes, "flops": work.operations, "rows": job["rows"]}
+    found["errors"] = gpu.errors(workload, [*ours, *others], sets[0])
+    found["host"] = {each.name: gpu.host_seconds(each, sets[0]) for each in (ours[0], *others)}
+    found["warm"] = gpu.timed([*ours, *others], sets[:1])
+    found["cold"] = gpu.timed([*ours, *others], sets)
     return found
 
 
-def timed(rows: Sequence[Timed], sets: Sequence[Tensors]) -> dict[str, float]:
-    """Median seconds of a call, by implementation: graphs of calls that rotate over sets of arrays, in turns."""
-    graphs = [(row.name, *graph_of(row.call, sets)) for row in rows]
-    samples: dict[str, list[float]] = {name: [] for name, _, _ in graphs}
-    for _ in range(ROUNDS):
-        for name, graph, calls in graphs:
-            samples[name].append(replayed(graph) / calls)
-    return {name: median(taken) for name, taken in samples.items()}
+def _poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    array = np.empty(shape, dtype)
+    array.reshape(-1).view(np.uint8)[...] = 0xFF
+    return array
 
 
-def graph_of(call: Call, sets: Sequence[Tensors]) -> tuple[torch.cuda.CUDAGraph, int]:
-    """A graph of calls that takes about `SAMPLE` seconds, and the number of calls."""
-    for arrays in (*sets[:2], sets[0]):
-        call(arrays)
-    torch.cuda.synchronize()
-    once = captured(call, sets, 1)
-    replayed(once)
-    calls = max(1, min(200, round(SAMPLE / max(replayed(once), 1e-6))))
-    calls = -(-calls // len(sets)) * len(sets) if len(sets) <= 64 else calls
-    graph = captured(call, sets, calls)
-    replayed(graph)
-    return graph, calls
-
-
-def captured(call: Call, sets: Sequence[Tensors], calls: int) -> torch.cuda.CUDAGraph:
-    """A graph of so many calls."""
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for number in range(calls):
-            call(sets[number % len(sets)])
-    return graph
-
-
-def replayed(graph: torch.cuda.CUDAGraph) -> float:
-    """Seconds of a graph, between events."""
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    graph.replay()
-    end.record()
-    end.synchronize()
-    return start.elapsed_time(end) / 1e3
-
-
-JOBS: dict[str, Callable[[JSON], JSON]] = {"device": device, "check": check, "time": time_row}
+JOBS: dict[str, Callable[[Programs, JSON], JSON]] = {
+    "device": device,
+    "small": check,
+    "check": check,
+    "time": time_row,
+}
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import select
 import subprocess
 import sys
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from benchmarks.origin import commit
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.kernels import Workload
+from pdojo.files import read_text, replace_file
 
 JSON: TypeAlias = dict[str, Any]
-LONGEST = {"device": 90.0, "check": 90.0, "time": 240.0}
+LONGEST = {"device": 90.0, "small": 30.0, "check": 90.0, "time": 240.0}
 """Seconds that a job may take before its process is killed."""
+_LARGEST = 16 << 20
+"""Most bytes of a file of results."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A kernel to check, or to time beside PyTorch."""
+    """Programs of a workload to check, or to time beside PyTorch."""
 
-    kind: Literal["check", "time", "device"]
-    workload: Workload | None
+    kind: Literal["device", "small", "time", "check"]
+    name: str = ""
+    """The workload in tables."""
+    rows: tuple[int, ...] = ()
+    """The numbers of its programs in the file."""
     compiled: bool = False
     """Whether torch.compile takes part."""
     autotune: bool = False
@@ -35,11 +38,7 @@ class Job:
     @property
     def key(self) -> str:
         """The job, within a file of results."""
-        return f"{self.kind} {self.workload}"
-
-    def to_json(self) -> JSON:
-        """As plain data, for the process."""
-        return {**asdict(self), "workload": None if self.workload is None else self.workload.to_json()}
+        return f"{self.kind} {self.name}"
 
 
 @dataclass
@@ -47,16 +46,20 @@ class Results:
     """The results of a run, written whenever one is added."""
 
     path: Path
+    digest: str = ""
+    """The sources that made the programs."""
     device: JSON = field(default_factory=dict[str, Any])
     done: dict[str, JSON] = field(default_factory=dict[str, JSON])
     """Results by job."""
+    counters: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    """Counters of the hardware, by program; the reason in `error` if there are none."""
 
     @staticmethod
     def read(path: Path) -> Results:
         """The results in a file. Raises UsageError if it has none."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return Results(path, data["device"], data["done"])
+            data = json.loads(read_text(path, _LARGEST))
+            return Results(path, *(data[name] for name in ("digest", "device", "done", "counters")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} has no results of this benchmark: {error}") from None
 
@@ -65,22 +68,34 @@ class Results:
         """The jobs that failed."""
         return [key for key, result in self.done.items() if "error" in result]
 
+    def of(self, kind: str) -> dict[str, JSON]:
+        """The results of a kind of job, by workload."""
+        start = f"{kind} "
+        return {key.removeprefix(start): r for key, r in self.done.items() if key.startswith(start)}
+
     def add(self, job: Job, result: JSON) -> None:
         """Add a result, and replace the file."""
         self.done[job.key] = result
+        self.write()
+
+    def write(self) -> None:
+        """Replace the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        data = {"commit": commit(), "device": self.device, "done": self.done}
-        with tempfile.NamedTemporaryFile("w", dir=self.path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
-        os.replace(file.name, self.path)
+        data = {"commit": commit(), "digest": self.digest, "device": self.device, "done": self.done}
+        replace_file(self.path, json.dumps({**data, "counters": self.counters}, indent=1).encode())
 
 
 class Runner:
-    """Runs jobs in a process, which is started again when it dies."""
+    """Runs jobs in a process, which is started again when it dies or a job fails."""
 
-    def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", "benchmarks.gpu.child")) -> None:
+    def __init__(self, command: tuple[str, ...]) -> None:
         self._command = command
         self._process: subprocess.Popen[str] | None = None
+
+    @staticmethod
+    def of(file: Path) -> Runner:
+        """A runner of a file's programs."""
+        return Runner((sys.executable, "-m", "benchmarks.gpu.child", str(file.resolve())))
 
     def __enter__(self) -> Self:
         return self
@@ -89,30 +104,19 @@ class Runner:
         self.close()
 
     def device(self) -> JSON:
-        """Facts of the device. Raises MeasurementError if there is none that PyTorch and pdojo can use."""
-        found = self.run(Job("device", None))
+        """Facts of the device. Raises MeasurementError if there is none that can be used."""
+        found = self.run(Job("device"))
         if "error" in found:
             raise MeasurementError(str(found["error"]))
         return found
 
     def run(self, job: Job) -> JSON:
         """The result of a job; one with `error` if it fails, crashes, or takes too long."""
-        process = self._running()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(f"{json.dumps(job.to_json())}\n")
-            process.stdin.flush()
-        except OSError:
+        found = self._answer(job)
+        if "error" in found:
+            # After an illegal address nothing works in that process any more.
             self.close()
-            return {"error": "the process ended before the job"}
-        ready, _, _ = select.select([process.stdout], [], [], LONGEST[job.kind])
-        line = process.stdout.readline() if ready else ""
-        if line.startswith("{"):
-            return dict(json.loads(line))
-        why = f"took more than {LONGEST[job.kind]:g} s" if not ready else "the process died"
-        self.close()
-        return {"error": why}
+        return found
 
     def close(self) -> None:
         """End the process; the next job starts another."""
@@ -121,10 +125,31 @@ class Runner:
             self._process.communicate()
             self._process = None
 
+    def _answer(self, job: Job) -> JSON:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(f"{json.dumps(asdict(job))}\n")
+            process.stdin.flush()
+        except OSError:
+            return {"error": "the process ended before the job"}
+        ready, _, _ = select.select([process.stdout], [], [], LONGEST[job.kind])
+        line = process.stdout.readline() if ready else ""
+        if line.startswith("{"):
+            return dict(json.loads(line))
+        return {"error": "the process died" if ready else f"took more than {LONGEST[job.kind]:g} s"}
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             self.close()
+            # From the root: xdsl, too, has a package of the name `benchmarks`.
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                cwd=Path(__file__).parents[2],
             )
         return self._process

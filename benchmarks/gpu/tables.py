@@ -1,24 +1,28 @@
-"""Tables of results on a GPU."""
+"""Tables of results on a GPU, which fit 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import exp, log
-from typing import Any
+from typing import Any, TypeAlias
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.gpu.parent import Results
 
+JSON: TypeAlias = dict[str, Any]
 OURS = "pdojo: "
+INEXACT = 1e-5
+"""Errors from which a peer's are printed."""
 
 
 def best(times: Mapping[str, float]) -> tuple[str, float]:
     """Our fastest program and its time."""
     ours = {name: seconds for name, seconds in times.items() if name.startswith(OURS)}
     name = min(ours, key=lambda each: ours[each])
-    return name.removeprefix(OURS), ours[name]
+    return name, ours[name]
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
@@ -27,36 +31,88 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return exp(sum(found) / len(found)) if found else float("nan")
 
 
-def print_tables(results: Results, console: Console) -> None:
-    """The checks that failed, and a row for each timed kernel."""
-    checks = {key: r for key, r in results.done.items() if key.startswith("check ")}
-    right = sum("error" not in r for r in checks.values())
-    console.print(f"{results.device.get('name', 'no device')}: {right} of {len(checks)} kernels right")
+def print_results(results: Results, console: Console) -> None:
+    """The checks and what failed, then tables of times, of the host's time for a call, and of counters."""
+    console.print(results.device.get("name", "no device"))
+    for kind, what in (("small", "small programs"), ("check", "library kernels")):
+        found = results.of(kind)
+        if found:
+            console.print(f"{sum('error' not in r for r in found.values())} of {len(found)} {what} right")
     for key in results.failures:
-        console.print(f"  {key}: {results.done[key]['error']}", markup=False)
-    rows = {key.removeprefix("time "): r for key, r in results.done.items() if key.startswith("time ") and "warm" in r}
-    for kind in ("warm", "cold"):
-        if rows:
-            console.print(_table(kind, rows, results.device))
+        console.print(f"  {key}: {results.done[key]['error']}", markup=False, soft_wrap=True)
+    rows = {name: row for name, row in results.of("time").items() if "warm" in row}
+    if rows:
+        for kind in ("warm", "cold"):
+            console.print(_times(kind, rows, results.device.get("copy", float("nan"))))
+        _print_programs(rows, console)
+        console.print(_hosts(rows))
+    if "error" in results.counters:
+        console.print(f"no counters: {results.counters['error']['error']}", markup=False)
+    elif results.counters:
+        console.print(_counters(results.counters))
 
 
-def _table(kind: str, rows: Mapping[str, dict[str, Any]], device: Mapping[str, Any]) -> Table:
-    """Times in microseconds, other implementations' times over ours, errors against float64."""
-    peers = sorted({name for r in rows.values() for name in r[kind] if not name.startswith(OURS)})
-    table = Table(title=f"{kind}: times of others over ours")
-    for heading in ("kernel", "us", "of copy", "TFLOP/s", "error", *peers, "program"):
-        table.add_column(heading, justify="left" if heading in ("kernel", "program") else "right")
+def _table(title: str, headings: Iterable[str]) -> Table:
+    table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def _peers(rows: Mapping[str, JSON]) -> list[str]:
+    return list(dict.fromkeys(name for r in rows.values() for name in r["warm"] if not name.startswith(OURS)))
+
+
+def _times(kind: str, rows: Mapping[str, JSON], copy: float) -> Table:
+    """Microseconds of our fastest program, and PyTorch's times over it."""
+    peers = _peers(rows)
+    table = _table(f"{kind}: PyTorch's times over ours", ("kernel", "us", "of copy", "TFLOP/s", "error", *peers))
     ratios: dict[str, list[float]] = {name: [] for name in peers}
     for kernel, row in rows.items():
         name, seconds = best(row[kind])
-        cells = [f"{seconds * 1e6:.1f}", f"{row['bytes'] / seconds / device['copy']:.0%}"]
-        cells += [f"{row['flops'] / seconds / 1e12:.1f}", f"{row['errors'][OURS + name]:.1e}"]
+        cells = [f"{seconds * 1e6:.1f}", f"{row['bytes'] / seconds / copy:.0%}"]
+        cells += [f"{row['flops'] / seconds / 1e12:.1f}", f"{row['errors'][name]:.0e}"]
         for peer in peers:
-            ratio = row[kind][peer] / seconds if peer in row[kind] else None
-            cells.append("" if ratio is None else f"{ratio:.2f} ({row['errors'][peer]:.0e})")
-            if ratio is not None:
-                ratios[peer].append(ratio)
-        table.add_row(kernel, *cells, name)
-    means = [f"{geometric_mean(ratios[peer]):.2f}" for peer in peers]
-    table.add_row("geometric mean", "", "", "", "", *means, "")
+            if peer in row[kind]:
+                ratios[peer].append(row[kind][peer] / seconds)
+                cells.append(f"{ratios[peer][-1]:.2f}")
+            else:
+                cells.append("")
+        table.add_row(kernel, *cells)
+    table.add_row("geometric mean", "", "", "", "", *(f"{geometric_mean(ratios[peer]):.2f}" for peer in peers))
+    return table
+
+
+def _print_programs(rows: Mapping[str, JSON], console: Console) -> None:
+    """Our fastest programs that are not the pass's own, with its time over theirs; errors of inexact peers."""
+    for kernel, row in rows.items():
+        name, seconds = best(row["warm"])
+        first = row["warm"][f"{OURS}the pass"]
+        if name != f"{OURS}the pass":
+            console.print(f"{kernel}: {first / seconds:.2f} by {name.removeprefix(OURS)}", markup=False)
+        inexact = {peer: e for peer, e in row["errors"].items() if not peer.startswith(OURS) and e > INEXACT}
+        if inexact:
+            listed = ", ".join(f"{peer} {error:.0e}" for peer, error in inexact.items())
+            console.print(f"{kernel}: errors of {listed}", markup=False)
+
+
+def _hosts(rows: Mapping[str, JSON]) -> Table:
+    """Microseconds of the host for a call outside of graphs."""
+    peers = _peers(rows)
+    table = _table("microseconds of the host for a call", ("kernel", "pdojo", *peers))
+    for kernel, row in rows.items():
+        host = row["host"]
+        times = [host[f"{OURS}the pass"], *(host.get(peer, float("nan")) for peer in peers)]
+        table.add_row(kernel, *(f"{seconds * 1e6:.1f}" for seconds in times))
+    return table
+
+
+def _counters(counters: Mapping[str, JSON]) -> Table:
+    """Counters of our fastest programs."""
+    headings = ("program", "launches", "us", "DRAM MB", "issue %", "warps %", "L2 hits %", "conflicts")
+    table = _table("counters", headings)
+    for name, found in counters.items():
+        cells = [f"{found['launches']}", f"{found['seconds'] * 1e6:.1f}", f"{found['dram_bytes'] / 1e6:.1f}"]
+        cells += [f"{found[key]:.0f}" for key in ("issue", "warps", "l2_hits")]
+        table.add_row(name.split(",")[0], *cells, f"{found['bank_conflicts']:.0f}")
     return table
