@@ -17,8 +17,8 @@ _WIDE = "(int64_t)"
 
 def is_narrow(expression: Expr, extents: Sequence[int]) -> bool:
     """Whether 32 bits hold the value of an expression and every value on the way to it, in any order of the sum."""
-    low, high = min(0, expression.constant), max(0, expression.constant)
     rest, remainders = split_remainders(expression)
+    low, high = min(0, rest.constant), max(0, rest.constant)
     for atom, factor in rest.terms:
         if isinstance(atom, Div) and not is_narrow(atom.numerator, extents):
             return False
@@ -28,7 +28,7 @@ def is_narrow(expression: Expr, extents: Sequence[int]) -> bool:
         if not is_narrow(numerator, extents):
             return False
         low, high = low + min(0, factor * (divisor - 1)), high + max(0, factor * (divisor - 1))
-    return -MOST - 1 <= low and high <= MOST
+    return low >= -MOST - 1 and high <= MOST
 
 
 def index_text(expression: Expr, extents: Sequence[int], name: Callable[[int], str]) -> str:
@@ -37,31 +37,37 @@ def index_text(expression: Expr, extents: Sequence[int], name: Callable[[int], s
     >>> index_text(var(0) * 65536 + var(1) * 256 + var(2), [65536, 256, 256], "i{}".format)
     '(int64_t)i0*65536+(i1*256+i2)'
     """
-    if expression.is_constant or is_narrow(expression, extents):
+    if is_narrow(expression, extents) or expression.is_constant:
         return expression.render(name, "%", "/")
     inner = const(0)
     outer: list[str] = []
-    for term, operand, factor in sorted(_terms(expression, extents, name), key=lambda row: _size(row[0], extents)):
+    for term, text in sorted(_terms(expression, extents, name), key=lambda row: _size(row[0], extents)):
         if is_narrow(inner + term, extents):
             inner = inner + term
         else:
-            outer.insert(0, operand + (f"*{factor}" if factor != 1 else ""))
-    text = "+".join([*outer, *[_grouped(inner, extents, name)] * (inner != const(0))])
-    return f"{text}{expression.constant:+d}" if expression.constant else text
+            outer.insert(0, text)
+    return "+".join([*outer, *[_grouped(inner, extents, name)] * (inner != const(0))])
 
 
-def _terms(expression: Expr, extents: Sequence[int], name: Callable[[int], str]) -> Iterator[tuple[Expr, str, int]]:
-    """The terms of an expression, each with the text of its value, in 64 bits and without the factor, and the factor."""
+def _terms(expression: Expr, extents: Sequence[int], name: Callable[[int], str]) -> Iterator[tuple[Expr, str]]:
+    """The terms of an expression, each with its text in 64 bits."""
     rest, remainders = split_remainders(expression)
     for atom, factor in rest.terms:
         if isinstance(atom, Div):
             value = f"{_widened(atom.numerator, extents, name)}/{atom.divisor}"
         else:
             value = f"{_WIDE * (extents[atom] <= MOST)}{name(atom)}"
-        yield Expr(0, ((atom, factor),)), value, factor
+        yield Expr(0, ((atom, factor),)), _times(value, factor)
     for numerator, divisor, factor in remainders:
         quotient = Expr(0, ((Div(numerator, divisor), divisor),))
-        yield (numerator - quotient) * factor, f"{_widened(numerator, extents, name)}%{divisor}", factor
+        value = f"{_widened(numerator, extents, name)}%{divisor}"
+        yield (numerator - quotient) * factor, _times(value, factor)
+    if rest.constant:
+        yield const(rest.constant), f"{_WIDE * (abs(rest.constant) <= MOST)}{rest.constant}"
+
+
+def _times(value: str, factor: int) -> str:
+    return value if factor == 1 else f"{value}*{factor}"
 
 
 def _widened(numerator: Expr, extents: Sequence[int], name: Callable[[int], str]) -> str:
