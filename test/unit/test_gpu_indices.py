@@ -26,7 +26,7 @@ class BeyondError(Exception):
 
 @dataclass(frozen=True)
 class Number:
-    """An integer of C: a result that 32 bits do not hold raises OverflowError, one beyond 64 bits raises BeyondError."""
+    """An integer of C. A result beyond 32 bits raises OverflowError, one beyond 64 bits BeyondError."""
 
     value: int
     wide: bool

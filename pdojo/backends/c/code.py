@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from pdojo.backends.addresses import Address, Exchange, address_of, bind
 from pdojo.backends.c.indices import MOST, index_text
@@ -112,6 +114,29 @@ class FunctionText:
         if all(factor < 0 for _, factor in variable_part.terms):
             return f"{self.text(-variable_part)} < {constraint.constant + 1}"
         return f"{self.text(variable_part)} >= {-constraint.constant}"
+
+
+_WORD = re.compile(r"\w+")
+_CONSTANT = re.compile(r"( *)const int (\w+) = [^;]*;")
+
+
+def without_unused(lines: Sequence[str]) -> list[str]:
+    """Lines without declarations of integers that nothing behind them in their block uses."""
+    kept: list[str] = []
+    used: list[tuple[int, set[str]]] = []
+    """The indentation and the words of each kept line, last line first."""
+    for line in reversed(lines):
+        declared = _CONSTANT.fullmatch(line)
+        if declared is None or _is_used(declared[2], len(declared[1]), used):
+            kept.append(line)
+            used.append((len(line) - len(line.lstrip()), set(_WORD.findall(line))))
+    return kept[::-1]
+
+
+def _is_used(name: str, indent: int, following: Sequence[tuple[int, set[str]]]) -> bool:
+    """Whether a line of the same block has a name; the following lines stand last first."""
+    inside = takewhile(lambda row: row[0] >= indent, reversed(following))
+    return any(name in words for _, words in inside)
 
 
 def variable(depth: int) -> str:
