@@ -28,7 +28,7 @@ namespace {
 enum {
   OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
   INVALID_IMAGE = 200, INVALID_CONTEXT = 201, NO_BINARY = 209, INVALID_HANDLE = 400, NOT_FOUND = 500, NOT_READY = 600,
-  ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900, CAPTURE_UNMATCHED = 903
+  ILLEGAL_ADDRESS = 700, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903
 };
 const size_t PAGE = 64 << 10, ALIGNMENT = 256;
 const unsigned char POISON = 0xff, CANARY = 0xa5;
@@ -36,7 +36,13 @@ const unsigned char POISON = 0xff, CANARY = 0xa5;
 struct Block { char *map; size_t mapped; char *start; size_t size; };
 typedef std::function<void()> Work;
 struct Graph { std::vector<Work> work; };
-struct Stream { std::deque<Work> queue; Graph *capturing = nullptr; bool broken = false; };
+struct Stream {
+  std::deque<Work> queue;
+  Graph *capturing = nullptr;
+  bool broken = false;
+  int mode = 0; /* of the capture */
+  const void *thread = nullptr; /* that began it */
+};
 struct Event { double seconds = 0; bool done = false; Stream *stream = nullptr; };
 struct Module { void *library; };
 struct Function {
@@ -56,6 +62,8 @@ Stream default_stream;
 std::string launches;
 thread_local void *current_context;
 thread_local int current_device;
+enum { GLOBAL, THREAD_LOCAL, RELAXED };
+thread_local int capture_mode = GLOBAL;
 char context_of_device;
 sigjmp_buf escape;
 
@@ -159,10 +167,17 @@ int synchronize(const char *call, void *handle) {
   return flush(stream);
 }
 
-bool any_capture() {
-  for (void *each : streams)
-    if (static_cast<Stream *>(each)->capturing) return true;
-  return false;
+/* Whether a capture forbids this thread calls that might wait: they end the capture (CUDA Driver API,
+   cuThreadExchangeStreamCaptureMode). */
+bool ends_captures() {
+  bool found = false;
+  for (void *each : streams) {
+    auto *stream = static_cast<Stream *>(each);
+    const bool own = stream->thread == &capture_mode;
+    const bool forbids = own ? stream->mode != RELAXED : stream->mode == GLOBAL && capture_mode == GLOBAL;
+    if (stream->capturing && forbids && capture_mode != RELAXED) found = stream->broken = true;
+  }
+  return found;
 }
 
 int init(const char *call) {
@@ -182,7 +197,7 @@ int device(int *found, int ordinal) {
 
 int allocate(const char *call, uint64_t *address, size_t size) {
   BEGIN(call);
-  if (any_capture()) return CAPTURE_UNSUPPORTED;
+  if (ends_captures()) return CAPTURE_UNSUPPORTED;
   if (!size) return INVALID_VALUE;
   if (used + size > size_t(setting("memory", 1L << 30))) return OUT_OF_MEMORY;
   const size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -204,7 +219,7 @@ int allocate(const char *call, uint64_t *address, size_t size) {
 
 int release(const char *call, uint64_t address) {
   if (!spoiled) BEGIN(call);
-  if (any_capture()) return CAPTURE_UNSUPPORTED;
+  if (ends_captures()) return CAPTURE_UNSUPPORTED;
   flush(&default_stream);
   for (void *each : streams) flush(static_cast<Stream *>(each));
   auto found = blocks.find(reinterpret_cast<char *>(address));
@@ -305,13 +320,15 @@ int launch(const char *call, void *handle, const unsigned *grid, const unsigned 
   });
 }
 
-int begin_capture(const char *call, void *handle) {
+int begin_capture(const char *call, void *handle, int mode) {
   BEGIN(call);
   Stream *stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
   if (stream == &default_stream || stream->capturing) return CAPTURE_UNSUPPORTED;
   stream->capturing = new Graph;
   stream->broken = false;
+  stream->mode = mode;
+  stream->thread = &capture_mode;
   return OK;
 }
 
@@ -324,7 +341,7 @@ int end_capture(const char *call, void *handle, void **graph) {
   *graph = nullptr;
   if (stream->broken) {
     delete made;
-    return 901;
+    return CAPTURE_INVALIDATED;
   }
   graphs.insert(*graph = made);
   return OK;
@@ -370,6 +387,7 @@ const char *name_of(int code) {
     case NO_BINARY: return "ERROR_NO_BINARY_FOR_GPU";
     case NOT_FOUND: return "ERROR_NOT_FOUND";
     case ILLEGAL_ADDRESS: return "ERROR_ILLEGAL_ADDRESS";
+    case CAPTURE_INVALIDATED: return "ERROR_STREAM_CAPTURE_INVALIDATED";
     case CAPTURE_UNSUPPORTED: return "ERROR_STREAM_CAPTURE_UNSUPPORTED";
     default: return nullptr;
   }
@@ -450,7 +468,12 @@ BOTH(cuMemsetD8Async, hipMemsetD8Async, (uint64_t to, unsigned char value, size_
 BOTH(cuStreamCreate, hipStreamCreateWithFlags, (void **stream, unsigned), { return make<Stream>(call, streams, stream); })
 BOTH(cuStreamDestroy_v2, hipStreamDestroy, (void *stream), { return destroy<Stream>(call, streams, stream); })
 BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream), { return synchronize(call, stream); })
-BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int), { return begin_capture(call, stream); })
+BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode), { return begin_capture(call, stream, mode); })
+BOTH(cuThreadExchangeStreamCaptureMode, hipThreadExchangeStreamCaptureMode, (int *mode), {
+  if (*mode < GLOBAL || *mode > RELAXED) return INVALID_VALUE;
+  std::swap(*mode, capture_mode);
+  return OK;
+})
 BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph), { return end_capture(call, stream, graph); })
 BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (void **made, void *graph, unsigned long long), {
   BEGIN(call);

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu import executable
-from pdojo.backends.gpu.driver import Gpu, Memory, Stream, driver_of
+from pdojo.backends.gpu.device_arrays import addresses_of
+from pdojo.backends.gpu.driver import DriverError, Gpu, Graph, Memory, Stream, driver_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.fibers import compile_fibers
 from pdojo.backends.gpu.images import Image, ImageCache
@@ -344,7 +345,7 @@ def test_arrays_of_the_device_are_used_where_they_are(kind: Any, standin: Standi
 
 
 def test_calls_keep_their_launches_and_a_workspace_for_each_stream(standin: Standin) -> None:
-    device = Device(CASES["launches in turns"].replace("[4, 8]", "[6, 64]").replace("[8]", "[64]").replace("8:", "64:"))
+    device = Device(WORKSPACE)
     x, y = Tensor(device.x, (6, 64)), Tensor(device.y, (6, 64))
     other = device.gpu.stream()
     for _ in range(3):
@@ -385,6 +386,115 @@ def test_a_call_can_be_captured(standin: Standin) -> None:
     graph = device.stream.capture(lambda handle: device.kernel(x, y, stream=handle))
     graph.launch(device.stream.handle)
     assert (device.result() == device.data + 1).all()
+
+
+WORKSPACE = CASES["launches in turns"].replace("[4, 8]", "[6, 64]").replace("[8]", "[64]").replace("8:", "64:")
+GLOBAL = 0
+"""CU_STREAM_CAPTURE_MODE_GLOBAL, as `torch.cuda.graph` captures."""
+
+
+def test_a_first_call_with_a_workspace_can_be_captured(standin: Standin) -> None:
+    device = Device(WORKSPACE)
+    x, y = Tensor(device.x, (6, 64)), Tensor(device.y, (6, 64))
+    stream, driver = device.stream, device.gpu.driver
+    graph = ctypes.c_uint64()
+    with device.gpu.current():
+        driver("capture_begin", stream.handle, GLOBAL)
+        device.kernel(x, y, stream=stream.handle)
+        device.gpu.memory(16).close()
+        driver("capture_end", stream.handle, ctypes.byref(graph))
+        captured = Graph(device.gpu, graph.value)
+    device.gpu.call("graph_destroy", graph.value)
+    captured.launch(stream.handle)
+    assert (device.result()[0] == device.data[0]).all()
+
+
+def test_the_stand_in_refuses_memory_while_a_stream_is_captured(standin: Standin) -> None:
+    device = Device()
+    driver, place, graph = device.gpu.driver, ctypes.c_uint64(), ctypes.c_uint64()
+    with device.gpu.current():
+        driver("capture_begin", device.stream.handle, GLOBAL)
+        with pytest.raises(DriverError, match="CAPTURE_UNSUPPORTED"):
+            driver("allocate", ctypes.byref(place), 16)
+        with pytest.raises(DriverError, match="CAPTURE_INVALIDATED"):
+            driver("capture_end", device.stream.handle, ctypes.byref(graph))
+
+
+def test_calls_on_known_arrays_are_not_checked_again(standin: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device()
+    checks: list[object] = []
+
+    def checked(*arguments: Any) -> list[int]:
+        checks.append(arguments)
+        return addresses_of(*arguments)
+
+    monkeypatch.setattr(executable, "addresses_of", checked)
+    for kind in (Tensor, Interface):
+        before = len(checks)
+        for _ in range(3):
+            x, y = kind(device.x, (6, 64)), kind(device.y, (6, 64))
+            assert device.kernel(x, y) is y
+            assert device.kernel(y=y, x=x) is y
+        assert len(checks) == before + 1
+
+
+def test_what_a_check_asks_is_part_of_the_key(standin: Standin) -> None:
+    """A call that fits is known; each one that differs from it in one fact only is refused all the same."""
+    device = Device()
+    x, y = Tensor(device.x, (6, 64)), Tensor(device.y, (6, 64))
+    device.kernel(x, y)
+    device.kernel(Interface(device.x, (6, 64)), Interface(device.y, (6, 64)))
+
+    def changed(**facts: object) -> Tensor:
+        other = Tensor(device.x, (6, 64))
+        vars(other).update(facts)
+        return other
+
+    class Host:
+        type = "cpu"
+
+    wrong = {
+        "dtype": changed(dtype="torch.int32"),
+        "shape": changed(shape=(64, 6)),
+        "C-contiguous": changed(contiguous=False),
+        "requires grad": changed(requires_grad=True),
+        "in the host's memory": changed(device=Host()),
+        "no multiple of 4": changed(data_ptr=lambda: device.x.address + 1),
+        "overlap": changed(data_ptr=lambda: device.y.address - 4),
+    }
+    for why, other in wrong.items():
+        with pytest.raises(UsageError, match=why):
+            device.kernel(other, y)
+    memory = device.x
+    interfaces = {
+        "dtype": Interface(memory, (6, 64), typestr="<i4"),
+        "shape": Interface(memory, (64, 6)),
+        "C-contiguous": Interface(memory, (6, 64), strides=(4, 24)),
+        "no multiple of 4": Interface(memory, (6, 64), data=(memory.address + 1, False)),
+        "overlap": Interface(memory, (6, 64), data=(device.y.address - 4, False)),
+    }
+    for why, other in interfaces.items():
+        with pytest.raises(UsageError, match=why):
+            device.kernel(other, Interface(device.y, (6, 64)))
+    with pytest.raises(UsageError, match="read-only"):
+        device.kernel(
+            Interface(device.x, (6, 64)), Interface(device.y, (6, 64), data=(device.y.address, True))
+        )
+    with pytest.raises(UsageError, match="needs y"):
+        device.kernel(x)
+
+
+@pytest.mark.parametrize("alignment", [16, 4096])
+def test_arrays_of_the_host_need_no_alignment(alignment: int, standin: Standin) -> None:
+    kernel = standin_gpu.CUDA(with_alignment(kernel_of(ADD), alignment))
+    memory = np.zeros(2 * 4 * 6 * 64 + 2, np.uint8)
+    x = memory[1 : 1 + 4 * 6 * 64].view(np.float32).reshape(6, 64)
+    y = memory[1 + 4 * 6 * 64 : 1 + 2 * 4 * 6 * 64].view(np.float32).reshape(6, 64)
+    x[...] = 3
+    assert kernel(x, y) is y
+    assert (y == 4).all()
+    assert (kernel(x) == 4).all()
+    kernel.bind(x, y)()
 
 
 def test_wrong_arrays_of_the_device_are_named(standin: Standin) -> None:

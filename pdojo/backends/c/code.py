@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-from pdojo.backends.addresses import Address, address_of, bind
+from pdojo.backends.addresses import Address, Exchange, address_of, bind
+from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.placement import Placement
@@ -36,6 +39,11 @@ class FunctionText:
         """The target's spelling of C."""
         return self.prelude.spelling
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether variables of loops have 32 bits, so that products may need more."""
+        return self.spelling.index == "int"
+
     def line(self, text: str) -> None:
         """Append a line."""
         self.lines.append("  " * self.indent + text if text else "")
@@ -61,7 +69,13 @@ class FunctionText:
     def index(self, expression: Expr) -> str:
         """The text of an index expression. Numerators in canonical form are never negative, so C's division, which
         rounds to zero, is right."""
-        return self.bind(expression).render(variable, "%", "/")
+        return self.text(self.bind(expression))
+
+    def text(self, bound: Expr) -> str:
+        """The text of an expression without variables of one value; products that 32 bits may not hold have 64."""
+        if self.is_narrow:
+            return index_text(bound, self.extents, variable)
+        return bound.render(variable, "%", "/")
 
     def place(self, access: Access, leaf: Leaf) -> Address:
         """The address of an access."""
@@ -74,15 +88,21 @@ class FunctionText:
     def position(self, address: Address) -> str:
         """The text of a position in a buffer."""
         linear = self.bind(address.linear)
+        if not address.exchanges:
+            return self.text(linear)
+        most = linear.bounds(self.extents)[1] + sum(self._most(e) * e.factor for e in address.exchanges)
+        wide = "(int64_t)" if self.is_narrow and most > MOST else ""
         exchanged: list[str] = []
         for exchange in address.exchanges:
-            left, right = self.bind(exchange.left), self.bind(exchange.right)
             factor = f" * {exchange.factor}" if exchange.factor != 1 else ""
-            exchanged.append(f"(({left.render(variable, '%', '/')}) ^ ({right.render(variable, '%', '/')})){factor}")
-        if not exchanged:
-            return linear.render(variable, "%", "/")
-        rest = [] if linear == const(0) else [linear.render(variable, "%", "/")]
+            exchanged.append(f"{wide}(({self.index(exchange.left)}) ^ ({self.index(exchange.right)})){factor}")
+        rest = [] if linear == const(0) else [self.text(linear)]
         return " + ".join([*rest, *exchanged])
+
+    def _most(self, exchange: Exchange) -> int:
+        """An upper bound of the granule that an exchange chooses: all bits that its numbers may have."""
+        sides = (self.bind(side).bounds(self.extents)[1] for side in (exchange.left, exchange.right))
+        return (1 << max(most.bit_length() for most in sides)) - 1
 
     def condition(self, constraints: Sequence[Expr]) -> str:
         """The text of `e >= 0` for all constraints."""
@@ -92,8 +112,31 @@ class FunctionText:
         variable_part = constraint - constraint.constant
         # `c - e >= 0` reads better as `e <= c`.
         if all(factor < 0 for _, factor in variable_part.terms):
-            return f"{(-variable_part).render(variable, '%', '/')} < {constraint.constant + 1}"
-        return f"{variable_part.render(variable, '%', '/')} >= {-constraint.constant}"
+            return f"{self.text(-variable_part)} < {constraint.constant + 1}"
+        return f"{self.text(variable_part)} >= {-constraint.constant}"
+
+
+_WORD = re.compile(r"\w+")
+_CONSTANT = re.compile(r"( *)const int (\w+) = [^;]*;")
+
+
+def without_unused(lines: Sequence[str]) -> list[str]:
+    """Lines without declarations of integers that nothing behind them in their block uses."""
+    kept: list[str] = []
+    used: list[tuple[int, set[str]]] = []
+    """The indentation and the words of each kept line, last line first."""
+    for line in reversed(lines):
+        declared = _CONSTANT.fullmatch(line)
+        if declared is None or _is_used(declared[2], len(declared[1]), used):
+            kept.append(line)
+            used.append((len(line) - len(line.lstrip()), set(_WORD.findall(line))))
+    return kept[::-1]
+
+
+def _is_used(name: str, indent: int, following: Sequence[tuple[int, set[str]]]) -> bool:
+    """Whether a line of the same block has a name; the following lines stand last first."""
+    inside = takewhile(lambda row: row[0] >= indent, reversed(following))
+    return any(name in words for _, words in inside)
 
 
 def variable(depth: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.c.indices import MOST
 from pdojo.backends.c.statement import statement
 from pdojo.backends.walk import LoopBounds, NestWalk
 from pdojo.dialect.affine import Expr
@@ -42,10 +43,15 @@ class LoopText(NestWalk):
         """Append a loop around what `body` appends."""
         low, high = self._range(scope, bounds)
         own = variable(scope.depth)
-        head = f"for ({self.code.spelling.index} {own} = {low}; {own} < {high}; {own}++)"
+        head = f"for ({self._kind(scope, bounds)} {own} = {low}; {own} < {high}; {own}++)"
         with self.code.block(head), self.guarded(bounds.inner) as possible:
             if possible:
                 body()
+
+    def _kind(self, scope: Scope, bounds: LoopBounds) -> str:
+        """The type of the variable of a loop: 64 bits if its first or last value may need them."""
+        lows = (self.code.bind(low).bounds(self.code.extents)[1] for low in bounds.lows)
+        return "int64_t" if max(scope.extent, *lows, 0) > MOST else self.code.spelling.index
 
     def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
         """The text of the bounds of a loop: those of the guard if they are tighter."""

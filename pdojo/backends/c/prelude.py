@@ -89,13 +89,19 @@ _FLOATING = {
     "maximum": """\
 /* NaN wins, and -0 is below +0. */
 static inline {T} {name}({T} a, {T} b) {{
-  return isunordered(a, b) ? a + b : a > b ? a : b > a ? b : signbit(a) ? b : a;
+  return a != a || b != b ? a + b : a > b ? a : b > a ? b : signbit(a) ? b : a;
 }}""",
     "minimum": """\
 /* NaN wins, and -0 is below +0. */
 static inline {T} {name}({T} a, {T} b) {{
-  return isunordered(a, b) ? a + b : a < b ? a : b < a ? b : signbit(a) ? a : b;
+  return a != a || b != b ? a + b : a < b ? a : b < a ? b : signbit(a) ? a : b;
 }}""",
+    "unordered": """\
+/* Whether one of them is NaN. */
+static inline int {name}({T} a, {T} b) {{ return a != a || b != b; }}""",
+    "differ": """\
+/* Whether one is less than the other: false for NaN. */
+static inline int {name}({T} a, {T} b) {{ return a < b || a > b; }}""",
     "maxnum": """\
 /* A number wins over NaN. */
 static inline {T} {name}({T} a, {T} b) {{ return a > b || b != b ? a : b; }}""",

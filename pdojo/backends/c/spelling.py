@@ -59,6 +59,8 @@ class Spelling:
     """Types of elements in memory, by dtype."""
     helpers: Mapping[str, str] = {}
     """Helper functions that the target writes in a way of its own, by name, in place of those of `prelude.py`."""
+    products: Mapping[str, str] = {}
+    """Functions that multiply and round, by dtype, in place of `*`: compilers fuse them with no sum."""
     index = "int64_t"
     """Type of the variables of loops."""
     library = False

@@ -40,7 +40,7 @@ def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
         fused = apply(code.prelude, "math.fma", (*factors, old), (dtype,) * 3, dtype)
         return f"{target} = {strip(fused)}"
     sign = OPERATORS.get(leaf.accumulate.partition(".")[2])
-    if sign is not None and dtype in ("f32", "f64"):
+    if sign is not None and dtype in ("f32", "f64") and not (sign == "*" and dtype in code.spelling.products):
         return f"{target} {sign}= {strip(value)}"
     combined = apply(code.prelude, leaf.accumulate, (value, old), (dtype, dtype), dtype)
     return f"{target} = {strip(combined)}"

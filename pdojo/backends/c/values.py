@@ -68,7 +68,8 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
     if kind == "cmpi":
         return _compare_integers(predicate, operands, dtypes[0])
     if kind == "cmpf":
-        return _compare(predicate, [widened(prelude, o, d) for o, d in zip(operands, dtypes, strict=True)])
+        wide = [widened(prelude, o, d) for o, d in zip(operands, dtypes, strict=True)]
+        return _compare(prelude, predicate, wide, "f32" if dtypes[0] in NARROW else dtypes[0])
     if name in _CASTS:
         return _cast(prelude, name, operands[0], dtypes[0], result)
     if not is_float(result):
@@ -97,6 +98,8 @@ def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
 
 
 def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
+    if name == "mulf" and dtype in prelude.spelling.products:
+        return f"{prelude.spelling.products[dtype]}({strip(operands[0])}, {strip(operands[1])})"
     if name in OPERATORS:
         return f"({operands[0]} {OPERATORS[name]} {operands[1]})"
     if name == "negf":
@@ -112,16 +115,15 @@ def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> 
     return f"{_MATH.get(name) or LIBRARY.get(f'math.{name}', name)}{suffix}({listed})"
 
 
-def _compare(predicate: str, operands: Sequence[str]) -> str:
+def _compare(prelude: Prelude, predicate: str, operands: Sequence[str], dtype: str) -> str:
     a, b = operands
     if predicate in _ORDERED:
         return f"({a} {_ORDERED[predicate]} {b})"
     if predicate in _NEGATED:
         return f"(!({a} {_NEGATED[predicate]} {b}))"
-    macro = "islessgreater" if predicate in ("one", "ueq") else "isunordered"
+    helper = prelude.use(f"pd_{'differ' if predicate in ('one', 'ueq') else 'unordered'}_{dtype}")
     negation = "!" if predicate in ("ueq", "ord") else ""
-    # `!=` makes a truth value: the macros may give any number.
-    return f"({negation}{macro}({a}, {b}))" if negation else f"({macro}({a}, {b}) != 0)"
+    return f"({negation}{helper}({strip(a)}, {strip(b)}))"
 
 
 def _compare_integers(predicate: str, operands: Sequence[str], dtype: str) -> str:

@@ -36,6 +36,23 @@ def is_on_device(value: object) -> bool:
     return hasattr(value, "__cuda_array_interface__")
 
 
+def facts_of(value: Any) -> tuple[object, ...] | None:
+    """All that `addresses_of` asks about an array, as a key; None for an array without `data_ptr` or CUDA's interface.
+
+    Arrays with equal facts, as the same parameter of a kernel beside others with equal facts, pass or fail alike.
+    """
+    pointer = getattr(value, "data_ptr", None)
+    if pointer is not None:
+        graded = getattr(value, "requires_grad", False)
+        device = getattr(getattr(value, "device", None), "type", None)
+        return pointer(), value.dtype, tuple(value.shape), value.is_contiguous(), graded, device
+    facts = getattr(value, "__cuda_array_interface__", None)
+    if facts is None:
+        return None
+    strides = facts.get("strides")
+    return (*facts["data"], facts["typestr"], tuple(facts["shape"]), None if strides is None else tuple(strides))
+
+
 def addresses_of(given: Mapping[str, object], parameters: Sequence[Parameter], kernel: str) -> list[int]:
     """The addresses of arrays by the names of parameters, in the order of the interface.
 

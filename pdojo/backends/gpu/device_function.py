@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntegerAttr
 
 from pdojo.backends.addresses import known_alignment, lanes_of, layout_of
-from pdojo.backends.c.code import printable, variable
+from pdojo.backends.c.code import printable, variable, without_unused
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
@@ -141,7 +141,7 @@ class DeviceFunction(LoopText):
         self.kernel.shuffles |= self.trees.shuffles
         head = spelling.kernel(name, parameters, found.threads, self._resident())
         lines = [f"// {printable(line)}" for line in (*tree_lines([found.root]), *self._shared_lines())]
-        text = "\n".join(["", *lines, f"{head} {{", *self.code.lines, "}"])
+        text = "\n".join(["", *lines, f"{head} {{", *without_unused(self.code.lines), "}"])
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
 
     def _shared_lines(self) -> list[str]:

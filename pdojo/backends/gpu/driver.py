@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.gpu.vendors import (
     ARCHITECTURE_AT,
+    CAPTURE_RELAXED,
     CAPTURE_THREAD,
     CUDA_VENDOR,
     FATAL,
@@ -36,6 +37,8 @@ from pdojo.backends.gpu.vendors import (
 )
 from pdojo.errors import LoweringError, PdojoError
 
+MEMORY_ALIGNMENT = 256
+"""Bytes to which memory of a device is aligned (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
 _BIG_SHARED = 48 * 1024
 """Dynamic shared memory beyond so many bytes needs an attribute of the function (CUDA C++ Programming Guide)."""
 
@@ -179,20 +182,46 @@ class Gpu:
             driver("primary_context", ctypes.byref(context), device)
             self._own = context.value
         self._current = driver.vendor.context_type
+        self._get = driver.raw("get")
+
+    def enter(self) -> Any:
+        """Make the context that of this thread; returns the one before for `leave`, None if it is the same.
+
+        Raises DriverError.
+        """
+        before = self._current()
+        status = self._get(ctypes.byref(before))
+        if status:
+            raise self.driver.error("get", status)
+        if before.value == self._own:
+            return None
+        self.driver("set", self._own)
+        return before
+
+    def leave(self, before: Any) -> None:
+        """Restore the context of this thread that `enter` returned."""
+        if before is not None:
+            self.driver.raw("set")(before)
 
     @contextmanager
     def current(self) -> Generator[None]:
         """Make the context that of this thread, within."""
-        before = self._current()
-        self.driver("get", ctypes.byref(before))
-        if before.value == self._own:
-            yield
-            return
-        self.driver("set", self._own)
+        before = self.enter()
         try:
             yield
         finally:
-            self.driver.raw("set")(before)
+            self.leave(before)
+
+    @contextmanager
+    def _relaxed(self) -> Generator[None]:
+        """Let this thread make and free things within, which would end the capture of a stream (as PyTorch does)."""
+        exchange, mode = self.driver.raw("capture_mode"), ctypes.c_int(CAPTURE_RELAXED)
+        failed = exchange(ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            if not failed:
+                exchange(ctypes.byref(mode))
 
     def call(self, name: str, *arguments: object) -> None:
         """Make a call in the context. Raises DriverError."""
@@ -202,12 +231,13 @@ class Gpu:
     def made(self, name: str, *arguments: object) -> int:
         """The handle or address that a call makes. Raises DriverError."""
         handle = ctypes.c_uint64()
-        self.call(name, ctypes.byref(handle), *arguments)
+        with self.current(), self._relaxed():
+            self.driver(name, ctypes.byref(handle), *arguments)
         return handle.value
 
     def release(self, name: str, handle: int) -> None:
         """Free something; what fails after a fatal error is not reported again."""
-        with self.current():
+        with self.current(), self._relaxed():
             self.driver.raw(name)(handle)
 
     # What a device has
@@ -322,7 +352,8 @@ class PreparedLaunch:
         self.function = function
         self._arguments = arguments
         self._places = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
-        self._fixed = (function.handle, blocks, 1, 1, threads, 1, 1, function.shared_bytes)
+        one, sizes = ctypes.c_uint(1), [ctypes.c_uint(n) for n in (blocks, threads, function.shared_bytes)]
+        self._fixed = (ctypes.c_void_p(function.handle), sizes[0], one, one, sizes[1], one, one, sizes[2])
         self._call = function.module.gpu.driver.raw("launch")
 
     def __call__(self, stream: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from pdojo.backends.arguments import CallArguments, Outputs, matched
 from pdojo.backends.arrays import AnyArray, Parameter, parameters_of
-from pdojo.backends.gpu.device_arrays import addresses_of, is_on_device, stream_handle
-from pdojo.backends.gpu.driver import Gpu, Memory, PreparedLaunch, Stream, driver_of
+from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, stream_handle
+from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, Gpu, Memory, PreparedLaunch, Stream, driver_of
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
 from pdojo.backends.gpu.program import DeviceProgram, compile_program
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
@@ -25,7 +25,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, UsageError
 
-_KEPT = 16
+_KEPT = 64
 """Calls on other arrays whose launches stay prepared."""
 
 
@@ -51,9 +51,12 @@ class DeviceCall:
 
     def __call__(self, stream: int) -> None:
         """Launch in a stream, without waiting. Raises DriverError."""
-        with self._gpu.current():
+        before = self._gpu.enter()
+        try:
             for launch in self._launches:
                 launch(stream)
+        finally:
+            self._gpu.leave(before)
 
     @property
     def launches(self) -> int:
@@ -66,19 +69,20 @@ class GpuKernel:
     """A kernel loaded on a device.
 
     Call it with arrays in the order of the interface or by name. Arrays of the host (as for
-    `pdojo.backends.executable.LoadedKernel`) are copied to the device and back, and `out` arrays may be left out.
-    Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they are: the call
-    launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
+    `pdojo.backends.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays may
+    be left out. Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they are:
+    the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
+    A call on arrays like those of an earlier one (`device_arrays.facts_of`) is not checked again.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     program: DeviceProgram
     gpu: Gpu
-    _prepared: OrderedDict[tuple[int, ...], DeviceCall] = field(
-        default_factory=OrderedDict[tuple[int, ...], DeviceCall]
+    _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
+        default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
-    """Latest calls, by stream and addresses."""
+    """Latest calls, by stream and by all that their checks ask about each array."""
     _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
     """The workspace of each stream."""
 
@@ -86,39 +90,54 @@ class GpuKernel:
         module = self.gpu.module(self.program.image.data)
         self.functions = [module.function(e.name, e.shared_bytes) for e in self.program.entries]
         self._stream: Stream = self.gpu.stream()
+        self._names = [p.name for p in self.parameters]
+        self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
+        # Copies are aligned, whatever the arrays are.
+        self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
 
     def __call__(self, *arrays: AnyArray, stream: object = None, **named: AnyArray) -> Outputs:
         """Run the kernel. Raises UsageError, naming the array, if one does not fit, DriverError if the device fails.
 
         The call returns the `out` arrays: those of the device as they were given.
         """
-        given = matched(self.name, [p.name for p in self.parameters], arrays, named)
-        if any(map(is_on_device, given.values())):
-            return self._on_device(given, stream_handle(stream))
-        if stream is not None:
-            raise UsageError(f"kernel '{self.name}': a stream is for arrays on the device")
-        arguments = CallArguments.of(self.name, self.parameters, (), given)
-        self.bind(*arguments.views)()
-        return arguments.outputs
+        if named:
+            given = matched(self.name, self._names, arrays, named)
+            arrays = tuple(given[name] for name in self._names if name in given)
+        handle = 0 if stream is None else stream_handle(stream)
+        key = (handle, *map(facts_of, arrays))
+        call = self._prepared.pop(key, None)
+        if call is None:
+            given = given if named else matched(self.name, self._names, arrays, {})
+            if not any(map(is_on_device, arrays)):
+                return self._call_on_host(given, stream)
+            call = DeviceCall(self, addresses_of(given, self.parameters, self.name), self._workspace(handle))
+        self._prepared[key] = call
+        if len(self._prepared) > _KEPT:
+            self._prepared.popitem(last=False)
+        call(handle)
+        found = [arrays[k] for k in self._returned]
+        return None if not found else found[0] if len(found) == 1 else tuple(found)
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check arrays of the host once; the returned function copies them to the device, runs the kernel, and copies
         back what it writes."""
-        views = CallArguments.of(self.name, self.parameters, arrays, named).views
-        memory = [self.gpu.memory(view.nbytes) for view in views]
-        call = self.prepare([each.address for each in memory])
-        rows = list(zip(self.parameters, views, memory, strict=True))
+        views = CallArguments.of(self.name, self._on_host, arrays, named).views
+        sizes = [view.nbytes + max(0, p.alignment - MEMORY_ALIGNMENT) for p, view in zip(self.parameters, views, strict=True)]
+        memory = [self.gpu.memory(size) for size in sizes]
+        offsets = [-m.address % p.alignment for p, m in zip(self.parameters, memory, strict=True)]
+        call = self.prepare([m.address + offset for m, offset in zip(memory, offsets, strict=True)])
+        rows = list(zip(self.parameters, views, memory, offsets, strict=True))
         stream = self._stream.handle
 
         def run() -> None:
             # Outputs, too: elements that are not written stay as they are.
-            for _, view, place in rows:
-                place.upload(view, stream)
+            for _, view, place, offset in rows:
+                place.upload(view, stream, offset)
             call(stream)
             self.gpu.synchronize(stream)
-            for parameter, view, place in rows:
+            for parameter, view, place, offset in rows:
                 if parameter.written:
-                    place.download(view, stream)
+                    place.download(view, stream, offset)
 
         return run
 
@@ -139,16 +158,12 @@ class GpuKernel:
         rows = [f"{p.intent.value} {p.name} {p.dtype}[{', '.join(map(str, p.shape))}]" for p in self.parameters]
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {self.gpu.info.name}>"
 
-    def _on_device(self, given: Mapping[str, AnyArray], stream: int) -> Outputs:
-        addresses = addresses_of(given, self.parameters, self.name)
-        key = (stream, *addresses)
-        call = self._prepared.pop(key, None) or DeviceCall(self, addresses, self._workspace(stream))
-        self._prepared[key] = call
-        if len(self._prepared) > _KEPT:
-            self._prepared.popitem(last=False)
-        call(stream)
-        found = [given[p.name] for p in self.parameters if p.intent is Intent.OUT]
-        return None if not found else found[0] if len(found) == 1 else tuple(found)
+    def _call_on_host(self, given: Mapping[str, AnyArray], stream: object) -> Outputs:
+        if stream is not None:
+            raise UsageError(f"kernel '{self.name}': a stream is for arrays on the device")
+        arguments = CallArguments.of(self.name, self._on_host, (), given)
+        self.bind(*arguments.views)()
+        return arguments.outputs
 
     def _workspace(self, stream: int) -> Memory | None:
         size = self.program.workspace_bytes

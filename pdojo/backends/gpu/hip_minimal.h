@@ -66,6 +66,8 @@ PD_TRIPLE(gridDim, __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_s
 
 /* What the launching functions of a text need to be read; no code is made of them. */
 typedef struct ihipStream_t *hipStream_t;
+typedef enum hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1 } hipError_t;
+extern "C" __host__ hipError_t hipGetLastError(void);
 struct dim3 {
   unsigned x, y, z;
   constexpr __host__ __device__ dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
@@ -106,8 +108,6 @@ template <class T> static __device__ __forceinline__ T __shfl_down(T value, unsi
 
 /* Instructions, or short sequences of them: nothing here becomes a call. */
 #define memcpy __builtin_memcpy
-#define isunordered __builtin_isunordered
-#define islessgreater __builtin_islessgreater
 #define signbit __builtin_signbit
 #define isnan __builtin_isnan
 #define isinf __builtin_isinf

@@ -12,6 +12,7 @@ from pdojo.backends.gpu.device_function import DeviceFunction, Kernel, LaunchTex
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
+from pdojo.backends.placement import ALIGNMENT
 from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
@@ -19,7 +20,7 @@ from pdojo.dialect.notation.printer import header_lines
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
 
-_OWN = ("thread", "total", "lane", "stream", "workspace", "pd_shared")
+_OWN = ("thread", "total", "lane", "stream", "workspace", "pd_shared", "error")
 """Local names of the printed code."""
 
 
@@ -74,10 +75,12 @@ class _Host(LoopText):
         interface = [b for b in nest.buffers if b.intent is not None]
         parameters = [spelling.host_parameter(b, kernel.names[b]) for b in interface]
         self.nodes(nest.children)
-        head = spelling.host(nest.symbol, [*parameters, "void *workspace"])
         begin, end = spelling.host_only[:1], spelling.host_only[1:]
-        idle = [] if kernel.workspace.size_bytes else ["  (void)workspace;"]
-        self.text = "\n".join([*begin, f"{head} {{", *idle, *self.code.lines, "}", *end])
+        size = kernel.workspace.size_bytes
+        lines = [*([] if size else ["  (void)workspace;"]), *self.code.lines]
+        aligned = {kernel.names[b]: b.alignment for b in interface} | ({"workspace": ALIGNMENT} if size else {})
+        text = spelling.host(nest.symbol, [*parameters, "void *workspace"], lines, aligned)
+        self.text = "\n".join([*begin, *spelling.workspace(nest.symbol, size), text, *end])
 
     def nodes(self, nodes: Sequence[Node]) -> None:
         """Append launches and loops."""

@@ -14,7 +14,7 @@ from pdojo.backends.walk import describe
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.view.grids import launch_of
+from pdojo.dialect.view.grids import MOST_BLOCKS, grid_problem, launch_of
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
@@ -134,11 +134,21 @@ def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
         where = describe(grids[-1]) if grids else "no grid"
         raise LoweringError(f"a block of {where} would have {threads} threads, more than {limits.block_threads}")
     found = Launch(node, tuple(grids), nodes, threads, strides, collectives)
+    _check_numbers(node, found, machine)
     for scope in strides:
         if scope.mapping is Mapping.WARP and limits.warp_size % scope.extent:
             raise LoweringError(f"{describe(scope)} does not divide a warp of {limits.warp_size} threads")
     _check_distributed(nest, found)
     return found
+
+
+def _check_numbers(node: Node, found: Launch, machine: Machine) -> None:
+    """Raise LoweringError if the number of a block or of a loop around the launch has more than 31 bits."""
+    if found.grids and (problem := grid_problem(found.blocks, found.threads, machine)) is not None:
+        raise LoweringError(f"{describe(found.grids[-1])}: {problem}")
+    for scope in node.chain[: -1 if isinstance(node, Scope) else None]:
+        if scope.extent > MOST_BLOCKS:
+            raise LoweringError(f"{describe(scope)} would launch more than {MOST_BLOCKS} grids, one after the other")
 
 
 def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dict[Scope, int]:

@@ -47,8 +47,6 @@ typedef unsigned long long uint64_t;
 #define INT64_C(c) c##LL
 #define UINT32_C(c) c##u
 #define UINT64_C(c) c##ull
-#define isunordered(a, b) ((a) != (a) || (b) != (b))
-#define islessgreater(a, b) ((a) < (b) || (a) > (b))
 #define FP_FAST_FMA 1
 """
 """What NVRTC lacks of `stdint.h` and `math.h`. It knows `size_t`, `memcpy` and the other functions of `math.h` itself.

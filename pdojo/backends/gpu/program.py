@@ -15,9 +15,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError
 
-_MOST_BLOCKS = (1 << 31) - 1
-"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP takes as many)."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -94,11 +91,9 @@ def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler
 
 
 def _check(kernel: str, launches: Sequence[LaunchText], image: Image, machine: Machine) -> None:
-    """Raise LoweringError if a launch would fail: by its grid, shared memory or registers. Spills are no error."""
+    """Raise LoweringError if a launch would fail: by its shared memory or registers. Spills are no error."""
     for entry in launches:
         where = f"kernel '{kernel}', device function '{entry.name}'"
-        if entry.launch.blocks > _MOST_BLOCKS:
-            raise LoweringError(f"{where}: a grid of {entry.launch.blocks} blocks is larger than {_MOST_BLOCKS}")
         found = image.kernels[entry.name]
         shared, most = found.shared + entry.shared_bytes, machine.gpu.shared_bytes
         if shared > most:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.gpu.driver import DriverError, Gpu, Stream
+from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DriverError, Gpu, Stream
 from pdojo.backends.gpu.environment import environment_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
@@ -26,9 +26,6 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import MeasurementError
 
-_ALIGNMENT = 256
-"""Least alignment of arrays on a device, in bytes: that of memory which programs allocate."""
-
 
 class DeviceSet:
     """A set of arrays on a device, with the zones around each that no candidate may change."""
@@ -37,7 +34,7 @@ class DeviceSet:
         """Copies the arrays as they are. Raises DriverError if there is too little memory."""
         self._arrays = arrays
         self._stream = stream
-        alignment = max(_ALIGNMENT, arrays.alignment, *(p.alignment for p in arrays.parameters))
+        alignment = max(MEMORY_ALIGNMENT, arrays.alignment, *(p.alignment for p in arrays.parameters))
         zones = arrays.zones()
         self._memory = gpu.memory(sum(zone.nbytes + alignment for zone in zones))
         self._offsets: list[int] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import ClassVar
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.gpu.atomic_text import cuda_helper, hip_helper
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD
+from pdojo.backends.placement import ALIGNMENT
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Buffer
@@ -27,8 +28,6 @@ _CUDA_HEAD = f"""\
 #include <cstdint>
 #include <cstring>
 #define FP_FAST_FMA 1
-using std::isunordered;
-using std::islessgreater;
 #endif
 """
 _HIP_HEAD = """\
@@ -41,6 +40,8 @@ _HIP_HEAD = """\
 #include "hip_minimal.h"
 #endif
 #define FP_FAST_FMA 1
+/* Products and sums are fused where the program says so (fma), and nowhere else. */
+#pragma clang fp contract(off)
 """
 _COPY = """
 /* Copy {bytes} bytes to shared memory without waiting (PTX ISA, cp.async). */
@@ -173,6 +174,8 @@ class DeviceSpelling(Spelling, ABC):
     """The machine of kernels that name none."""
     stream: str | None = None
     """The type of the stream that launches go to; None if there is none."""
+    api: str = ""
+    """The prefix of the runtime's names, if its launches may fail: `cuda`."""
     host_only: tuple[str, ...] = ()
     """Lines before and behind code that a compiler of device code alone must not see."""
     dynamic_shared: str | None = "extern __shared__ __align__(16) unsigned char pd_shared[];"
@@ -211,14 +214,29 @@ class DeviceSpelling(Spelling, ABC):
         """A line that makes the compiler unroll the following loop."""
         return "#pragma unroll"
 
-    def host(self, name: str, parameters: Sequence[str]) -> str:
-        """The head of the function that launches a kernel's device functions."""
-        streams = [] if self.stream is None else [f"{self.stream} stream"]
-        return f'extern "C" void {name}({", ".join([*parameters, *streams])})'
+    def host(self, name: str, parameters: Sequence[str], lines: Sequence[str], aligned: Mapping[str, int]) -> str:
+        """The function that launches a kernel's device functions by `lines`.
+
+        It returns an error of the runtime for a pointer of `aligned` that is null or no multiple of so many bytes.
+        """
+        wrong = " || ".join(f"!{p} || (size_t){p} % {n}" if n > 1 else f"!{p}" for p, n in aligned.items())
+        check = [f"  if ({wrong}) return {self.api}ErrorInvalidValue;"] if wrong else []
+        head = f'extern "C" {self.api}Error_t {name}({", ".join([*parameters, f"{self.stream} stream"])}) {{'
+        return "\n".join([head, *check, *lines, f"  return {self.api}Success;", "}"])
+
+    def workspace(self, name: str, size: int) -> list[str]:
+        """The function that tells a kernel's callers how many bytes of workspace it needs."""
+        comment = [f"// Bytes of the workspace, which is aligned to {ALIGNMENT}."] if size else []
+        return [*comment, f'extern "C" size_t {name}_workspace_bytes() {{ return {size}; }}']
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """Lines that launch a device function with `shared` bytes of shared memory, 0 if it declares its own."""
-        return [f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"]
+        launched = f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"
+        return [launched, self.failing(f"{self.api}GetLastError()")]
+
+    def failing(self, call: str) -> str:
+        """A call of the runtime whose error the function of the host returns."""
+        return f"if ({self.api}Error_t error = {call}) return error;"
 
     def host_parameter(self, buffer: Buffer, name: str) -> str:
         """The pointer to an interface array."""
@@ -240,6 +258,8 @@ class CudaSpelling(DeviceSpelling):
     language = "cuda"
     helpers = MappingProxyType({f"pd_{name}imum_f32": _CUDA_EXTREME % (name, name) for name in ("max", "min")})
     stream = "cudaStream_t"
+    api = "cuda"
+    products = MappingProxyType({"f32": "__fmul_rn", "f64": "__dmul_rn"})
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
@@ -257,7 +277,8 @@ class CudaSpelling(DeviceSpelling):
         """A launch, after asking for more shared memory than usual."""
         lines: list[str] = []
         if shared > STATIC_SHARED:
-            lines.append(f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});")
+            most = f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared})"
+            lines.append(self.failing(most))
         return [*lines, *super().launch(name, blocks, threads, shared, arguments)]
 
 
@@ -270,6 +291,7 @@ class HipSpelling(DeviceSpelling):
     library = False
     has_copies = False
     stream = "hipStream_t"
+    api = "hip"
 
     def device_head(self, uses: Uses) -> str:
         """The headers of HIP, or a stand-in for compilers without them."""
@@ -310,6 +332,14 @@ class FiberSpelling(DeviceSpelling):
     def unroll(self, extent: int) -> str | None:
         """Nothing: debugging wants small code."""
         return None
+
+    def host(self, name: str, parameters: Sequence[str], lines: Sequence[str], aligned: Mapping[str, int]) -> str:
+        """The function that runs a kernel; fibers check all accesses."""
+        return "\n".join([f'extern "C" void {name}({", ".join(parameters)}) {{', *lines, "}"])
+
+    def workspace(self, name: str, size: int) -> list[str]:
+        """Nothing: the caller has compiled the kernel, too."""
+        return []
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """A launch, always with the size of shared memory."""

@@ -46,6 +46,7 @@ SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "stream_synchronize": (_POINTER,),
     "capture_begin": (_POINTER, _INT),
     "capture_end": (_POINTER, _OUT),
+    "capture_mode": (_OUT,),
     "graph_instantiate": (_OUT, _POINTER, ctypes.c_ulonglong),
     "graph_launch": (_POINTER, _POINTER),
     "graph_destroy": (_POINTER,),
@@ -118,6 +119,7 @@ CUDA_VENDOR = Vendor(
         "stream_synchronize": "cuStreamSynchronize",
         "capture_begin": "cuStreamBeginCapture_v2",
         "capture_end": "cuStreamEndCapture",
+        "capture_mode": "cuThreadExchangeStreamCaptureMode",
         "graph_instantiate": "cuGraphInstantiateWithFlags",
         "graph_launch": "cuGraphLaunch",
         "graph_destroy": "cuGraphDestroy",
@@ -177,6 +179,7 @@ HIP_VENDOR = Vendor(
         "stream_synchronize": "hipStreamSynchronize",
         "capture_begin": "hipStreamBeginCapture",
         "capture_end": "hipStreamEndCapture",
+        "capture_mode": "hipThreadExchangeStreamCaptureMode",
         "graph_instantiate": "hipGraphInstantiateWithFlags",
         "graph_launch": "hipGraphLaunch",
         "graph_destroy": "hipGraphDestroy",
@@ -209,6 +212,8 @@ NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING, hipStreamNonBlocking: a stream that does not wait for the default one."""
 CAPTURE_THREAD = 1
 """CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, hipStreamCaptureModeThreadLocal: other threads may do as they like."""
+CAPTURE_RELAXED = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED, hipStreamCaptureModeRelaxed: nothing is forbidden."""
 
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 """Numbers of errors, which both vendors share; the following, too."""

@@ -17,6 +17,8 @@ from pdojo.dialect.affine import Div, Expr, split_remainders
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
+_MOST = (1 << 31) - 1
+"""The greatest integer of a register."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +147,26 @@ class Addresses:
 
     # Index expressions as integers
 
-    def number(self, expression: Expr) -> Register:
-        """The current value of an index expression."""
-        return self.value(bind(expression, self.known, self.extents))
+    def number(self, expression: Expr, *, exact: bool = False) -> Register:
+        """The current value of an index expression, modulo 2^32 if it need not be exact."""
+        bound = bind(expression, self.known, self.extents)
+        return self.exact(bound) if exact else self.value(bound)
+
+    def exact(self, bound: Expr) -> Register:
+        """The value of an expression over the variables of open loops. Raises LoweringError if it may not fit."""
+        low, high = bound.bounds(self.extents)
+        if low < -_MOST - 1 or high > _MOST:
+            raise LoweringError(
+                f"the index expression '{bound.render('{{{}}}'.format)}' goes from {low} to {high}, and integers of a "
+                f"Snitch core have 32 bits"
+            )
+        return self.value(bound)
 
     def value(self, bound: Expr) -> Register:
-        """The value of an expression over the variables of open loops."""
+        """The value of an expression over the variables of open loops, modulo 2^32; dividends are exact.
+
+        Raises LoweringError for a dividend that may not fit 32 bits.
+        """
         rest, remainders = split_remainders(bound)
         # In canonical form numerators are never negative, so rounding down and rounding to zero agree.
         total: Register | None = None
@@ -158,7 +174,7 @@ class Addresses:
             value = self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
             total = self._plus_multiple(total, value, factor)
         for numerator, divisor, factor in remainders:
-            total = self._plus_multiple(total, self._remainder(self.value(numerator), divisor), factor)
+            total = self._plus_multiple(total, self._remainder(self.exact(numerator), divisor), factor)
         if total is None:
             return self.code.li(rest.constant)
         return self.code.add_immediate(total, rest.constant)
@@ -191,7 +207,7 @@ class Addresses:
         return self.code.x("mul", value, self.code.li(factor))
 
     def _quotient(self, atom: Div) -> Register:
-        value = self.value(atom.numerator)
+        value = self.exact(atom.numerator)
         if atom.divisor & (atom.divisor - 1) == 0:
             return self.code.x("srai", value, immediate=atom.divisor.bit_length() - 1)
         return self.code.x("div", value, self.code.li(atom.divisor))

@@ -106,12 +106,15 @@ class _KernelLowering(NestWalk):
     # Memory
 
     def _refuse_mappings(self) -> None:
+        """Raise LoweringError for scopes that the core cannot run."""
         for scope in self.nest.scopes:
             if scope.mapping in _OTHER_MACHINES:
                 raise LoweringError(
                     f"kernel '{self.nest.name}': {describe(scope)} is mapped to what a Snitch core does not have; "
                     "apply unmap to it first"
                 )
+            if scope.extent >= 1 << 31:
+                raise LoweringError(f"kernel '{self.nest.name}': {describe(scope)} is counted in 32 bits: tile it")
 
     def _refuse_limits(self) -> None:
         """Raise LoweringError for violated limits of streams and hardware loops, which moves keep."""
@@ -189,7 +192,7 @@ class _KernelLowering(NestWalk):
         """Code appended within runs only if all constraints hold."""
         skip = self.code.label("skip")
         for constraint in constraints:
-            self.code.emit("blt", (), (self.addresses.value(constraint), ZERO), skip)
+            self.code.emit("blt", (), (self.addresses.exact(constraint), ZERO), skip)
         with self.regions.branch(), self.code.frame(FrameKind.IF) as frame:
             yield
         self.code.close_if(frame, skip)

@@ -109,7 +109,9 @@ class Statements:
                     return self.functions.numbers.real(float(value.value), value.dtype)
                 return integer(self.code, int(value.value), value.dtype)
             case Index():
-                return from_index(self.functions, self.addresses.number(value.expression), value.dtype)
+                # Narrower integers wrap.
+                exact = is_float(value.dtype) or value.dtype == "i64"
+                return from_index(self.functions, self.addresses.number(value.expression, exact=exact), value.dtype)
 
     def read(self, access: Access, leaf: Leaf) -> Value:
         """The value of an access."""

@@ -32,7 +32,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.grids import launch_of
+from pdojo.dialect.view.grids import grid_problem, launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index
@@ -311,7 +311,7 @@ _LISTED = 4096
 
 
 def gpu_limits(program: Program) -> Iterator[Reason]:
-    """What the machine lacks: warps, blocks, threads per block, memory."""
+    """What the machine lacks: warps, blocks, threads per block, blocks of a grid, memory."""
     machine = program.machine
     for scope in program.nest.scopes:
         if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.gpu.block_threads:
@@ -327,6 +327,9 @@ def gpu_limits(program: Program) -> Iterator[Reason]:
         threads = _threads_around(program, leaf)
         if launch_of(leaf) is not None and threads > machine.gpu.block_threads > 0:
             yield Reason(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
+        blocks = prod(s.extent for s in leaf.chain if s.mapping is Mapping.GRID)
+        if (problem := grid_problem(blocks, threads, machine)) is not None:
+            yield Reason(problem)
     yield from _memory_limits(program)
 
 

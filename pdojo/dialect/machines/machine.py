@@ -61,6 +61,8 @@ class Gpu(_Part):
     """Threads that run in lock step and exchange registers; 0 if there are no warps."""
     block_threads: int = 0
     """Most threads of a block; 0 if there are no blocks."""
+    grid_threads: int = 0
+    """Most threads of all blocks of a launch together; 0 if only their number of blocks is limited."""
     shared_bytes: int = 0
     """Most bytes of shared memory per block; 0 if there is none."""
     multiprocessors: int = 0

@@ -1,10 +1,14 @@
-"""Grids: which statements run in a launch on a graphics processor."""
+"""Grids: which statements run in a launch on a graphics processor, and how many blocks one has."""
 
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
+
+MOST_BLOCKS = (1 << 31) - 1
+"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP takes as many)."""
 
 
 def launch_of(leaf: Leaf) -> Scope | None:
@@ -15,3 +19,13 @@ def launch_of(leaf: Leaf) -> Scope | None:
 def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
     """Whether some access to the buffer is inside a grid."""
     return any(launch_of(leaf) is not None for leaf, _ in accesses_of(nest, buffer))
+
+
+def grid_problem(blocks: int, threads: int, machine: Machine) -> str | None:
+    """Why a machine does not launch a grid of so many blocks with so many threads each; None if it does."""
+    if blocks > MOST_BLOCKS:
+        return f"a grid would have {blocks} blocks, more than {MOST_BLOCKS}"
+    most = machine.gpu.grid_threads
+    if 0 < most < blocks * threads:
+        return f"a grid would have {blocks} blocks of {threads} threads; {machine.name} allows {most} threads in all"
+    return None
