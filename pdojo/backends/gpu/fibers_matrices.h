@@ -61,10 +61,21 @@ struct MmaTf32 {
   static Place c(int l, int i) { return {i < 2 ? l >> 2 : (l >> 2) + 8, (l % 4) * 2 + (i & 1)}; }
   static float product(float sum, float x, float y) { return fmaf(to_tf32(x), to_tf32(y), sum); }
 };
+/* The large part is truncated; the small one, to which half of the last place is added, by the instruction. */
 struct Mma3xTf32 : MmaTf32 {
+  static float high(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    return single_of(bits & 0xffffe000u);
+  }
+  static float low(float x) {
+    const float rest = x - high(x);
+    uint32_t bits;
+    memcpy(&bits, &rest, 4);
+    return high(single_of(bits + 0x1000));
+  }
   static float product(float sum, float x, float y) {
-    const float p = to_tf32(x), q = to_tf32(y);
-    return fmaf(p, q, fmaf(p, to_tf32(y - q), fmaf(to_tf32(x - p), q, sum)));
+    return fmaf(high(x), high(y), fmaf(high(x), low(y), fmaf(low(x), high(y), sum)));
   }
 };
 /* AMD Matrix Instruction Calculator, v_mfma_f32_32x32x8_f16 and _bf16_1k of CDNA3. */
