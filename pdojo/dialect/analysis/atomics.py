@@ -29,8 +29,6 @@ def atomic_operation(leaf: Leaf) -> str:
 
 _NAMES = {"+": "add", "*": "mul"}
 """Operations of atomics whose name is not the accumulation's spelling."""
-OPERATIONS = tuple(sorted({_NAMES.get(a.spelling, a.spelling) for a in ACCUMULATIONS.values()}))
-"""The operations that a machine may have."""
 
 
 def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf, Witness]:
