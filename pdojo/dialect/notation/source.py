@@ -29,6 +29,10 @@ class Source:
         self.name = name
         self.lines = text.splitlines() or [""]
 
+    def piece(self, span: Span) -> str:
+        """The text of a span."""
+        return self.lines[span.line][span.column : span.column + span.width]
+
     def error(self, span: Span, message: str, hint: str = "") -> NotationError:
         """The error `name:line:column: error: message` with the line, a caret and a hint."""
         line = self.lines[span.line] if span.line < len(self.lines) else ""
