@@ -349,6 +349,7 @@ def test_the_suggested_type_of_an_operand_is_accepted(value: str, typed: str) ->
         ("kernel f() -> (y)", "kernel 'f' has no statements", ""),
         ("kernel f() -> (y)\ny[] = 0", "interface array 'y' is not declared", "y f32 [512] heap"),
         ("kernel f() -> (y)\ny float32 [] heap", "unknown element type 'float32'", "f32"),
+        ("kernel f() -> (y)\ny f8 [] heap", "unknown element type 'f8'", "hint: known: f64, f32, f16, bf16"),
         ("kernel f() -> (y)\ny f32 [] heep", "unknown location 'heep'", "did you mean 'heap'?"),
         ("kernel f() -> (y)\ny f32 [0] heap", "an extent is at least 1", ""),
         ("kernel f() -> (y)\ny f32 [N] heap", "expected an extent, an integer", ""),
