@@ -44,7 +44,7 @@ def test_the_example_keeps_its_meaning_and_can_be_taken_back(name: str) -> None:
 
 @pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
 def test_the_page_about_numerics_names_each_move_that_may_round(name: str) -> None:
-    if transformation(name).numerics is not Transformation.numerics:
+    if any("numerics" in vars(c) for c in transformation(name).__mro__ if c is not Transformation):
         assert f"`{name}`" in (DOCS / "numerics.md").read_text()
 
 
