@@ -34,6 +34,9 @@ INTERPRETED = 20_000_000
 MOST_INSTANCES = 1 << 33
 """Most statement instances for the interpreter, which runs some ten million a second."""
 
+OUTSIDE = "which has no NaN, infinity, signed zero, rounding or wrap-around"
+"""The limits of an exact comparison."""
+
 
 def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game], chunk: Chunk) -> None:
     """Compare every kernel of `before` with that of `after`, and report on standard error.
@@ -80,7 +83,7 @@ class _Verification:
             difference = equivalent(self.before, self.after)
             if difference is not None:
                 self._fail(str(difference), valid=check_valid(self.before) is None)
-            done.append("exact arithmetic under adversarial schedules")
+            done.append("exact oracle under adversarial schedules")
         elif game is not None:
             decision = decide(Tuning(game), source)
             if decision.fault is not None:
@@ -101,7 +104,7 @@ class _Verification:
             done.append("random inputs at its own sizes" if where else "random inputs")
         name, listed = self.before.name, "; ".join([", and ".join(done), *left_out])
         if is_exact:
-            return f"verified{where}: kernel '{name}' keeps its meaning ({listed})"
+            return f"verified{where}: kernel '{name}' keeps its meaning in exact arithmetic, {OUTSIDE} ({listed})"
         return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
 
     def _interpret(self) -> None:

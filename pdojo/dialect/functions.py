@@ -235,3 +235,9 @@ def accumulates(function: str, dtype: str) -> bool:
     """Whether `function` accumulates into arrays of `dtype`."""
     known = ACCUMULATIONS.get(function)
     return known is not None and accumulation_function(known.spelling, dtype) == function
+
+
+def has_atomic(operation: str) -> bool:
+    """Whether device code has an atomic operation for the accumulation `operation`, such as `add.f32`."""
+    name, dtype = operation.split(".")
+    return dtype in ("f32", "f64", "i32", "i64") and name != "mul" and (name == "add" or not is_float(dtype))

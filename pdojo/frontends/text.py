@@ -27,6 +27,8 @@ from pdojo.files import decode, read_bytes
 
 _SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
 _COMMENT = ("#", "//")
+_MLIR = re.compile(r"""[A-Za-z_]\w*\.[A-Za-z_]|module\b|["%!^{]""")
+"""The beginning of a program in MLIR: an operation, its results, an alias, a block or file metadata."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class Chunk:
             return wanted
         lines = (line.strip() for line in self.text.splitlines())
         first = next((line for line in lines if line and not line.startswith(_COMMENT)), "")
-        begins = re.match(rf"kernel\b|({'|'.join(KEYWORDS)}) +\w+ *=", first)
-        return "notation" if begins or self.name.endswith(".pdojo") else "mlir"
+        if self.name.endswith(".pdojo") or re.match(rf"kernel\b|({'|'.join(KEYWORDS)}) +\w+ *=", first):
+            return "notation"
+        return "mlir" if self.name.endswith(".mlir") or _MLIR.match(first) else "notation"
 
 
 def read_file(path: Path) -> Chunk:
@@ -220,7 +223,9 @@ def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
         return source.error(
             _span(chunk, start, start + len(name)), f"unknown operation '{name}'", _operation_hint(name)
         )
-    if text == "in block definition":
+    if text == "Could not parse entire input!":
+        text = "expected an operation"
+    elif text == "in block definition":
         text = "expected an operation, a block label or '}'"
     return source.error(_span(chunk, start, end), text)
 

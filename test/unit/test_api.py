@@ -120,6 +120,8 @@ UNREADABLE: dict[str, tuple[Any, type[PdojoError], str]] = {
     "folder": (Path("/"), UsageError, "'/' is a directory; give a file in it"),
     "mistake": (SOFTMAX.replace("max= x", "max= z"), NotationError, "<text>:10:18: error: unknown array 'z'"),
     "mistake in IR": (IR.replace("mulf", "mulx"), NotationError, "<text>:3:"),
+    "header missing": (SOFTMAX.partition("\n")[2], NotationError, "<text>:1:1: error: expected the header of a kernel"),
+    "statement only": ("8 y[{0}] = 0\n", NotationError, "<text>:1:1: error: expected the header of a kernel"),
     "empty": ("\n", UsageError, "<text> is empty"),
     "no kernel": ("builtin.module {\n}\n", UsageError, "<text> has no pdojo.kernel"),
     "no meaning": (ADD.replace("64 y", "32 y"), InvalidKernel, "'y'"),

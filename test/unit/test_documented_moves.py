@@ -10,6 +10,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.oracle.compare import equivalent
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.document import DECLARATION, document, example_of
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from qa.inverses import lost_on_the_way_back
@@ -39,6 +40,12 @@ def test_the_example_keeps_its_meaning_and_can_be_taken_back(name: str) -> None:
     assert lost_on_the_way_back(Program(before, machine(example.machine)), applied.program, applied.inverse) is None
     if name not in ("contract", "expand"):  # the rounding is another meaning
         assert equivalent(before, applied.program.kernel) is None
+
+
+@pytest.mark.parametrize("name", TRANSFORMATION_NAMES)
+def test_the_page_about_numerics_names_each_move_that_may_round(name: str) -> None:
+    if any("numerics" in vars(c) for c in transformation(name).__mro__ if c is not Transformation):
+        assert f"`{name}`" in (DOCS / "numerics.md").read_text()
 
 
 def test_the_page_is_fresh() -> None:

@@ -102,6 +102,8 @@ MISTAKES = {
         "key 'gpu.atomics': 'add.f31' is no accumulation; write add.f32, max.i32, umin.i64 ...",
     ),
     "no accumulation of floats": (WHOLE + '[gpu]\natomics = ["umax.f32"]\n', "'umax.f32' is no accumulation"),
+    "no atomic product": (WHOLE + '[gpu]\natomics = ["mul.i32"]\n', "device code has no atomic operation 'mul.i32'"),
+    "no atomic maximum of floats": (WHOLE + '[gpu]\natomics = ["max.f32"]\n', "has no atomic operation 'max.f32'"),
     "a sign for a name": (WHOLE + '[gpu]\natomics = ["+.f32"]\n', "'+.f32' is no accumulation"),
     "flushing what is not there": (
         WHOLE + '[gpu]\natomics = ["add.f64"]\nflushing_atomics = ["add.f32"]\n',

@@ -10,9 +10,10 @@ import pytest
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.semantics.oracle import check_valid
+from pdojo.dialect.semantics.oracle import check_valid, valid_by_sets
 from pdojo.errors import InvalidKernel
 
 ARRAYS = "x f32 [8, 4] heap\ny f32 [8, 4] heap\n"
@@ -118,3 +119,23 @@ def test_valid_and_equal(name: str) -> None:
     right = program(RIGHT[name])
     validate(right)
     assert all(check_valid(right.nest, schedules=4, seed=seed) is None for seed in range(5))
+
+
+def is_valid(subject: Program) -> bool:
+    try:
+        validate(subject)
+    except InvalidKernel:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("accumulation", ["+=", "*=", "max=", "min=", "umax=", "and=", "fma="])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_two_blocks_may_accumulate_iff_the_oracles_see_no_lost_update(dtype: str, accumulation: str) -> None:
+    if (dtype[0] == "i" and accumulation == "fma=") or (is_float(dtype) and accumulation in ("umax=", "and=")):
+        return
+    head = f"kernel k(x, z) -> (y)\nx {dtype} [2] heap\nz {dtype} [2] heap\ny {dtype} [] heap\n\n"
+    factor = " * z[{0}]" if accumulation == "fma=" else ""
+    text = f"{head}y[] = x[0]\n2:g y[] {accumulation} x[{{0}}]{factor}\n"
+    subject = Program(parse_notation(text)[0], machine("amd-gfx942"))
+    assert is_valid(subject) == (check_valid(subject.nest) is None) == (valid_by_sets(subject.nest).fault is None)

@@ -261,7 +261,9 @@ def test_hints_are_attributes_of_the_access() -> None:
         ("N M z[{0}] = 0", "10:1", "'N' is neither an extent nor an array access", "extents are integers"),
         ("4 z = 0", "10:3", "array 'z' needs an index", ""),
         ("4 z[{0}] = C", "10:12", "'C' is neither an array nor a number", ""),
-        ("4 q[{0}] = 1 < 2", "10:12", "the operand type of '<' is not determined", "1:f32"),
+        ("4 q[{0}] = 1 < 2", "10:12", "the operand type of '<' is not determined", "type: 1:i32"),
+        ("4 q[{0}] = {0} == 3", "10:12", "the operand type of '==' is not determined", "type: {0}:i32"),
+        ("4 z[{0}] = y[{0}] == 1", "10:12", "'==' cannot take (i32, i32) to f32", "a comparison is of type i1"),
         ("4 i[{0}] = 1.5", "10:12", "1.5 is no constant of type i32", ""),
         ("4 i[{0}] = 4294967296", "10:12", "4294967296 does not fit i32", ""),
         ("4 h[{0}] = 70000", "10:12", "70000 does not fit f16", ""),
@@ -289,6 +291,55 @@ def test_errors_of_the_tree(written: str, position: str, expected: str, hint: st
 
 
 @pytest.mark.parametrize(
+    ("source", "call", "target", "hint"),
+    [
+        ("bf16", "cast", "f16", "go through f32"),
+        ("f16", "cast", "bf16", "go through f32"),
+        ("f32", "ucast", "f64", "cast(...) converts the value"),
+        ("f32", "bitcast", "i64", "cast(...) converts the value"),
+        ("f32", "arith.truncf", "i32", "cast(...) converts the value"),
+        ("i32", "ucast", "i32", "cast(...) converts the value"),
+    ],
+)
+def test_a_refused_cast_says_what_converts(source: str, call: str, target: str, hint: str) -> None:
+    text = f"kernel k(x) -> (y)\nx {source} [8] heap\ny {target} [8] heap\n\n8 y[{{0}}] = {call}(x[{{0}}])\n"
+    with pytest.raises(NotationError) as caught:
+        parse_notation(text)
+    assert f"'{call}' cannot take ({source}) to {target}" in str(caught.value)
+    assert f"hint: {hint}" in str(caught.value)
+    if hint.startswith("cast"):
+        parse_notation(text.replace(call, "cast"))
+    else:
+        twice = "t f32 [8] heap\n\n8\n| t[{0}] = cast(x[{0}])\n| y[{0}] = cast(t[{0}])\n"
+        parse_notation(text.partition("\n\n")[0] + "\n" + twice)
+
+
+@pytest.mark.parametrize(
+    ("value", "typed"),
+    [
+        ("{0} == 3", "{0}:i32 == 3"),
+        ("2.5 < {0}", "2.5:f32 < {0}"),
+        ("({0}+1)-({0}*2) < 0", "(({0}+1)-({0}*2)):i32 < 0"),
+        ("cast({0})", "cast({0}:i32)"),
+        ("cast({0} // 2)", "cast(({0} // 2):i32)"),
+        ("cast(-({0}+1))", "cast((-({0}+1)):i32)"),
+        ("cast(index(3))", "cast(index(3):i32)"),
+        ("cast(-1)", "cast(-1:i32)"),
+        ("cast(2+3)", "cast((2+3):i32)"),
+        ("cast(-inf)", "cast(-inf:f32)"),
+        ("cast(1e-3)", "cast((1e-3):f32)"),
+    ],
+)
+def test_the_suggested_type_of_an_operand_is_accepted(value: str, typed: str) -> None:
+    head = f"kernel k() -> (y)\ny {'f64' if 'cast' in value else 'i1'} [8] heap\n\n8 y[{{0}}] = "
+    with pytest.raises(NotationError) as caught:
+        parse_notation(head + value)
+    suggested = str(caught.value).partition("hint: give an operand its type: ")[2]
+    assert suggested in typed
+    parse_notation(head + typed)
+
+
+@pytest.mark.parametrize(
     ("header", "expected", "hint"),
     [
         ("", "the text has no kernel", "a kernel begins with"),
@@ -298,6 +349,7 @@ def test_errors_of_the_tree(written: str, position: str, expected: str, hint: st
         ("kernel f() -> (y)", "kernel 'f' has no statements", ""),
         ("kernel f() -> (y)\ny[] = 0", "interface array 'y' is not declared", "y f32 [512] heap"),
         ("kernel f() -> (y)\ny float32 [] heap", "unknown element type 'float32'", "f32"),
+        ("kernel f() -> (y)\ny f8 [] heap", "unknown element type 'f8'", "hint: known: f64, f32, f16, bf16"),
         ("kernel f() -> (y)\ny f32 [] heep", "unknown location 'heep'", "did you mean 'heap'?"),
         ("kernel f() -> (y)\ny f32 [0] heap", "an extent is at least 1", ""),
         ("kernel f() -> (y)\ny f32 [N] heap", "expected an extent, an integer", ""),

@@ -10,9 +10,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 
+from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
-from pdojo.dialect.semantics.oracle import Oracle, check_valid, equivalent, meaning, reduce_sizes
+from pdojo.dialect.semantics.oracle import Oracle, check_valid, equivalent, meaning, reduce_sizes, valid_by_sets
 from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
@@ -96,6 +97,7 @@ WRONG = {
     + FUSED.replace("6\n", "6:p\n").replace("e[{0},", "e[0,"),
     "reuse without fusion": PLAIN.replace("m f32 [6]", "m f32 [6:N]"),
     "reuse of both dimensions": RIGHT["fused and reused"].replace("e f32 [6:N, 8]", "e f32 [6:N, 8:N]"),
+    "grid maximum, which no atomic operation takes": PLAIN.replace("| 8 m[{0}]", "| 8:g m[{0}]"),
     "private rows do not outlive their thread": PLAIN.replace("m f32 [6]", "m f32 [6:N]").replace("6 8 e", "6:p 8 e"),
     "init sunk into the reduction": PLAIN.replace("| s[{0}] = 0\n| 8 s[{0}] +=", "| 8\n| | s[{0}] = 0\n| | s[{0}] +="),
     "missing init": PLAIN.replace("| s[{0}] = 0\n", ""),
@@ -349,6 +351,58 @@ def test_threads_that_carry_values_are_seen(text: str) -> None:
         assert check_valid(unverified(text.replace("MAPPING", "")), seed=seed) is None
         for mapping in "pgbw":
             assert check_valid(unverified(text.replace("MAPPING", f": {mapping}")), seed=seed) is not None
+
+
+TWO = """
+kernel k(x, z) -> (y)
+x {T} [2] heap
+z {T} [2] heap
+y {T} [] heap
+
+y[] = x[0]
+{M} y[] {A}
+"""
+
+
+def check_updates(dtype: str, scopes: str, accumulation: str, *, lost: bool) -> None:
+    """Both oracles see that two iterations lose updates, or that none is lost."""
+    text = TWO.replace("{T}", dtype).replace("{M}", scopes).replace("{A}", accumulation)
+    nest = program(text if " " not in scopes else text.replace("{0}", "{1}"))
+    assert all((check_valid(nest, seed=seed) is not None) == lost for seed in SEEDS)
+    assert (valid_by_sets(nest).fault is not None) == lost
+
+
+ATOMIC = [
+    *((dtype, "+= x[{0}]") for dtype in ("f32", "f64", "i32", "i64")),
+    *((dtype, f"{name}= x[{{0}}]") for dtype in ("i32", "i64") for name in ("max", "min", "umax", "umin", "and", "or")),
+]
+NOT_ATOMIC = [
+    *((dtype, f"{name}= x[{{0}}]") for dtype in ("f32", "f64") for name in ("*", "max", "min")),
+    *((dtype, "+= x[{0}]") for dtype in ("f16", "bf16", "i8", "i16")),
+    ("f32", "fma= x[{0}] * z[{0}]"),
+    ("i32", "*= x[{0}]"),
+    ("i16", "max= x[{0}]"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "accumulation"), ATOMIC)
+def test_two_blocks_accumulate_by_an_atomic_operation(dtype: str, accumulation: str) -> None:
+    check_updates(dtype, "2:g", accumulation, lost=False)
+    check_updates(dtype, "2:p", accumulation, lost=True)
+
+
+@pytest.mark.parametrize(("dtype", "accumulation"), NOT_ATOMIC)
+def test_two_blocks_lose_updates_without_an_atomic_operation(dtype: str, accumulation: str) -> None:
+    check_updates(dtype, "2:g", accumulation, lost=True)
+    check_updates(dtype, "1:g 2:b", accumulation, lost=False)
+
+
+@pytest.mark.parametrize("name", ["toy-gpu", "nvidia-sm90", "amd-gfx942"])
+def test_machines_have_only_atomic_operations_that_the_oracles_know(name: str) -> None:
+    spellings = {"add": "+"}
+    for operation in machine(name).gpu.atomics:
+        kind, dtype = operation.split(".")
+        assert (dtype, f"{spellings.get(kind, kind)}= x[{{0}}]") in ATOMIC
 
 
 def test_an_access_out_of_bounds_is_a_message() -> None:

@@ -88,6 +88,8 @@ def test_wrong_definitions(change: tuple[str, str], said: str) -> None:
         ({"N": -1}, "the size 'N' is an integer of at least 0, not -1"),
         ({"N": "f32"}, "the size 'N' is an integer of at least 0, not f32"),
         ({"T": "f33"}, "unknown element type 'f33' for 'T'; did you mean 'f32'"),
+        ({"T": "f8"}, "unknown element type 'f8' for 'T'; known: f64, f32, f16, bf16$"),
+        ({"T": "u8"}, "unknown element type 'u8' for 'T'; did you mean 'i8'"),
         ({"HALF": "f32"}, "'HALF' is a number"),
     ],
 )

@@ -9,13 +9,13 @@ from pdojo.dialect.analysis.atomics import atomic_operation, atomic_statements
 from pdojo.dialect.analysis.collision import Collisions
 from pdojo.dialect.analysis.uses import uses_together
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import has_atomic
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import LoweringError
 
 HELPER = "pd_atomic_"
 """The beginning of the helpers' names; the operation follows."""
-_DTYPES = ("f32", "f64", "i32", "i64")
 
 
 def atomics_of(nest: Nest, found: Launch) -> dict[Leaf, str]:
@@ -29,16 +29,10 @@ def check_atomic(leaf: Leaf, *, tree: bool = False) -> None:
     """Raise LoweringError if a statement cannot be an atomic operation; `tree` if it adds the result of a tree."""
     operation = atomic_operation(leaf)
     where = f"blocks accumulate into {describe_access(leaf.output)}, and device code has no atomic operation"
-    if not has_helper(operation):
+    if not has_atomic(operation):
         raise LoweringError(f"{where} {operation}; give each block a partial result (split_reduction)")
     if leaf.contracted and not tree:
         raise LoweringError(f"{where} that multiplies and adds; make them two statements (expand)")
-
-
-def has_helper(operation: str) -> bool:
-    """Whether device code has an atomic operation, such as `add.f32`."""
-    name, dtype = operation.split(".")
-    return dtype in _DTYPES and name != "mul" and (name == "add" or dtype.startswith("i"))
 
 
 def helper_of(operation: str) -> str:

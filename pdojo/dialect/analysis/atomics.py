@@ -14,7 +14,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory, Numerics
-from pdojo.dialect.functions import ACCUMULATIONS
+from pdojo.dialect.functions import ACCUMULATIONS, has_atomic
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Leaf, Scope
@@ -29,8 +29,6 @@ def atomic_operation(leaf: Leaf) -> str:
 
 _NAMES = {"+": "add", "*": "mul"}
 """Operations of atomics whose name is not the accumulation's spelling."""
-OPERATIONS = tuple(sorted({_NAMES.get(a.spelling, a.spelling) for a in ACCUMULATIONS.values()}))
-"""The operations that a machine may have."""
 
 
 def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf, Witness]:
@@ -78,10 +76,10 @@ def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | No
 def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | None:
     """Why a statement cannot be an atomic operation on the machine; None if it can."""
     machine, operation = program.machine, atomic_operation(leaf)
-    if operation not in machine.gpu.atomics:
-        why = f"{machine.name} has no atomic operation {operation}"
-    elif leaf.contracted:
+    if leaf.contracted:
         why = "no atomic operation multiplies and adds ('fma='); expand it first"
+    elif operation not in machine.gpu.atomics:
+        why = f"{machine.name} has no atomic operation {operation}"
     elif operation in machine.gpu.flushing_atomics and not program.permits(Numerics.FLUSHES):
         why = (
             f"the atomic operation {operation} of {machine.name} takes denormal numbers for zero, which the kernel "
@@ -98,7 +96,20 @@ def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | 
 
 def atomics_problems(program: Program) -> Iterator[Reason]:
     """The atomic operations of a program that the machine cannot do."""
-    for leaf, witness in atomics_needed(program).items():
+    for leaf, witness in _needed(program).items():
         problem = atomics_problem(program, leaf, witness)
         if problem is not None:
             yield problem
+
+
+def lost_updates(program: Program) -> Iterator[Reason]:
+    """The accumulations of several blocks into one cell that are atomic operations on no machine."""
+    for leaf, witness in _needed(program).items():
+        if leaf.contracted or not has_atomic(atomic_operation(leaf)):
+            problem = atomics_problem(program, leaf, witness)
+            assert problem is not None
+            yield problem
+
+
+def _needed(program: Program) -> dict[Leaf, Witness]:
+    return program.once("atomics", lambda: atomics_needed(program))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pdojo.dialect.analysis.async_copies import async_problems
-from pdojo.dialect.analysis.atomics import atomics_problems
+from pdojo.dialect.analysis.atomics import atomics_problems, lost_updates
 from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
@@ -31,8 +31,9 @@ def _is_special(program: Program) -> bool:
 
 
 def meaning_problems(program: Program) -> Iterator[Reason]:
-    """Accesses that would not see the value that the program means."""
+    """Accesses that would not see the value that the program means, or whose value would be lost."""
     yield from visibility_problems(program)
+    yield from lost_updates(program)
     yield from stream_conflicts(program)
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from pdojo.dialect.functions import DTYPES, accumulation_function
+from pdojo.dialect.functions import DTYPES, accumulation_function, has_atomic
 from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrinsic
@@ -295,12 +295,14 @@ def _checked(path: Path, described: Machine) -> Machine:
 
 
 def _check_atomics(path: Path, gpu: Gpu) -> None:
-    """Raise UsageError for an atomic operation that no program has, or that is flushed and does not exist."""
+    """Raise UsageError for an atomic operation that no program or no device code has, or a flushed one not listed."""
     for name in gpu.atomics:
         operation, _, dtype = name.partition(".")
         spelling = {"add": "+", "mul": "*"}.get(operation, operation)
         if operation in ("+", "*") or dtype not in DTYPES or accumulation_function(spelling, dtype) is None:
             raise _error(path, "gpu.atomics", f"'{name}' is no accumulation; write add.f32, max.i32, umin.i64 ...")
+        if not has_atomic(name):
+            raise _error(path, "gpu.atomics", f"device code has no atomic operation '{name}'")
     for name in sorted({*gpu.flushing_atomics} - {*gpu.atomics}):
         raise _error(path, "gpu.flushing_atomics", f"'{name}' is not among gpu.atomics")
 

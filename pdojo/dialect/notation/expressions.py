@@ -15,7 +15,7 @@ from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
-from pdojo.dialect.notation.source import Span, did_you_mean
+from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
 from pdojo.dialect.notation.values import (
     AccessValue,
@@ -175,7 +175,7 @@ class Expressions:
             return value
         name = cursor.expect_kind(Kind.WORD, "an element type after ':'")
         if name.text not in DTYPES:
-            raise cursor.error(f"unknown element type '{name.text}'", did_you_mean(name.text, DTYPES), name.span)
+            raise cursor.error(f"unknown element type '{name.text}'", element_type_hint(name.text), name.span)
         return replace(value, dtype=name.text, span=value.span.to(name.span))
 
     def _primary(self) -> Value:

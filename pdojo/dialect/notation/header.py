@@ -11,7 +11,7 @@ from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind, Token
-from pdojo.dialect.notation.source import Span, did_you_mean
+from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.values import ArrayName
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
 
@@ -158,7 +158,7 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     name = cursor.advance()
     dtype = cursor.expect_kind(Kind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
-        raise cursor.error(f"unknown element type '{dtype.text}'", did_you_mean(dtype.text, DTYPES), dtype.span)
+        raise cursor.error(f"unknown element type '{dtype.text}'", element_type_hint(dtype.text), dtype.span)
     shape, reuse, swizzles = _shape(cursor, name)
     locations = [m.value for m in Memory]
     location = cursor.expect_kind(Kind.WORD, f"a location, one of {', '.join(locations)}")

@@ -28,6 +28,9 @@ def parse_notation(text: str, source: str = "<notation>", given: Given | None = 
     return _Parser(Source(text, source), Names(given or {})).parse()
 
 
+_BEGINNING = "a kernel begins with: kernel name(x) -> (y)"
+
+
 class _Parser:
     def __init__(self, source: Source, names: Names) -> None:
         self.source = source
@@ -46,8 +49,7 @@ class _Parser:
         self._finish()
         self.names.check_given()
         if not self.kernels:
-            hint = "a kernel begins with: kernel name(x) -> (y)"
-            raise self.source.error(Span(0, 0, 1), "the text has no kernel", hint)
+            raise self.source.error(Span(0, 0, 1), "the text has no kernel", _BEGINNING)
         return self.kernels
 
     def _define(self, cursor: Cursor) -> None:
@@ -62,7 +64,7 @@ class _Parser:
             if any(k.sym_name.data == self.header.name for k in self.kernels):
                 raise cursor.error(f"kernel '{self.header.name}' is defined twice", span=self.header.span)
         elif self.header is None:
-            raise cursor.error("expected the header of a kernel", "a kernel begins with: kernel name(x) -> (y)")
+            raise cursor.error("expected the header of a kernel", _BEGINNING)
         elif _is_declaration(cursor):
             if self.tree is not None:
                 raise cursor.error("declarations stand above the first scope or statement")

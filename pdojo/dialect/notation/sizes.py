@@ -20,7 +20,7 @@ from typing import TypeAlias, TypeVar
 
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation.lexer import MOST_DIGITS, Cursor, Kind, Token, tokenize
-from pdojo.dialect.notation.source import Source, did_you_mean
+from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
 from pdojo.dialect.syntax import MOST_NESTED
 from pdojo.errors import UsageError
 
@@ -103,7 +103,7 @@ class Names:
     def _given(self, name: str, keyword: str, default: Value) -> Value:
         value = self.given.get(name, default)
         if keyword == "type" and value not in DTYPES:
-            raise UsageError(f"unknown element type '{value}' for '{name}'; {did_you_mean(str(value), DTYPES)}")
+            raise UsageError(f"unknown element type '{value}' for '{name}'; {element_type_hint(str(value))}")
         if keyword == "size" and (not isinstance(value, int) or value < 0):
             raise UsageError(f"the size '{name}' is an integer of at least 0, not {value}")
         if keyword == "number" and isinstance(value, str):
@@ -132,7 +132,7 @@ class Names:
             return WIDE.get(inner, inner)
         found = self.values.get(word.text, word.text)
         if not isinstance(found, str) or found not in DTYPES:
-            raise cursor.error(f"unknown element type '{word.text}'", did_you_mean(word.text, DTYPES), word.span)
+            raise cursor.error(f"unknown element type '{word.text}'", element_type_hint(word.text), word.span)
         return found
 
     def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:

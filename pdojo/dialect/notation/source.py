@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.errors import NotationError
 
 
@@ -28,6 +29,10 @@ class Source:
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         self.lines = text.splitlines() or [""]
+
+    def piece(self, span: Span) -> str:
+        """The text of a span."""
+        return self.lines[span.line][span.column : span.column + span.width]
 
     def error(self, span: Span, message: str, hint: str = "") -> NotationError:
         """The error `name:line:column: error: message` with the line, a caret and a hint."""
@@ -56,3 +61,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if close:
         return f"did you mean '{close[0]}'?"
     return f"known: {', '.join(names)}" if names else ""
+
+
+def element_type_hint(word: str) -> str:
+    """`did_you_mean` for an element type: a word with the first letters of a kind of numbers is one of that kind."""
+    kinds = {"f": is_float, "bf": is_float, "i": _is_integer, "u": _is_integer}
+    of_kind = next((kind for first, kind in kinds.items() if word.startswith(first)), None)
+    return did_you_mean(word, filter(of_kind, DTYPES) if of_kind is not None else DTYPES)
+
+
+def _is_integer(dtype: str) -> bool:
+    return not is_float(dtype)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 
-from pdojo.dialect.functions import FUNCTIONS, Signature, check_types
+from pdojo.dialect.functions import FUNCTIONS, Signature, byte_width, check_types, is_float
 
 INFIX: dict[str, tuple[str, ...]] = {
     "+": ("arith.addf", "arith.addi"),
@@ -108,6 +108,10 @@ class ResolutionError(Exception):
         self.hint = hint
 
 
+class UndeterminedTypeError(ResolutionError):
+    """Nothing determines the type of the operands."""
+
+
 def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
     """Choose the candidate that takes dtypes `operands` (None for an open one) to `result`.
 
@@ -126,7 +130,7 @@ def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[
         elif check_types(function, types, result) is None:
             return Resolution(function, types)
     if undetermined:
-        raise ResolutionError(f"the operand type of '{spelling}' is not determined", "give an operand its type: 1:f32")
+        raise UndeterminedTypeError(f"the operand type of '{spelling}' is not determined")
     raise _mismatch(spelling, candidates, operands, result)
 
 
@@ -152,15 +156,27 @@ def _complete(function: str | None, operands: Sequence[str | None], result: str)
 def _mismatch(
     spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str
 ) -> ResolutionError:
-    shown = ", ".join(t or result for t in operands)
     arity = 1 if candidates[0] is None else FUNCTIONS[candidates[0]].arity
     if len(operands) != arity:
         return ResolutionError(f"'{spelling}' takes {arity} operand{'s' * (arity != 1)}, not {len(operands)}")
     if candidates[0] is None:
-        return ResolutionError(f"a copy cannot turn {shown} into {result}", "convert with cast(...)")
-    mixed = len({t for t in (*operands, result) if t is not None}) > 1
-    hint = "convert with cast(...) in a statement of its own" if mixed else ""
-    return ResolutionError(f"'{spelling}' cannot take ({shown}) to {result}", hint)
+        return ResolutionError(f"a copy cannot turn {operands[0]} into {result}", "convert with cast(...)")
+    types = _complete(candidates[0], operands, result)
+    assert types is not None
+    hint = _conversion(FUNCTIONS[candidates[0]].signature, types, result)
+    return ResolutionError(f"'{spelling}' cannot take ({', '.join(types)}) to {result}", hint)
+
+
+def _conversion(signature: Signature, operands: Sequence[str], result: str) -> str:
+    """The hint for a function whose operands and result have wrong types; empty if no conversion helps."""
+    if signature is Signature.CAST:
+        (source,) = operands
+        if source != result and byte_width(source) == byte_width(result) and is_float(source) and is_float(result):
+            return "go through f32: cast(...) to f32 in a statement of its own, and cast(...) of that"
+        return "cast(...) converts the value"
+    if signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER) and result != "i1":
+        return "a comparison is of type i1, which select(...) and cast(...) take"
+    return "convert with cast(...) in a statement of its own" if len({*operands, result}) > 1 else ""
 
 
 class Style(Enum):

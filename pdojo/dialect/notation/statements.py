@@ -18,7 +18,7 @@ from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Kind
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.source import Span
-from pdojo.dialect.notation.spelling import Resolution, ResolutionError, resolve
+from pdojo.dialect.notation.spelling import Resolution, ResolutionError, UndeterminedTypeError, resolve
 from pdojo.dialect.notation.values import (
     AccessValue,
     Application,
@@ -152,8 +152,19 @@ def _resolve(cursor: Cursor, value: Value, inputs: Sequence[InputValue], output:
     spelling, candidates = (value.spelling, value.candidates) if isinstance(value, Application) else ("", (None,))
     try:
         return resolve(spelling, candidates, [i.dtype for i in inputs], output.dtype)
+    except UndeterminedTypeError as error:
+        hint = f"give an operand its type: {_typed(cursor, inputs[0])}"
+        raise cursor.error(str(error), hint, value.span) from None
     except ResolutionError as error:
         raise cursor.error(str(error), error.hint, value.span) from None
+
+
+def _typed(cursor: Cursor, value: InputValue) -> str:
+    """An input without a type, written with one."""
+    text = cursor.source.piece(value.span)
+    dtype = "f32" if isinstance(value, ConstantValue) and isinstance(value.value, float) else "i32"
+    has_signs = any(sign in text[1:] for sign in "+-*/%")
+    return f"({text}):{dtype}" if has_signs else f"{text}:{dtype}"
 
 
 def _build(

@@ -18,10 +18,11 @@ from pdojo.dialect.semantics.oracle.relations import (
     spell,
     union_map,
 )
+from pdojo.dialect.semantics.oracle.schedule import is_torn
 from pdojo.dialect.view.nest import Scope
 
-_COMBINING = (Mapping.BLOCK, Mapping.WARP, Mapping.GRID)
-"""Mappings whose iterations may accumulate into one cell: by trees, or by atomic operations."""
+_TREES = (Mapping.BLOCK, Mapping.WARP)
+"""Mappings whose iterations combine by a tree what they accumulate into one cell."""
 
 
 def race(memory: MemoryEvents) -> str | None:
@@ -46,8 +47,14 @@ def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
     left, right = _names("a", x), _names("b", y)
     same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1] if s.mapping is not Mapping.VECTOR]
     related = [*same, f"a{scope.depth} != b{scope.depth}"]
-    combined = x.kind is y.kind is Kind.FOLD and x.fold == y.fold and scope.mapping in _COMBINING
-    return _meet(x, left, y, right, related, elements_differ=combined)
+    return _meet(x, left, y, right, related, elements_differ=_are_combined(scope, x, y))
+
+
+def _are_combined(scope: Scope, x: Event, y: Event) -> bool:
+    """Whether iterations of a threaded scope may accumulate into one cell: by a tree, or by atomic operations."""
+    if x.kind is not Kind.FOLD or y.kind is not Kind.FOLD or x.fold != y.fold:
+        return False
+    return scope.mapping in _TREES or (scope.mapping is Mapping.GRID and not is_torn(x.leaf) and not is_torn(y.leaf))
 
 
 def _lanes_meet(event: Event) -> list[str]:

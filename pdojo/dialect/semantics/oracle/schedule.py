@@ -1,10 +1,10 @@
 """The order in which events execute, under one of the schedules that the mappings permit.
 
 A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is the whole event. If
-another thread can tear an accumulation apart (under `p`), its store of the new value is a step of its own. In blocks
-and warps (`b`, `w`) an accumulation of several threads is a reduction tree, and blocks of a grid (`g`) accumulate by
-atomic operations, so that no other thread comes in between. In a streaming region (`s`) reads of the heap may happen
-as early as its entry, writes as late as its end.
+another thread can tear an accumulation apart (under `p`, and under `g` if no atomic operation does it), its store of
+the new value is a step of its own. In blocks and warps (`b`, `w`) an accumulation of several threads is a reduction
+tree, so that no other thread comes in between. In a streaming region (`s`) reads of the heap may happen as early as its
+entry, writes as late as its end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
 
 Ints: TypeAlias = NDArray[np.int64]
 
-_TEARING = (Mapping.PARALLEL,)
+_TEARING = (Mapping.PARALLEL, Mapping.GRID)
 
 
 class Part(IntEnum):
@@ -54,8 +54,23 @@ class Style(IntEnum):
 
 def is_torn(leaf: Leaf) -> bool:
     """Whether another thread may write the accumulated cell between load and store (not if each has its own)."""
-    private = leaf.output.array.buffer.memory is not Memory.HEAP and any(s.mapping is Mapping.GRID for s in leaf.chain)
-    return leaf.accumulate is not None and not private and any(s.mapping in _TEARING for s in leaf.chain)
+    mappings = {scope.mapping for scope in leaf.chain}
+    if leaf.accumulate is None or mappings.isdisjoint(_TEARING):
+        return False
+    if Mapping.GRID not in mappings:
+        return True
+    return leaf.output.array.buffer.memory is Memory.HEAP and not _is_atomic(leaf)
+
+
+def _is_atomic(leaf: Leaf) -> bool:
+    """Whether graphics processors have an atomic operation for an accumulation.
+
+    They add numbers, and take maxima, minima, `and` and `or` of integers, of 32 and 64 bits each.
+    """
+    assert leaf.accumulate is not None
+    added = leaf.accumulate in ("arith.addf", "arith.addi")
+    combined = leaf.accumulate.removeprefix("arith.") in ("maxsi", "maxui", "minsi", "minui", "andi", "ori")
+    return (added or combined) and leaf.output.array.dtype[1:] in ("32", "64") and not leaf.contracted
 
 
 def schedule(instances: Instances, seed: int | None) -> Ints:
