@@ -43,9 +43,9 @@ def facts_of(value: Any) -> tuple[object, ...] | None:
     """
     pointer = getattr(value, "data_ptr", None)
     if pointer is not None:
-        graded = getattr(value, "requires_grad", False)
-        device = getattr(getattr(value, "device", None), "type", None)
-        return pointer(), value.dtype, tuple(value.shape), value.is_contiguous(), graded, device
+        shape, graded, device = value.shape, getattr(value, "requires_grad", False), getattr(value, "device", None)
+        shape = shape if isinstance(shape, tuple) else tuple(shape)
+        return pointer(), value.dtype, shape, value.is_contiguous(), graded, device
     facts = getattr(value, "__cuda_array_interface__", None)
     if facts is None:
         return None

@@ -51,10 +51,10 @@ class DeviceCall:
 
     def __call__(self, stream: int) -> None:
         """Launch in a stream, without waiting. Raises DriverError."""
-        before = self._gpu.enter()
+        handle, before = ctypes.c_void_p(stream), self._gpu.enter()
         try:
             for launch in self._launches:
-                launch(stream)
+                launch(handle)
         finally:
             self._gpu.leave(before)
 
@@ -82,7 +82,7 @@ class GpuKernel:
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
-    """Latest calls, by stream and by all that their checks ask about each array."""
+    """The latest calls that differ, by stream and by all that their checks ask about each array."""
     _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
     """The workspace of each stream."""
 
@@ -105,15 +105,15 @@ class GpuKernel:
             arrays = tuple(given[name] for name in self._names if name in given)
         handle = 0 if stream is None else stream_handle(stream)
         key = (handle, *map(facts_of, arrays))
-        call = self._prepared.pop(key, None)
+        call = self._prepared.get(key)
         if call is None:
             given = given if named else matched(self.name, self._names, arrays, {})
             if not any(map(is_on_device, arrays)):
                 return self._call_on_host(given, stream)
             call = DeviceCall(self, addresses_of(given, self.parameters, self.name), self._workspace(handle))
-        self._prepared[key] = call
-        if len(self._prepared) > _KEPT:
-            self._prepared.popitem(last=False)
+            self._prepared[key] = call
+            if len(self._prepared) > _KEPT:
+                self._prepared.popitem(last=False)
         call(handle)
         found = [arrays[k] for k in self._returned]
         return None if not found else found[0] if len(found) == 1 else tuple(found)
