@@ -56,8 +56,8 @@ z f64 [64] heap
 y i1 [64] heap
 
 64:g 1:b
-| y[{0}] = cmpf.uno(x[{0}], z[{0}])
-| y[{0}] = cmpf.one(x[{0}], z[{0}])
+| y[{0}] = arith.cmpf.uno(x[{0}], z[{0}])
+| y[{0}] = arith.cmpf.one(x[{0}], z[{0}])
 
 kernel most(x) -> (y)
 x f64 [64] heap
@@ -110,7 +110,8 @@ def test_nvcc_fuses_nothing_by_default(tmp_path: Path) -> None:
     nvcc(tmp_path, text_of(EXACT, CudaSpelling()), "-ptx", "-o", str(tmp_path / "kernel.ptx"))
     code = (tmp_path / "kernel.ptx").read_text()
     assert "fma" not in code
-    assert "mul.f32" not in code, "ptxas may fuse a product without '.rn'"
+    # ptxas may fuse a product without '.rn'; those by 2^112, of numbers made of bits, are exact.
+    assert all("0f77800000" in line for line in code.splitlines() if "mul.f32" in line)
     assert "mul.rn.f32" in code
     assert "mul.rn.f64" in code
 

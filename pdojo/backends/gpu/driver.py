@@ -38,7 +38,7 @@ from pdojo.backends.gpu.vendors import (
 from pdojo.errors import LoweringError, PdojoError
 
 MEMORY_ALIGNMENT = 256
-"""Bytes to which memory of a device is aligned (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
+"""Alignment of memory of a device in bytes (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
 _BIG_SHARED = 48 * 1024
 """Dynamic shared memory beyond so many bytes needs an attribute of the function (CUDA C++ Programming Guide)."""
 
