@@ -53,7 +53,6 @@ _HEADERS = {
 #define INFINITY __builtin_inf()
 #define NAN __builtin_nan("")
 #define isnan(x) __builtin_isnan(x)
-#define isunordered(x, y) __builtin_isunordered(x, y)
 #define signbit(x) __builtin_signbit(x)
 #define fabs(x) __builtin_fabs(x)
 #define fabsf(x) __builtin_fabsf(x)

@@ -477,11 +477,15 @@ def test_what_a_check_asks_is_part_of_the_key(standin: Standin) -> None:
         with pytest.raises(UsageError, match=why):
             device.kernel(other, Interface(device.y, (6, 64)))
     with pytest.raises(UsageError, match="read-only"):
-        device.kernel(
-            Interface(device.x, (6, 64)), Interface(device.y, (6, 64), data=(device.y.address, True))
-        )
+        device.kernel(Interface(device.x, (6, 64)), Interface(device.y, (6, 64), data=(device.y.address, True)))
     with pytest.raises(UsageError, match="needs y"):
         device.kernel(x)
+
+    def nowhere() -> int:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
+
+    with pytest.raises(UsageError, match="array 'x' is a Tensor; pass a NumPy array"):
+        device.kernel(changed(data_ptr=nowhere, device=Host()))
 
 
 @pytest.mark.parametrize("alignment", [16, 4096])

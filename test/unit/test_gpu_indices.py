@@ -66,7 +66,12 @@ def value_of(text: str, values: list[int], extents: list[int]) -> int:
     names |= {"int64_t": Number(0, wide=True)}
     words = text.replace("(int64_t)", "int64_t@")
     spelled = "".join(w if not w.isdigit() else f"literal({w})" for w in _words(words))
-    return eval(spelled, {**names, "literal": lambda n: Number(n, n > MOST)}).value
+    return eval(spelled, {**names, "literal": literal}).value
+
+
+def literal(value: int) -> Number:
+    """A literal, which is wide if it has to be."""
+    return Number(value, value > MOST)
 
 
 def _words(text: str) -> list[str]:

@@ -37,15 +37,17 @@ def is_on_device(value: object) -> bool:
 
 
 def facts_of(value: Any) -> tuple[object, ...] | None:
-    """All that `addresses_of` asks about an array, as a key; None for an array without `data_ptr` or CUDA's interface.
+    """All that `addresses_of` asks about an array, as a key; None for an array that has no address.
 
     Arrays with equal facts, as the same parameter of a kernel beside others with equal facts, pass or fail alike.
     """
     pointer = getattr(value, "data_ptr", None)
     if pointer is not None:
-        graded = getattr(value, "requires_grad", False)
-        device = getattr(getattr(value, "device", None), "type", None)
-        return pointer(), value.dtype, tuple(value.shape), value.is_contiguous(), graded, device
+        graded, device = getattr(value, "requires_grad", False), getattr(value, "device", None)
+        try:
+            return pointer(), value.dtype, tuple(value.shape), value.is_contiguous(), graded, device
+        except RuntimeError:  # a sparse tensor
+            return None
     facts = getattr(value, "__cuda_array_interface__", None)
     if facts is None:
         return None

@@ -38,7 +38,7 @@ from pdojo.backends.gpu.vendors import (
 from pdojo.errors import LoweringError, PdojoError
 
 MEMORY_ALIGNMENT = 256
-"""Bytes to which memory of a device is aligned (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
+"""Alignment of memory of a device in bytes (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
 _BIG_SHARED = 48 * 1024
 """Dynamic shared memory beyond so many bytes needs an attribute of the function (CUDA C++ Programming Guide)."""
 
@@ -346,19 +346,20 @@ class Function:
 
 
 class PreparedLaunch:
-    """A launch with its arguments: pointers and integers as ctypes values."""
+    """A launch with its arguments: pointers and integers as ctypes values, which a call need not convert."""
 
     def __init__(self, function: Function, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
         self.function = function
-        self._arguments = arguments
-        self._places = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
+        places = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
+        self._kept = arguments, places
+        self._places = ctypes.c_void_p(ctypes.addressof(places)), ctypes.c_void_p()
         one, sizes = ctypes.c_uint(1), [ctypes.c_uint(n) for n in (blocks, threads, function.shared_bytes)]
         self._fixed = (ctypes.c_void_p(function.handle), sizes[0], one, one, sizes[1], one, one, sizes[2])
         self._call = function.module.gpu.driver.raw("launch")
 
-    def __call__(self, stream: int) -> None:
+    def __call__(self, stream: int | ctypes.c_void_p) -> None:
         """Launch in a stream, in the current context. Raises DriverError."""
-        status = self._call(*self._fixed, stream, self._places, None)
+        status = self._call(*self._fixed, stream, *self._places)
         if status:
             raise self.function.module.gpu.driver.error("launch", status)
 

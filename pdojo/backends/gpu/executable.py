@@ -51,10 +51,10 @@ class DeviceCall:
 
     def __call__(self, stream: int) -> None:
         """Launch in a stream, without waiting. Raises DriverError."""
-        before = self._gpu.enter()
+        handle, before = ctypes.c_void_p(stream), self._gpu.enter()
         try:
             for launch in self._launches:
-                launch(stream)
+                launch(handle)
         finally:
             self._gpu.leave(before)
 
@@ -82,7 +82,7 @@ class GpuKernel:
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
-    """Latest calls, by stream and by all that their checks ask about each array."""
+    """The latest calls that differ, by stream and by all that their checks ask about each array."""
     _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
     """The workspace of each stream."""
 
@@ -100,20 +100,21 @@ class GpuKernel:
 
         The call returns the `out` arrays: those of the device as they were given.
         """
-        if named:
-            given = matched(self.name, self._names, arrays, named)
+        given = matched(self.name, self._names, arrays, named) if named else None
+        if given is not None:
             arrays = tuple(given[name] for name in self._names if name in given)
         handle = 0 if stream is None else stream_handle(stream)
         key = (handle, *map(facts_of, arrays))
-        call = self._prepared.pop(key, None)
+        call = self._prepared.get(key)
         if call is None:
-            given = given if named else matched(self.name, self._names, arrays, {})
+            if given is None:
+                given = matched(self.name, self._names, arrays, {})
             if not any(map(is_on_device, arrays)):
                 return self._call_on_host(given, stream)
             call = DeviceCall(self, addresses_of(given, self.parameters, self.name), self._workspace(handle))
-        self._prepared[key] = call
-        if len(self._prepared) > _KEPT:
-            self._prepared.popitem(last=False)
+            self._prepared[key] = call
+            if len(self._prepared) > _KEPT:
+                self._prepared.popitem(last=False)
         call(handle)
         found = [arrays[k] for k in self._returned]
         return None if not found else found[0] if len(found) == 1 else tuple(found)
@@ -122,8 +123,8 @@ class GpuKernel:
         """Check arrays of the host once; the returned function copies them to the device, runs the kernel, and copies
         back what it writes."""
         views = CallArguments.of(self.name, self._on_host, arrays, named).views
-        sizes = [view.nbytes + max(0, p.alignment - MEMORY_ALIGNMENT) for p, view in zip(self.parameters, views, strict=True)]
-        memory = [self.gpu.memory(size) for size in sizes]
+        extra = [max(0, p.alignment - MEMORY_ALIGNMENT) for p in self.parameters]
+        memory = [self.gpu.memory(view.nbytes + more) for view, more in zip(views, extra, strict=True)]
         offsets = [-m.address % p.alignment for p, m in zip(self.parameters, memory, strict=True)]
         call = self.prepare([m.address + offset for m, offset in zip(memory, offsets, strict=True)])
         rows = list(zip(self.parameters, views, memory, offsets, strict=True))

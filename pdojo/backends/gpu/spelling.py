@@ -292,6 +292,7 @@ class HipSpelling(DeviceSpelling):
     has_copies = False
     stream = "hipStream_t"
     api = "hip"
+    host_only = ("#if !defined(__HIPCC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
         """The headers of HIP, or a stand-in for compilers without them."""
