@@ -71,7 +71,7 @@ def _run(args: Sequence[str] | None) -> None:
     if given.check or given.time:
         options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed, steady=given.time)
         if not given.time:
-            options = replace(options, samples=1, budget=0, attempts=1)
+            options = replace(options, samples=1, budget=0)
         with backend.runs() as runs:
             (outcome,) = runs.compare([MeasuredProgram.of(kernel, machine)], options, reference)
         _report(kernel, machine, outcome, timed=given.time)

@@ -232,7 +232,7 @@ def test_ticks_are_round(low: float, high: float, logarithmic: bool, ticks: list
 
 
 def test_foreign_load_is_in_the_report() -> None:
-    quiet, loud = (Ok((1e-3,), 1, 1, load, 1, 0.1, None) for load in (0.0, 1.5))
+    quiet, loud = (Ok((1e-3,), 1, 1, load, 0.1, None) for load in (0.0, 1.5))
     assert "Warning: other programs kept 1.5 processors busy" in measured_table(
         [Timed("a", quiet, 0), Timed("b", loud, 1)]
     )

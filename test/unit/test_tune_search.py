@@ -244,7 +244,7 @@ def test_the_last_measurement_decides(
     def measured(programs: Sequence[tuple[str, KernelOp, int]], *_: object) -> list[Timed]:
         costs = (3.0, 1.0, cost)
         return [
-            Timed(title, Ok((seconds,) * 3, 1, 1, load, 1, 0.0, None), moves)
+            Timed(title, Ok((seconds,) * 3, 1, 1, load, 0.0, None), moves)
             for (title, _, moves), seconds in zip(programs, costs, strict=True)
         ]
 
@@ -272,7 +272,7 @@ def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
     assert result.best is not result.root
     plan = SearchPlan("sample", "edges", Budget(30), "runtime", "pass")
     found = Found(plan, 1, "s", Baselines(1.0, 1.0, "pass"), result, {}, str(path), keys)
-    best, passed = (Ok((seconds,) * 5, 1, 1, 0.0, 1, 0.0, None) for seconds in (1.1, 1.0))
+    best, passed = (Ok((seconds,) * 5, 1, 1, 0.0, 0.0, None) for seconds in (1.1, 1.0))
     found.store_last(Tuning(result.best.dojo.game), start(), (best, passed))
     with Database(path) as database:
         assert best_in(database) == [start().fingerprint]
@@ -290,7 +290,7 @@ def test_ctrl_c_behind_the_last_measurement_stores_what_it_decided(
     def measured(programs: Sequence[tuple[str, KernelOp, int]], *_: object) -> list[Timed]:
         slower = (3.0, 1.0, 1.2)
         return [
-            Timed(title, Ok((seconds,) * 3, 1, 1, 0.0, 1, 0.0, None), moves)
+            Timed(title, Ok((seconds,) * 3, 1, 1, 0.0, 0.0, None), moves)
             for (title, _, moves), seconds in zip(programs, slower, strict=True)
         ]
 

@@ -12,6 +12,7 @@ from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
 from pdojo.search.deciding import Decision
@@ -71,11 +72,6 @@ class Narrator(TuneListener):
                 self.say(f"what is known {where} stays: the best of this search was not shown to be faster in turns")
             else:
                 self.say(f"a better program is known, {where}: {cost_text(result.known.cost, found.unit)}")
-        if result.progress.undecided:
-            self.say(
-                f"{result.progress.undecided} programs may be better: other programs kept the processors busy while"
-                " they raced; the same command races them again"
-            )
         self.say(where_the_time_went(result.progress))
         if result.progress.failures:
             kinds = ", ".join(
@@ -95,6 +91,10 @@ class Narrator(TuneListener):
         """Print the decision."""
         self._console.print(decision.said, highlight=False, soft_wrap=True)
 
+    def recalled(self, moment: str) -> None:
+        """Print that the measurement is an earlier one."""
+        self.say(f"measured at {moment}; --fresh would measure again")
+
     def measured(self, timed: Sequence[Timed]) -> None:
         """Print the table, and the factors by which the last program is faster."""
         rows = [Row(each.title, each.outcome, each.moves) for each in timed]
@@ -104,23 +104,35 @@ class Narrator(TuneListener):
         *others, last = timed
         for other in others:
             if max(last.cost, other.cost) < inf:
-                self._console.print(f"{other.cost / last.cost:.2f} times as fast as {other.title}", highlight=False)
+                self.say(f"{gain_text(last, other)} times as fast as {other.title}")
 
     def decided(self, note: str) -> None:
         """Print what the last measurement decided."""
         self.say(note)
 
 
+def gain_text(tuned: Timed, other: Timed) -> str:
+    """How many times as fast a program is as another one, and how that was found."""
+    race = tuned.beside(other)
+    gain = f"{other.cost / tuned.cost if race is None or race.ratio is None else 1 / race.ratio:.2f}"
+    if race is not None:
+        return f"{gain} ({race.verdict})"
+    return f"{gain} (timed once, not in turns)" if isinstance(other.outcome, Ok) else gain
+
+
 def raced_text(raced: Raced) -> str:
     """A sentence about the variants of a pass."""
     if not raced.others:
-        return f"an earlier race decided: {raced.best.title}; --fresh would race again"
-    count, time = many(len(raced.others) + 1, "variant"), duration(raced.seconds)
-    if raced.is_undecided:
-        return f"{count} of the pass raced in {time}: other programs kept the processors busy, so nothing was decided"
-    if raced.best is raced.start:
-        return f"{count} of the pass raced in {time}: none is faster than the first ({raced.start.title})"
-    return f"{count} of the pass raced in {time}: {raced.best.title} is {raced.gain:.2f} times as fast as the first"
+        return f"an earlier race chose: {raced.best.title}; --fresh would race again"
+    begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}: "
+    if raced.race is not None:
+        return f"{begins}{raced.best.title} is {raced.gain:.2f} times as fast as the first ({raced.race.verdict})"
+    if not raced.undecided:
+        return f"{begins}all others are slower than the first ({raced.start.title})"
+    variant, race = min(raced.undecided, key=lambda each: each[1].ratio or inf)
+    few = "nothing" if len(raced.undecided) == len(raced.others) else f"{len(raced.undecided)} of them"
+    what = f"{begins}{few} was decided" if few == "nothing" else f"{begins}{few} are undecided"
+    return f"{what}, so the first stays ({raced.start.title}); the nearest is {variant.title}: {race.verdict}"
 
 
 def goes_on_text(search: PlannedSearch) -> str:

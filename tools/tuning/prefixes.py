@@ -30,7 +30,7 @@ LONGEST = 5.0
 """Seconds after which a call is stopped."""
 TOGETHER = 180.0
 """Seconds for compiling and trying all programs; the rest is left out."""
-TRIAL = Options(samples=1, budget=0, check=False, attempts=1)
+TRIAL = Options(samples=1, budget=0, check=False)
 IN_TURNS = Options(samples=11, budget=0.25, check=False, steady=True)
 ALIKE = 0.03
 """Two costs count as equal if they differ by at most this fraction."""

@@ -78,7 +78,7 @@ class TuneSession:
         narrator = Narrator(self.console, subject)
         missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
         is_measured = not given.no_measure and missing is None
-        remembers = plan is not None or (subject.passed.choices and not given.no_measure)
+        remembers = plan is not None or is_measured
         try:
             with Database(given.database) if remembers else nullcontext() as database:
                 result = tune_subject(
@@ -90,6 +90,7 @@ class TuneSession:
                     is_measured=is_measured,
                     rivals=() if plan is None else self.rivals(number, subject),
                     is_fresh=given.fresh,
+                    with_plain=not given.no_plain,
                 )
         except KeyboardInterrupt:
             if narrator.has_found:
