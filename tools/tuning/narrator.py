@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 
+from pdojo_tools.phases import phase
 from pdojo_tools.tables import Row, many, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.limits import cost_text, duration
 from pdojo_tools.tuning.live import Display, best_text
@@ -38,11 +39,9 @@ class Narrator(TuneListener):
         """Print a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    @contextmanager
-    def doing(self, what: str) -> Generator[Callable[[str], None]]:
+    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
         """Show the current step."""
-        with self._console.status(what, refresh_per_second=1) as status:
-            yield status.update
+        return phase(self._console, what)
 
     def searching(self, search: PlannedSearch, baselines: Baselines) -> AbstractContextManager[Display]:
         """Show the progress of the search."""
