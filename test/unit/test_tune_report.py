@@ -312,6 +312,7 @@ def test_times_after_moves_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> Non
     tuning = make_moves(parse_notation(ADD)[0], host(), None)
     for depth, size in enumerate((32, 16, 8, 4)):
         tuning.game.apply(f"tile_scope@y:{depth}{{size={size}}}")
+    monkeypatch.setattr(prefixes, "LONGEST", 60.0)
     monkeypatch.setattr(prefixes.time, "monotonic", count(0, 14).__next__)
     found = time_prefixes(tuning.game, 0, lambda _: None)
     assert len(found) == 5

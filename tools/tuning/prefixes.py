@@ -26,7 +26,7 @@ from pdojo.transforms.game import Game
 
 SLOW = 0.5
 """A program with longer calls, in seconds, is timed once, and not in turns with the others."""
-LONGEST = 2.0
+LONGEST = 5.0
 """Seconds after which a call is stopped."""
 TOGETHER = 20.0
 """Seconds for all programs."""
