@@ -155,7 +155,7 @@ def _passed(
             timed = _measured(rows, subject, seed, listener)
         require_timed(timed, listener)
     except KeyboardInterrupt:
-        return TuneResult(subject, tuning, decision, is_interrupted=True)
+        return TuneResult(subject, tuning, decision, [], is_interrupted=True)
     if quoted is not None and known is None:
         quoted.keep(rows, timed)
     return TuneResult(subject, tuning, decision, timed)

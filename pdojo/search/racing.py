@@ -73,18 +73,15 @@ class Race:
 
     @property
     def verdict(self) -> str:
-        """The factors by which the program is faster than the other one, and whether the pairs decide, in words."""
-        if self.ratio is None or self.fastest is None:
+        """The factor beside the median pair's, and whether the pairs decide, in words."""
+        if self.fastest is None:
             return "not compared"
         rounds = len(self.ratios)
         needed = wins_needed(rounds)
         decided = ", which decide" if not self.is_undecided else f": undecided ({needed} would decide)"
         if needed > rounds:
             decided = ": too few to decide"
-        return (
-            f"{1 / self.ratio:.2f} by the median pair, {1 / self.fastest:.2f} by the fastest samples; "
-            f"faster in {self.wins} of {rounds} pairs{decided}"
-        )
+        return f"{1 / self.fastest:.2f} by the fastest samples; faster in {self.wins} of {rounds} pairs{decided}"
 
     @property
     def goes_on(self) -> bool:

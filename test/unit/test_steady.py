@@ -10,7 +10,6 @@ import pytest
 from pdojo_tools.tables import timing_notes
 
 from pdojo.backends.measure import Ok, Options, Steady, WrongResult, fingerprint
-from pdojo.backends.measure.load import LoadMeter
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.backends.measure.session import steady_of
 from pdojo.backends.measure.steady import APART, Caller, plain_loop, warm_up

@@ -103,7 +103,7 @@ class Narrator(TuneListener):
         *others, last = timed
         for other in others:
             if max(last.cost, other.cost) < inf:
-                self.say(f"{gain_text(last, other)} times as fast as {other.title}")
+                self.say(gain_text(last, other))
 
     def decided(self, note: str) -> None:
         """Print what the last measurement decided."""
@@ -113,10 +113,10 @@ class Narrator(TuneListener):
 def gain_text(tuned: Timed, other: Timed) -> str:
     """How many times as fast a program is as another one, and how that was found."""
     race = tuned.beside(other)
-    gain = f"{other.cost / tuned.cost if race is None or race.ratio is None else 1 / race.ratio:.2f}"
-    if race is not None:
-        return f"{gain} ({race.verdict})"
-    return f"{gain} (timed once, not in turns)" if isinstance(other.outcome, Ok) else gain
+    if race is not None and race.ratio is not None:
+        return f"{1 / race.ratio:.2f} times as fast as {other.title} by the median pair ({race.verdict})"
+    how = ", which was timed once and not in turns" if isinstance(other.outcome, Ok) else ""
+    return f"{other.cost / tuned.cost:.2f} times as fast as {other.title}{how}"
 
 
 def raced_text(raced: Raced) -> str:
@@ -125,13 +125,15 @@ def raced_text(raced: Raced) -> str:
         return f"an earlier race chose: {raced.best.title}; --fresh would race again"
     begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}: "
     if raced.race is not None:
-        return f"{begins}{raced.best.title} is {raced.gain:.2f} times as fast as the first ({raced.race.verdict})"
+        won = f"{raced.best.title} is {raced.gain:.2f} times as fast as the first by the median pair"
+        return f"{begins}{won} ({raced.race.verdict})"
     if not raced.undecided:
         return f"{begins}all others are slower than the first ({raced.start.title})"
     variant, race = min(raced.undecided, key=lambda each: each[1].ratio or inf)
-    few = "nothing" if len(raced.undecided) == len(raced.others) else f"{len(raced.undecided)} of them"
-    what = f"{begins}{few} was decided" if few == "nothing" else f"{begins}{few} are undecided"
-    return f"{what}, so the first stays ({raced.start.title}); the nearest is {variant.title}: {race.verdict}"
+    count = len(raced.undecided)
+    what = "nothing was decided" if count == len(raced.others) else f"{many(count, 'race')} decided nothing"
+    near = f"{variant.title} is {1 / (race.ratio or inf):.2f} times as fast by the median pair ({race.verdict})"
+    return f"{begins}{what}, so the first stays ({raced.start.title}); {near}"
 
 
 def goes_on_text(search: PlannedSearch) -> str:
