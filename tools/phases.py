@@ -19,8 +19,8 @@ AGAIN = 30.0
 def phase(console: Console, what: str) -> Generator[Callable[[str], None]]:
     """Show the phase `what` while the block runs; call the result with details.
 
-    On a terminal a line that is redrawn once a second. Else a line on standard error after `SILENT` seconds, and one
-    with the latest detail every `AGAIN` seconds.
+    On a terminal a line that is redrawn once a second. Else a line with the latest detail on standard error after
+    `SILENT` seconds, and then every `AGAIN` seconds.
     """
     if console.is_terminal:
         with console.status(what, refresh_per_second=1) as status:
@@ -34,7 +34,7 @@ def phase(console: Console, what: str) -> Generator[Callable[[str], None]]:
     def watch() -> None:
         if ended.wait(SILENT):
             return
-        sys.stderr.write(f"{what} ...\n")
+        sys.stderr.write(f"{latest[0]} ...\n")
         while not ended.wait(AGAIN):
             sys.stderr.write(f"{latest[0]} ...\n")
 

@@ -330,7 +330,7 @@ def test_long_phases_show_themselves(monkeypatch: pytest.MonkeyPatch, capsys: py
         time.sleep(0.3)
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("measuring ...\nmeasuring: the plain kernel ...\n")
+    assert err.startswith("measuring: the plain kernel ...\n" * 2)
     monkeypatch.setattr(phases, "SILENT", 60.0)
     with phases.phase(console, "measuring"):
         pass

@@ -191,7 +191,8 @@ def _choose_turns(candidates: Sequence[Timed], options: Options, left: float | N
     """Fit the numbers of samples to the limit; in races, make them equal and spread them over `_LEAST`."""
     others = [each for each in candidates if not each.is_brief] or candidates
     if left is not None:
-        turns = max(1 if options.even else FEWEST_PAIRS, int(left / sum(each.lasts + each.settle for each in others)))
+        fewest = 1 if options.even else _FEWEST if len(candidates) == 1 else FEWEST_PAIRS
+        turns = max(fewest, int(left / sum(each.lasts + each.settle for each in others)))
         for each in others:
             each.wanted = min(each.wanted, turns)
     seconds = sum(each.wanted * (each.lasts + each.settle) for each in others)
