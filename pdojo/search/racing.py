@@ -85,9 +85,14 @@ class Race:
 
     @property
     def goes_on(self) -> bool:
-        """True if the program may still win: it won a round of the first stage, and most rounds after the second."""
+        """True if the program may still win: it won a round of the first stage, and most rounds after the second.
+
+        Stages may be cut short by a limit of time: fewer rounds than the first stage has send nobody away.
+        """
         if not self.ratios:
             return False
+        if len(self.ratios) < STAGES[0]:
+            return True
         return self.wins >= (1 if len(self.ratios) <= STAGES[0] else len(self.ratios) // 2 + 1)
 
     def then(self, later: Race) -> Race:

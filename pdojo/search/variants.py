@@ -23,7 +23,7 @@ MOST = 16
 """Most programs that are timed."""
 SECONDS = 4.0
 """Time limit of all turns together, without starting processes and compiling; the turn in progress is finished."""
-MAKING = 0.5
+MAKING = 0.75
 """No further programs are made after so much time, as a fraction of the limit."""
 SINGLES = 0.75
 """The greatest fraction of the time left that the races of single answers take; the answers that won race last."""

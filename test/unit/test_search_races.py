@@ -141,6 +141,14 @@ def test_pairs_decide_under_load(apart: float) -> None:
     assert not any(each.lost for each in found if apart > 1)
 
 
+def test_a_stage_that_is_cut_short_sends_nobody_away() -> None:
+    assert raced(1.1).goes_on
+    assert raced(1.1, 1.2).goes_on
+    assert not raced(1.1, 1.2, 1.1).goes_on
+    assert raced(1.1, 0.9, 1.1).goes_on
+    assert not raced().goes_on
+
+
 def test_load_decides_nothing_by_itself() -> None:
     """Equal programs win as seldom as on a machine without load, in all stages together."""
     found = [Loaded(seed, 1.0).race() for seed in range(3000)]

@@ -123,12 +123,14 @@ def raced_text(raced: Raced) -> str:
     """A sentence about the variants of a pass."""
     if not raced.others:
         return f"an earlier race chose: {raced.best.title}; --fresh would race again"
-    begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}: "
+    failed = sum(not race.ratios for _, race in raced.others)
+    rest = f" ({failed} failed or had no turn in time)" if failed else ""
+    begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}{rest}: "
     if raced.race is not None:
         won = f"{raced.best.title} is {raced.gain:.2f} times as fast as the first by the median pair"
         return f"{begins}{won} ({raced.race.verdict})"
     if not raced.undecided:
-        return f"{begins}all others are slower than the first ({raced.start.title})"
+        return f"{begins}none is faster than the first ({raced.start.title})"
     variant, race = min(raced.undecided, key=lambda each: each[1].ratio or inf)
     count = len(raced.undecided)
     what = "nothing was decided" if count == len(raced.others) else f"{many(count, 'race')} decided nothing"
