@@ -497,3 +497,14 @@ def test_samples_are_taken_in_turns() -> None:
     assert set(slow.turns) < set(fast.turns)
     assert len(fast.samples) >= 6
     assert min(slow.samples) >= 0.01
+
+
+def test_the_code_of_the_reference_is_not_run_again() -> None:
+    """The call that computed the reference is the sample of a plain kernel that is too long for the turns."""
+    plain = doubling()
+    options = Options(steady=True, total=1e-6, brief=True)
+    with Worker() as worker:
+        (found,) = worker.compare([plain], options, KernelReference(plain.text, compiled=True))
+    assert isinstance(found, Ok)
+    assert (len(found.samples), found.turns, found.steady) == (1, (), None)
+    assert found.check == Check("plain code", 0.0)

@@ -272,6 +272,36 @@ def test_the_last_measurement_decides(
     assert (print_notation(again.after) == print_notation(passed.after)) != stays
 
 
+def test_a_second_call_takes_the_measurement_of_the_first(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the same programs; `--no-plain` and `--fresh` measure others, and again."""
+    measured: list[list[str]] = []
+
+    def measure(programs: Sequence[tuple[str, KernelOp, int]], *_: object) -> list[Timed]:
+        measured.append([title for title, _, _ in programs])
+        turns = tuple(range(5))
+        return [
+            Timed(title, Ok((2.0 - 0.5 * (title == "after"),) * 5, 1, 1, 0.0, 0.0, None, turns=turns), moves)
+            for title, _, moves in programs
+        ]
+
+    monkeypatch.setattr(flow, "measure", measure)
+    args = [str(softmax), "--pass", "naive", "--no-calibrate", "--database", str(tmp_path / "db")]
+    said = "1.33 times as fast as before by the median pair (1.33 by the fastest samples; faster in 5 of 5 pairs"
+    for expected in (1, 1, 1):
+        assert tune.main(args) == 0
+        assert len(measured) == expected
+        assert said in capsys.readouterr().out
+    assert tune.main([*args, "--no-plain"]) == 0
+    assert measured[-1] == ["after"]
+    assert "measured at" not in capsys.readouterr().out
+    assert tune.main([*args, "--no-plain"]) == 0
+    assert "measured at" in capsys.readouterr().out
+    assert tune.main([*args, "--no-plain", "--fresh"]) == 0
+    assert len(measured) == 3
+
+
 def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
     """By later searches too, which would find the same again."""
     path = tmp_path / "a.sqlite"
