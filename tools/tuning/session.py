@@ -23,6 +23,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
@@ -79,7 +80,7 @@ class TuneSession:
         narrator = Narrator(self.console, subject)
         missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
         is_measured = not given.no_measure and missing is None
-        remembers = plan is not None or is_measured
+        remembers = plan is not None or (is_measured and not backend_of(subject.machine).is_simulated)
         try:
             with Database(given.database) if remembers else nullcontext() as database:
                 result = tune_subject(
