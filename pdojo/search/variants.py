@@ -121,7 +121,7 @@ class VariantRace:
             others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
         won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if found.won]
         result = self._result(others[min(won)[1]][0] if won else start, start, others)
-        if self._memory is not None and others:
+        if self._memory is not None and others and (won or not any(_was_cut_short(found) for _, found in others)):
             self._memory.keep(result.best.decisions, result.gain)
         return result
 
@@ -189,6 +189,11 @@ class VariantRace:
             for _ in race(list(candidates.values()), heat):
                 pass
         return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
+
+
+def _was_cut_short(found: Race) -> bool:
+    """True if a race might have been decided with more time: it is not remembered that nothing was."""
+    return found.goes_on and len(found.ratios) < STAGES[1]
 
 
 class _TimeIsUpError(Exception):

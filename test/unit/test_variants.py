@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from pdojo_tools.tuning.narrator import raced_text
@@ -124,6 +125,19 @@ def test_what_is_undecided_is_said_and_remembered() -> None:
         assert found.undecided
         assert "the first stays" in raced_text(found)
         assert run("relu:4096x4096", Even(noise=0.05), database).others == ()
+
+
+def test_a_race_without_time_is_not_remembered() -> None:
+    class Cut(Memory):
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            return super().heat(replace(wanted, rounds=1), listener)
+
+    with Database.in_memory() as database:
+        found = run("relu:4096x4096", Cut(noise=0.01), database)
+        assert found.best is found.start
+        assert found.undecided
+        assert "too few to decide" in raced_text(found)
+        assert run("relu:4096x4096", Memory(noise=0.01), database).race is not None
 
 
 def test_all_stages_share_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def gain_text(tuned: Timed, other: Timed) -> str:
 def raced_text(raced: Raced) -> str:
     """A sentence about the variants of a pass."""
     if not raced.others:
-        return f"an earlier race chose: {raced.best.title}; --fresh would race again"
+        return f"after an earlier race: {raced.best.title}; --fresh would race again"
     failed = sum(not race.ratios for _, race in raced.others)
     rest = f" ({failed} failed or had no turn in time)" if failed else ""
     begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}{rest}: "
