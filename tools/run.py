@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from pdojo_tools.command import Arguments, add_align, positive, random_seed, run_tool
 from pdojo_tools.machines import add_machine
 from pdojo_tools.moves import report_trace
+from pdojo_tools.phases import phase
 from pdojo_tools.programs import load_kernel, machine_for
+from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import backend_of
@@ -29,6 +31,18 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
+
+TIMING = 3.0
+"""Seconds of timing; a first call that takes longer is not repeated more than twice."""
+PHASES = {
+    "compile": "compiling",
+    "reference": "the interpreter computes the right results",
+    "run": "running once",
+    "allocate": "preparing",
+    "time": "timing",
+    "simulate": "simulating",
+}
+"""Phases of a measurement in words."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -69,11 +83,15 @@ def _run(args: Sequence[str] | None) -> None:
         report_trace(str(given.trace), len(trace.steps), trace, kernel)
     backend = backend_of(machine)
     if given.check or given.time:
-        options = Options(machine.threads, cold=given.cold, check=given.check, seed=given.seed, steady=given.time)
+        options = Options(
+            machine.threads, cold=given.cold, check=given.check, seed=given.seed, steady=given.time, total=TIMING
+        )
         if not given.time:
-            options = replace(options, samples=1, budget=0, attempts=1)
+            options = replace(options, samples=1, budget=0)
         with backend.runs() as runs:
-            (outcome,) = runs.compare([MeasuredProgram.of(kernel, machine)], options, reference)
+            program = MeasuredProgram.of(kernel, machine)
+            with phase(Console(stderr=True), "running") as tell:
+                (outcome,) = runs.compare([program], options, reference, lambda event: tell(PHASES[event.phase]))
         _report(kernel, machine, outcome, timed=given.time)
     if given.save is not None:
         _save(given.save, run_on_random(kernel, machine, given.seed))

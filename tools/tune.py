@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import run_tool
+from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.arguments import check_subject, parse
 from pdojo_tools.tuning.subject import subject_of
@@ -43,7 +44,7 @@ def _run(args: Sequence[str] | None) -> None:
         return
     from pdojo.search.evaluators.cluster import Connection
 
-    with console.status(f"connecting to {given.ray}", refresh_per_second=1):
+    with phase(console, f"connecting to {given.ray}"):
         connection = Connection(given.ray)
     with connection:
         _tune(console, given, command, connection)
@@ -58,7 +59,7 @@ def _tune(
 
     if connection is None and given.machine in (None, "host"):
         calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
-    with console.status("expert pass", refresh_per_second=1):
+    with phase(console, "expert pass"):
         host = None if connection is None else connection.host()
         subjects = [subject_of(title, given, host) for title in given.programs]
     for subject in subjects:
@@ -83,7 +84,7 @@ def _tune(
     from pdojo.search.evaluators.cluster import Cluster
 
     check_one_machine(subjects)
-    with console.status("starting workers", refresh_per_second=1):
+    with phase(console, "starting workers"):
         cluster = Cluster(connection, subjects[0].machine, most=given.workers)
     try:
         session.environment = cluster.environment

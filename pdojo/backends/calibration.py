@@ -97,7 +97,7 @@ def _reads(footprint: int, threads: int, machine: Machine, worker: Worker) -> It
 
 def _times(programs: dict[KeyT, MeasuredProgram], threads: int, worker: Worker) -> Iterator[tuple[KeyT, float]]:
     """The shortest time of each program that runs."""
-    options = Options(threads=threads, samples=_SAMPLES, budget=_BUDGET, attempts=1, check=False, even=True)
+    options = Options(threads=threads, samples=_SAMPLES, budget=_BUDGET, check=False, even=True)
     for key, outcome in zip(programs, worker.compare(list(programs.values()), options), strict=True):
         if isinstance(outcome, Ok):
             yield key, outcome.minimum

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -67,8 +66,6 @@ class Costs:
         self._doing = doing
         self._races: dict[str, Race] = {}
         """Races of the last `evaluate`, by fingerprint."""
-        self._attempts: Counter[tuple[str, str | None]] = Counter()
-        """Undecided races, by program and incumbent."""
         self.remembered = 0
         """Evaluations found in the memory."""
         self.made = 0
@@ -117,15 +114,8 @@ class Costs:
             found = {each: race.ratio or 0.0 for each, race in races.items() if race is not None and race.won}
         return sorted(found, key=lambda each: found[each])
 
-    def is_undecided(self, fingerprint: str) -> bool:
-        """True if the last race of a program decided nothing, because of foreign load."""
-        return fingerprint in self._races and self._races[fingerprint].is_undecided
-
     def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
-        """Evaluate a program on fresh inputs; timed ones race with `beside`. Results before `since` do not count.
-
-        Last matches ("final", "known") under foreign load are not stored, so they are repeated.
-        """
+        """Evaluate a program on fresh inputs; timed ones race with `beside`. Results before `since` do not count."""
         against = None
         if not self.is_timed:
             kind = "match"
@@ -142,14 +132,13 @@ class Costs:
                 else:
                     assert isinstance(self._evaluator, Computing)
                     found = Race(self._evaluator.check(candidate))
-            if kind == "match" or not found.is_undecided:
-                with self._times.of("store"):
-                    text = against and against.program.text
-                    found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
+            with self._times.of("store"):
+                text = against and against.program.text
+                found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
         return found
 
-    def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool | None:
-        """True if the program `one` is better than `other`; None if that is undecided.
+    def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool:
+        """True if the program `one` is better than `other`.
 
         Timed programs compare only by samples of the same turns. Stored ones count unless they are older than `since`;
         without them the two race if `play` is set.
@@ -161,12 +150,8 @@ class Costs:
             for kind in _LAST:
                 found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind, since)
                 if found is not None:
-                    is_better = _beats(found, kind)
-                    return is_better if mine is one.candidate else not is_better and _beats(found.reverse, kind)
-        if not play:
-            return None
-        found = self.match(*pair, "known", since)
-        return None if found.is_undecided else _beats(found, "known")
+                    return _beats(found) if mine is one.candidate else _loses(found)
+        return play and _beats(self.match(*pair, "known", since))
 
     @property
     def is_timed(self) -> bool:
@@ -205,9 +190,8 @@ class Costs:
         self._races = {}
         entrants: list[Candidate] = []
         for candidate in (*(each for each, _ in programs), *again):
-            told, kind = known.get(candidate.fingerprint), self._kind(candidate, other)
-            is_new = candidate.fingerprint in new
-            found = None if is_new else self._memory.find_race(candidate.fingerprint, other, kind)
+            told, is_new = known.get(candidate.fingerprint), candidate.fingerprint in new
+            found = None if is_new else self._memory.find_race(candidate.fingerprint, other, "race")
             if found is not None:
                 self._note(candidate, found)
             elif told is None or (best is not None and told.is_ok and told.cost <= PROMISING * best.told):
@@ -218,22 +202,12 @@ class Costs:
                 return evaluator.heat(Heat(left, against, rounds), self._doing)
 
         for candidate, result in race(entrants, heat):
-            found = result
-            # Undecided races at the end of a run are not stored: they take place again when it is repeated.
-            if programs or not result.is_undecided:
-                with self._times.of("store"):
-                    found = self._memory.keep_race(candidate.program.text, text, self._kind(candidate, other), result)
+            with self._times.of("store"):
+                found = self._memory.keep_race(candidate.program.text, text, "race", result)
             self._note(candidate, found)
             if candidate.fingerprint in new:
                 known[candidate.fingerprint] = self._keep(new[candidate.fingerprint], _told(found, best))
-        for fingerprint, found in self._races.items():
-            self._attempts[fingerprint, other] += found.is_undecided
         yield from (found for found in known.values() if found is not None)
-
-    def _kind(self, candidate: Candidate, against: str | None) -> str:
-        """The kind `race`, or `race N` after undecided races."""
-        attempt = 1 + self._attempts[candidate.fingerprint, against]
-        return "race" if attempt == 1 else f"race {attempt}"
 
     def _note(self, candidate: Candidate, found: Race) -> None:
         if found.other is not None and not found.other.is_ok:
@@ -241,11 +215,14 @@ class Costs:
         self._races[candidate.fingerprint] = found
 
 
-def _beats(found: Race, kind: str) -> bool:
-    """True if the race was won: by the sign test if `known`, else by the median."""
-    if found.other is None or not (found.evaluation.is_ok and found.other.is_ok):
-        return found.evaluation.is_ok and found.other is not None
-    return found.won if kind == "known" else found.ratio is not None and found.ratio < 1
+def _beats(found: Race) -> bool:
+    """True if the race was won, or only the other program failed."""
+    return found.won or (found.evaluation.is_ok and found.other is not None and not found.other.is_ok)
+
+
+def _loses(found: Race) -> bool:
+    """True if the race was lost, or only this program failed."""
+    return found.lost or (not found.evaluation.is_ok and found.other is not None and found.other.is_ok)
 
 
 def _told(found: Race, best: Rival | None) -> Evaluation:

@@ -33,7 +33,7 @@ SAVE_EVERY = 30.0
 SAVE_SHARE = 0.02
 """Most of the time that checkpoints may take."""
 AGAIN = 8
-"""Most programs that race again after a failed incumbent or under foreign load."""
+"""Most programs that race again after a failed incumbent."""
 
 
 def search(
@@ -92,8 +92,10 @@ class _Best:
     """The cost relative to the root's; `node.cost` is what the strategy was told."""
     took: float
     """Its own measured time; equal to `cost` if costs are computed."""
-    is_measured: bool
+    is_measured: bool = True
     """True if `cost` was computed, or measured in turns with the root."""
+    match: Race | None = None
+    """The match with the root; None for computed costs, and for the root."""
 
 
 class _OldCheckpoint(Exception):  # noqa: N818  # an event
@@ -298,9 +300,8 @@ class _Search:
             else:
                 break
         try:
-            rivals = [*(node for node, _ in new), *self.waiting]
+            rivals, self.waiting = [*(node for node, _ in new), *self.waiting], []
             self._contest(rivals)
-            self._wait(node for node in rivals if self.costs.is_undecided(node.fingerprint))
         finally:
             self._store([self._entry(node, one) for node, one in new], others)
         with self.times.of("propose"):
@@ -325,18 +326,13 @@ class _Search:
                 return
 
     def _matched(self, node: Node, found: Race) -> _Best:
-        """An incumbent with the cost of its match with the root.
-
-        The cost is what the strategy was told if the root failed, the last incumbent's if the match is undecided.
-        """
+        """An incumbent with the cost of its match with the root; with the cost that was told if the root failed."""
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
-            return _Best(node, node.cost, took, is_measured=True)
-        if not self.root.evaluation.is_ok:
+            return _Best(node, node.cost, took)
+        if found.ratio is None or not self.root.evaluation.is_ok:
             return _Best(node, node.cost, took, is_measured=False)
-        if found.ratio is not None and not found.is_undecided:
-            return _Best(node, found.ratio * self.root.cost, took, is_measured=True)
-        return _Best(node, node.cost if self.best is None else self.best.cost, took, is_measured=False)
+        return _Best(node, found.ratio * self.root.cost, took, match=found)
 
     def _crown(self, best: _Best) -> None:
         before = self._own()
@@ -401,9 +397,9 @@ class _Search:
             self._overturn(failure)
 
     def _settle(self, found: Race) -> None:
-        """Apply the last match of the incumbent: the root is the result if it is not slower."""
+        """Apply the last match of the incumbent: the root is the result if it is not slower by the median pair."""
         assert self.best is not None
-        if found.ratio is None or found.is_undecided or self.best.node is self.root:
+        if found.ratio is None or self.best.node is self.root:
             return
         self.best = self._matched(self.best.node, found)
         self._redraw(self.best.node.number)
@@ -475,7 +471,7 @@ class _Search:
             self.root.cost if self.known else self.last,
             self._best_cost(),
             self.best is None or self.best.is_measured,
-            len(self.waiting),
+            None if self.best is None else self.best.match,
             dict(self.failures),
             {phase: max(0.0, seconds) for phase, seconds in self.times.spent.items()},
             doing,

@@ -9,9 +9,7 @@ from math import inf
 from pathlib import Path
 
 from pdojo.backends.backend import backend_of
-from pdojo.backends.measure import Ok
 from pdojo.dialect.notation import print_notation
-from pdojo.dialect.ops import KernelOp
 from pdojo.errors import InvalidKernel, MeasurementError
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
@@ -20,10 +18,11 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator
 from pdojo.search.planned import Baselines, Found, PlannedSearch, SearchPlan
 from pdojo.search.progress import Progress
-from pdojo.search.racing import LOAD, Timing
+from pdojo.search.quoted import QuotedMemory
+from pdojo.search.racing import Timing
 from pdojo.search.result import TuneResult
 from pdojo.search.subject import Subject
-from pdojo.search.timing import FRESH, Timed, measure
+from pdojo.search.timing import FRESH, MeasuredRow, Timed, measure
 from pdojo.search.tuning import Tuning
 from pdojo.search.variants import Raced, VariantRace
 
@@ -67,8 +66,11 @@ class TuneListener:
     def verified(self, decision: Decision) -> None:
         """The verification of the program has passed."""
 
+    def recalled(self, moment: str) -> None:
+        """The last measurement that follows was made at an earlier moment, by a call for the same programs."""
+
     def measured(self, timed: Sequence[Timed]) -> None:
-        """The last measurement: the plain program first, the tuned one last."""
+        """The last measurement: the plain program first if it was timed, the tuned one last."""
 
     def decided(self, note: str) -> None:
         """The last measurement changed the result, or could not decide."""
@@ -88,11 +90,12 @@ def tune_subject(
     is_measured: bool = True,
     rivals: Sequence[Dojo] = (),
     is_fresh: bool = False,
+    with_plain: bool = True,
 ) -> TuneResult:
     """Search as planned, verify the best program, and measure it beside the plain program and the pass's.
 
-    Without a search, the pass's variants race first, unless nothing is measured. `is_fresh` races them again if an
-    earlier race has decided.
+    Without a search, the pass's variants race first, unless nothing is measured. What an earlier call has raced and
+    measured is taken from the database, unless `is_fresh`. The plain program is not timed if `with_plain` is false.
 
     A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
     seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
@@ -100,7 +103,8 @@ def tune_subject(
     of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified.
     """
     if plan is None and is_measured:
-        subject = _raced(subject, database, listener, is_fresh=is_fresh)
+        with _opened(database) as opened:
+            return _passed(subject, opened, listener, seed, is_fresh=is_fresh, with_plain=with_plain)
     found = None if plan is None else _searched(subject, plan, database, listener, rivals)
     if found is not None:
         listener.found(found)
@@ -112,15 +116,55 @@ def tune_subject(
     is_interrupted = False
     try:
         if is_measured:
-            doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
-            inputs = seed if found is None else FRESH + found.seed
-            with listener.doing(doing) as tell:
-                timed += measure(_rows(subject, tuning, found), subject.machine, inputs, tell)
+            rows = _rows(subject, tuning, found, with_plain=with_plain)
+            timed += _measured(rows, subject, seed if found is None else FRESH + found.seed, listener)
             require_timed(timed, listener)
             tuning, decision = settle(subject, tuning, decision, found, timed, listener)
     except KeyboardInterrupt:
         is_interrupted = True
     return TuneResult(subject, tuning, decision, timed, found, is_interrupted)
+
+
+def _passed(
+    subject: Subject, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
+) -> TuneResult:
+    """Tuning without a search: the fastest variant of the pass, verified and measured, or remembered."""
+    evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
+    try:
+        start = subject.start("plain")
+        memory = (
+            database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
+        )
+        if isinstance(evaluator, Timing) and memory is not None and subject.passed.choices:
+            decisions = DecisionMemory(database, memory, start.game.program.nest)
+            with listener.doing("racing variants of the pass") as tell:
+                raced = VariantRace(subject.passed, subject.remade, evaluator, decisions, tell).run(again=is_fresh)
+            listener.raced(raced)
+            subject = replace(subject, passed=raced.best.tuning)
+    finally:
+        evaluator.close()
+    tuning, decision = verify_found(subject, None, listener)
+    rows = _rows(subject, tuning, None, with_plain=with_plain)
+    quoted = None if memory is None else QuotedMemory(memory)
+    known = None if quoted is None or is_fresh else quoted.find(rows)
+    try:
+        if known is not None:
+            listener.recalled(known[1])
+            timed = known[0]
+        else:
+            timed = _measured(rows, subject, seed, listener)
+        require_timed(timed, listener)
+    except KeyboardInterrupt:
+        return TuneResult(subject, tuning, decision, [], is_interrupted=True)
+    if quoted is not None and known is None:
+        quoted.keep(rows, timed)
+    return TuneResult(subject, tuning, decision, timed)
+
+
+def _measured(rows: Sequence[MeasuredRow], subject: Subject, seed: int, listener: TuneListener) -> list[Timed]:
+    doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
+    with listener.doing(doing) as tell:
+        return measure(rows, subject.plain, subject.machine, seed, tell)
 
 
 def _searched(
@@ -139,27 +183,6 @@ def _opened(database: str | Path | Database | None) -> AbstractContextManager[Da
     if isinstance(database, Database):
         return nullcontext(database)
     return Database.in_memory() if database is None else Database(database)
-
-
-def _raced(
-    subject: Subject, database: str | Path | Database | None, listener: TuneListener, *, is_fresh: bool
-) -> Subject:
-    """The subject with the fastest variant of the pass; the same if the pass leaves nothing open that times decide."""
-    if not subject.passed.choices:
-        return subject
-    evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
-    try:
-        if not isinstance(evaluator, Timing):
-            return subject
-        with _opened(database) as opened, listener.doing("racing variants of the pass") as tell:
-            start = subject.start("plain")
-            memory = opened.memory(Problem.of(start, subject.workload), evaluator)
-            decisions = DecisionMemory(opened, memory, start.game.program.nest)
-            raced = VariantRace(subject.passed, subject.remade, evaluator, decisions, tell).run(again=is_fresh)
-    finally:
-        evaluator.close()
-    listener.raced(raced)
-    return replace(subject, passed=raced.best.tuning)
 
 
 def find(
@@ -199,14 +222,18 @@ def _verify(tuning: Tuning, subject: Subject, listener: TuneListener) -> Decisio
     return decision
 
 
-def _rows(subject: Subject, tuning: Tuning, found: Found | None) -> list[tuple[str, KernelOp, int]]:
+def _rows(subject: Subject, tuning: Tuning, found: Found | None, *, with_plain: bool) -> list[MeasuredRow]:
+    moves = len(tuning.game.trace.steps)
     if found is None:
-        return [("before", tuning.before, 0), ("after", tuning.after, len(tuning.game.trace.steps))]
-    return [
-        ("plain", subject.plain, 0),
-        ("pass", subject.passed.after, len(subject.passed.game.trace.steps)),
-        ("best", tuning.after, len(tuning.game.trace.steps)),
-    ]
+        rows = [("before", tuning.before, 0), ("after", tuning.after, moves)]
+    else:
+        passed = subject.passed
+        rows = [
+            ("plain", subject.plain, 0),
+            ("pass", passed.after, len(passed.game.trace.steps)),
+            ("best", tuning.after, moves),
+        ]
+    return rows if with_plain else rows[1:]
 
 
 def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
@@ -224,24 +251,23 @@ def settle(
     timed: list[Timed],
     listener: TuneListener,
 ) -> tuple[Tuning, Decision]:
-    """The result: the pass's program if the search's best is not faster in the last measurement.
+    """The result: the pass's program if it is faster than the search's best in the last measurement.
 
-    Under foreign load the measurement decides nothing, and the last match of the search stands.
+    Timed programs compare by pairs: if these decide nothing, the last match of the search stands.
     """
-    if found is None:
+    if found is None or tuning is subject.passed:
         return tuning, decision
     *_, passed, best = timed
-    if tuning is subject.passed or best.cost < passed.cost or passed.cost == inf:
+    race = best.beside(passed)
+    if race is not None and race.is_undecided:
+        listener.decided(
+            "the last measurement does not decide whether the best of the search is faster than what the pass makes:"
+            " what its races decided is stored"
+        )
+    if passed.cost == inf or not (best.cost >= passed.cost if race is None else race.lost):
         return tuning, decision
-    outcomes = best.outcome, passed.outcome
-    if isinstance(outcomes[0], Ok) and isinstance(outcomes[1], Ok):
-        if max(each.foreign_load or 0.0 for each in (outcomes[0], outcomes[1])) > LOAD:
-            listener.decided(
-                "others kept the processors busy during this measurement: it does not decide what is stored"
-            )
-            return tuning, decision
-        if found.baselines.start:
-            found.store_last(tuning, subject.start("pass"), (outcomes[0], outcomes[1]))
+    if race is not None and found.baselines.start:
+        found.store_last(tuning, subject.start("pass"), race)
     listener.decided("the best of the search is not faster than what the pass makes: that is reported and stored")
     timed[-1] = Timed(best.title, passed.outcome, passed.moves)
     return subject.passed, _verify(subject.passed, subject, listener)

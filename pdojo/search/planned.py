@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
@@ -91,19 +90,15 @@ class Found:
     keys: tuple[Key, Key]
     """Keys of the problem and of the evaluator's settings in the database."""
 
-    def store_last(self, best: Tuning, passed: Dojo, outcomes: tuple[Ok, Ok]) -> None:
-        """Make the pass's program the incumbent: the best was not faster in the last measurement, by medians."""
-        one, other = (
-            Evaluation(each.median, detail={**each.to_json(), "samples": [each.median], "all_samples": each.samples})
-            for each in outcomes
-        )
-        if self.database is None:
+    def store_last(self, best: Tuning, passed: Dojo, race: Race) -> None:
+        """Make the pass's program the incumbent: it won the race with the best in the last measurement."""
+        if self.database is None or race.other is None:
             return
         with Database(self.database) as database:
             memory = SearchMemory(database.connection, *self.keys)
             text = print_notation(best.after)
-            memory.keep_incumbent(passed.trace, passed.text, other.cost, timed=True, over=fingerprint_of(text))
-            memory.keep_race(text, passed.text, "last", Race(one, other))
+            memory.keep_incumbent(passed.trace, passed.text, race.other.cost, timed=True, over=fingerprint_of(text))
+            memory.keep_race(text, passed.text, "last", race)
 
     @property
     def best(self) -> Tuning:
@@ -181,8 +176,7 @@ def baselines_of(
 ) -> Baselines:
     """The costs of the plain program and of the pass's, from the memory or evaluated.
 
-    With `in_turns`, a timed program that is not the start costs the start's cost times the ratio in their match;
-    infinite if the match is undecided.
+    With `in_turns`, a timed program that is not the start costs the start's cost times the ratio in their match.
     """
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
@@ -195,8 +189,7 @@ def baselines_of(
     root, other = (plain, passed) if start == "plain" else (passed, plain)
     if in_turns and inf not in found.values() and len(found) > 1:
         race = costs.match(Candidate.of(other), Candidate.of(root))
-        is_told = race.ratio is not None and not race.is_undecided
-        found[other.fingerprint] = race.ratio * found[root.fingerprint] if race.ratio is not None and is_told else inf
+        found[other.fingerprint] = inf if race.ratio is None else race.ratio * found[root.fingerprint]
     return Baselines(found[plain.fingerprint], found[passed.fingerprint], start)
 
 

@@ -13,6 +13,7 @@ from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.node import Node
+from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 
 
@@ -86,9 +87,9 @@ class Progress:
     Timed programs: from the match with the root when the program became the incumbent.
     """
     is_measured: bool
-    """True if that match was decided; it may have been under foreign load."""
-    undecided: int
-    """Number of programs that may beat the incumbent, but whose races were under foreign load."""
+    """False if the root or the incumbent failed in that match."""
+    match: Race | None
+    """That match; None for computed costs, for the root, and without an incumbent."""
     failures: Mapping[str, int]
     """Number of failures by kind."""
     spent: Mapping[str, float]

@@ -1,7 +1,8 @@
 """Racing: candidates are timed in turns with the incumbent, in stages that fewer and fewer candidates reach.
 
-A machine's speed varies by a quarter within minutes. A disturbance hits neighbouring samples alike, so only samples of
-one turn are compared. This module knows neither clocks nor processes.
+A machine's speed varies by a quarter within minutes, and other programs use its processors. A disturbance hits
+neighbouring samples alike, so only samples of one turn are compared, under any load: more noise makes more races
+undecided, and wins none. This module knows neither clocks nor processes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ STAGES = (3, 9, 45)
 """Total number of rounds at the end of each stage."""
 CHANCE = 0.05
 """Greatest probability that a program as fast as the incumbent wins by luck."""
-LOAD = 0.1
-"""Processors that others may keep busy on average; rounds under more load decide nothing."""
 
 
 @dataclass(frozen=True)
@@ -51,37 +50,53 @@ class Race:
         return sum(ratio < 1 for ratio in self.ratios)
 
     @property
-    def is_undecided(self) -> bool:
-        """True if foreign load exceeded `LOAD`, so that the race decides nothing."""
-        load = self.evaluation.detail.get("foreign_load")
-        return self.other is not None and self.evaluation.is_ok and load is not None and load > LOAD
+    def fastest(self) -> float | None:
+        """Ratio of the fastest samples, which decides nothing; None unless both were timed."""
+        if self.other is None or not self.ratios:
+            return None
+        return min(self.evaluation.detail["samples"]) / min(self.other.detail["samples"])
 
     @property
     def won(self) -> bool:
         """True if the program is faster by the sign test (`CHANCE`)."""
-        return bool(self.ratios) and not self.is_undecided and self.wins >= wins_needed(len(self.ratios))
-
-    @property
-    def reverse(self) -> Race:
-        """The race from the other program's side; there must be one. The load is the same."""
-        assert self.other is not None
-        load = {"foreign_load": self.evaluation.detail.get("foreign_load")}
-        return Race(replace(self.other, detail={**self.other.detail, **load}), self.evaluation)
+        return bool(self.ratios) and self.wins >= wins_needed(len(self.ratios))
 
     @property
     def lost(self) -> bool:
         """True if the other program is faster by the sign test."""
-        return self.other is not None and self.reverse.won
+        return bool(self.ratios) and sum(ratio > 1 for ratio in self.ratios) >= wins_needed(len(self.ratios))
+
+    @property
+    def is_undecided(self) -> bool:
+        """True if both programs were timed, and neither is faster by the sign test."""
+        return bool(self.ratios) and not (self.won or self.lost)
+
+    @property
+    def verdict(self) -> str:
+        """The factor beside the median pair's, and whether the pairs decide, in words."""
+        if self.fastest is None:
+            return "not compared"
+        rounds = len(self.ratios)
+        needed = wins_needed(rounds)
+        decided = ", which decide" if not self.is_undecided else f": undecided ({needed} would decide)"
+        if needed > rounds:
+            decided = ": too few to decide"
+        return f"{1 / self.fastest:.2f} by the fastest samples; faster in {self.wins} of {rounds} pairs{decided}"
 
     @property
     def goes_on(self) -> bool:
-        """True if the program may still win: it won a round of the first stage, and most rounds after the second."""
-        if not self.ratios or self.is_undecided:
+        """True if the program may still win: it won a round of the first stage, and most rounds after the second.
+
+        Stages may be cut short by a limit of time: fewer rounds than the first stage has send nobody away.
+        """
+        if not self.ratios:
             return False
+        if len(self.ratios) < STAGES[0]:
+            return True
         return self.wins >= (1 if len(self.ratios) <= STAGES[0] else len(self.ratios) // 2 + 1)
 
     def then(self, later: Race) -> Race:
-        """This race with later rounds appended. A failure and the load of the later rounds replace the earlier ones."""
+        """This race with later rounds appended. A failure in the later rounds replaces the earlier ones."""
         if not self.ratios or not later.ratios:
             return later
         assert self.other is not None
@@ -96,8 +111,8 @@ def _joined(one: Evaluation, other: Evaluation) -> Evaluation:
 
 
 def wins_needed(rounds: int) -> int:
-    """The fewest wins whose probability by chance is at most `CHANCE`; all rounds if there is no such number."""
-    ways, needed = 1, rounds
+    """The fewest wins whose probability by chance is at most `CHANCE`; more than `rounds` if no number is so rare."""
+    ways, needed = 0, rounds + 1
     while needed > 0 and ways + comb(rounds, needed - 1) <= CHANCE * 2**rounds:
         needed -= 1
         ways += comb(rounds, needed)
@@ -112,9 +127,11 @@ class Heat:
     beside: Candidate | None
     """The program that they are compared with; None if there is none."""
     rounds: int
-    """Number of turns, unless they take too long; at least 3."""
+    """Number of turns, unless they take too long; at least 5."""
     inputs: int | None = None
     """Number of the set of inputs on which results are checked; None in races, which do not check."""
+    seconds: float | None = None
+    """Seconds that all turns may take together; None for no limit but that of a program's samples."""
 
 
 @runtime_checkable

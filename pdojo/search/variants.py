@@ -21,10 +21,14 @@ from pdojo.search.tuning import Tuning
 
 MOST = 16
 """Most programs that are timed."""
-SECONDS = 8.0
-"""No stage of a race begins later."""
-MAKING = 0.4
-"""The fraction of the time after which no further programs are made."""
+SECONDS = 4.0
+"""Time limit of all turns together, without starting processes and compiling; the turn in progress is finished."""
+MAKING = 0.75
+"""No further programs are made after so much time, as a fraction of the limit."""
+SINGLES = 0.75
+"""The greatest fraction of the time left that the races of single answers take; the answers that won race last."""
+EARLY = 0.5
+"""The greatest fraction of a race's time left that a stage takes before the last one."""
 
 Remake = Callable[[Decisions], Tuning]
 """Runs the pass on the plain kernel with these answers."""
@@ -61,9 +65,14 @@ class Raced:
     seconds: float
 
     @property
-    def is_undecided(self) -> bool:
-        """True if others kept the processors busy during all races."""
-        return bool(self.others) and all(found.is_undecided for _, found in self.others)
+    def undecided(self) -> tuple[tuple[Variant, Race], ...]:
+        """The variants of which the pairs do not show whether they are faster than the start."""
+        return tuple(each for each in self.others if each[1].is_undecided)
+
+    @property
+    def race(self) -> Race | None:
+        """The best variant's race with the start; None if it is the start."""
+        return next((found for variant, found in self.others if variant is self.best), None)
 
     @property
     def gain(self) -> float:
@@ -92,7 +101,7 @@ class VariantRace:
         self._tell = tell
         self._most = most
         self._began = perf_counter()
-        self._seconds = seconds
+        self._left, self._making = seconds, seconds * MAKING
 
     def run(self, *, again: bool = False) -> Raced:
         """Race the variants; the best one is remembered. Ctrl-C raises KeyboardInterrupt, and remembers nothing.
@@ -107,11 +116,12 @@ class VariantRace:
             return self._result(start, start, [])
         texts = {start.candidate.program.text}
         others: list[tuple[Variant, Race]] = []
-        others += self._raced(start, self._new(self._singles(start), texts, len(others)))
-        others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
-        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if _has_won(found)]
+        others += self._raced(start, self._new(self._singles(start), texts, len(others)), SINGLES)
+        if self._left > 0:
+            others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
+        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if found.won]
         result = self._result(others[min(won)[1]][0] if won else start, start, others)
-        if self._memory is not None and others and not result.is_undecided:
+        if self._memory is not None and others and (won or not any(_was_cut_short(found) for _, found in others)):
             self._memory.keep(result.best.decisions, result.gain)
         return result
 
@@ -122,7 +132,7 @@ class VariantRace:
         """Programs with one other answer than the start, the preferred answers to all questions first."""
         wanted = [(rank, c.question, other) for c in start.tuning.choices for rank, other in enumerate(c.others)]
         for _, question, answer in sorted(wanted, key=lambda each: each[0]):
-            if perf_counter() - self._began > self._seconds * MAKING:
+            if perf_counter() - self._began > self._making:
                 return
             yield self._made({**start.decisions, question: answer})
 
@@ -131,7 +141,7 @@ class VariantRace:
         won: dict[str, tuple[float, str]] = {}
         for variant, found in others:
             for question, answer in variant.decisions.items():
-                if _has_won(found) and found.ratio is not None and start.decisions.get(question) != answer:
+                if found.won and found.ratio is not None and start.decisions.get(question) != answer:
                     won[question] = min(won.get(question, (1.0, "")), (found.ratio, answer))
         if len(won) > 1:
             yield self._made({**start.decisions, **{question: answer for question, (_, answer) in won.items()}})
@@ -153,17 +163,23 @@ class VariantRace:
         self._timing.expect(variant.candidate)
         return variant
 
-    def _raced(self, start: Variant, variants: Sequence[Variant]) -> list[tuple[Variant, Race]]:
-        """The variants with their races beside the start, as far as they got when the time was up."""
+    def _raced(self, start: Variant, variants: Sequence[Variant], share: float = 1.0) -> list[tuple[Variant, Race]]:
+        """The variants with their races beside the start, as far as they got in a share of the time that was left."""
         if not variants:
             return []
+        reserved = self._left * (1 - share)
         candidates = {variant.candidate.fingerprint: variant.candidate for variant in variants}
         standing: dict[str, Race] = {}
 
         def heat(racing: Sequence[Candidate], rounds: int) -> Sequence[Race]:
-            if standing and self._is_late:
+            left = self._left - reserved
+            if standing and left <= 0:
                 raise _TimeIsUpError
-            latest = self._heat(Heat(racing, start.candidate, rounds))
+            is_last = rounds == STAGES[-1] - STAGES[-2]
+            seconds = left * (1.0 if is_last else EARLY)
+            begun = perf_counter()
+            latest = self._timing.heat(Heat(racing, start.candidate, rounds, seconds=seconds), self._tell)
+            self._left -= min(perf_counter() - begun, seconds)
             for each, found in zip(racing, latest, strict=True):
                 before = standing.get(each.fingerprint)
                 standing[each.fingerprint] = found if before is None else before.then(found)
@@ -174,22 +190,10 @@ class VariantRace:
                 pass
         return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
 
-    @property
-    def _is_late(self) -> bool:
-        return perf_counter() - self._began > self._seconds
 
-    def _heat(self, wanted: Heat) -> Sequence[Race]:
-        """Time programs in turns, again as long as others keep the processors busy and time is left."""
-        while True:
-            latest = self._timing.heat(wanted, self._tell)
-            if self._is_late or not any(found.is_undecided for found in latest):
-                return latest
-            self._tell("others use the processors: once more")
-
-
-def _has_won(found: Race) -> bool:
-    """True if a variant is faster by the sign test; three rounds are too few for one."""
-    return found.won and len(found.ratios) >= STAGES[1]
+def _was_cut_short(found: Race) -> bool:
+    """True if a race might have been decided with more time: it is not remembered that nothing was."""
+    return found.goes_on and len(found.ratios) < STAGES[1]
 
 
 class _TimeIsUpError(Exception):

@@ -74,7 +74,7 @@ def skip_without(library: str) -> None:
 
 def check(worker: Worker, found: Workload, peers: list[Peer]) -> None:
     # Results matter here, not times.
-    options = replace(options_for(found, 1, samples=1, budget=0.01, cold=False, seed=0), steady=False, attempts=1)
+    options = replace(options_for(found, 1, samples=1, budget=0.01, cold=False, seed=0), steady=False)
     ours, *others = worker.compare([MeasuredProgram.of(found.instantiate()), *peers], options, reference_of(found))
     assert isinstance(ours, Ok)
     for peer, outcome in zip(peers, others, strict=True):

@@ -336,7 +336,7 @@ def test_a_program_that_cannot_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def failed(programs: Any, *_: object) -> list[Timed]:
         (plain, _, _), (tuned, _, moves) = programs
-        good = Ok((1.0,) * 3, 1, 1, 0.0, 1, 0.0, None)
+        good = Ok((1.0,) * 3, 1, 1, 0.0, 0.0, None)
         return [Timed(plain, good, 0), Timed(tuned, CompileError("no"), moves)]
 
     monkeypatch.setattr(flow, "measure", failed)

@@ -40,7 +40,7 @@ from pdojo.search.database import Database
 
 
 def ok(*samples: float) -> dict[str, Any]:
-    return Ok(samples, 1, 1, 0.0, 1, 0.0, Check("float64 NumPy", 0.1, 1e-7, 1e-8)).to_json()
+    return Ok(samples, 1, 1, 0.0, 0.0, Check("float64 NumPy", 0.1, 1e-7, 1e-8)).to_json()
 
 
 WRONG = WrongResult("y[0] is 1").to_json()

@@ -47,7 +47,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError
 
-QUICK = Options(samples=3, budget=0.01, attempts=1)
+QUICK = Options(samples=3, budget=0.01)
 
 
 def _runs(pid: int) -> bool:
@@ -273,8 +273,8 @@ def test_results_are_checked_after_the_timed_calls_of_all(worker: Worker) -> Non
 @pytest.mark.parametrize(
     "outcome",
     [
-        Ok((1e-3, 2e-3), 4, 1, 0.25, 2, 0.5, Check("interpreter", 0.1, 1e-7, 1e-8), {"llvm": "22"}),
-        Ok((1e-3,), 4, 1, None, 1, 0.5, None),
+        Ok((1e-3, 2e-3), 4, 1, 0.25, 0.5, Check("interpreter", 0.1, 1e-7, 1e-8), {"llvm": "22"}),
+        Ok((1e-3,), 4, 1, None, 0.5, None),
         CompileError("no", "trace"),
         Timeout("run", 2.0),
         Crash("run", "SIGSEGV", "text"),
@@ -460,12 +460,13 @@ def test_own_work_is_not_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_samples_of_even_turns_are_pairs() -> None:
     order: list[int] = []
     slow, fast = (Timed([lambda s=s: time.sleep(s)], lambda: None) for s in (0.01, 0.001))
-    options = Options(samples=6, budget=0.06, attempts=1, even=True)
+    options = Options(samples=6, budget=0.06, even=True)
     load = take_samples([slow, fast], options, order.append)
-    assert len(slow.samples) == len(fast.samples) == 3
-    assert order[-6:] == [0, 1, 1, 0, 0, 1]
+    assert len(slow.samples) == len(fast.samples) == 5
+    assert slow.turns == fast.turns == [0, 1, 2, 3, 4]
+    assert order[-10:] == [0, 1, 1, 0, 0, 1, 1, 0, 0, 1]
     # Long enough for the load to be known.
-    assert load.foreign is not None
+    assert load is not None
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a processor that the worker is not bound to")
@@ -477,7 +478,7 @@ def test_load_is_that_of_all_processors_of_the_process() -> None:
         Worker(compiler="broken_compilers:compile_broken") as worker,
     ):
         try:
-            outcome = worker.measure(Request(doubling("binds"), Options(samples=3, attempts=1, check=False)))
+            outcome = worker.measure(Request(doubling("binds"), Options(samples=3, check=False)))
         finally:
             burner.kill()
     assert isinstance(outcome, Ok)
@@ -488,11 +489,22 @@ def test_load_is_that_of_all_processors_of_the_process() -> None:
 def test_samples_are_taken_in_turns() -> None:
     order: list[int] = []
     slow, fast = (Timed([lambda s=s: time.sleep(s)], lambda: None) for s in (0.01, 0.001))
-    load = take_samples([slow, fast], Options(samples=6, budget=0.06, attempts=1), order.append)
-    assert load.attempts == 1
+    take_samples([slow, fast], Options(samples=6, budget=0.06), order.append)
     # Calibration first, each sample of which is announced too: a limit is one of a sample.
     assert order[:3] == [0, 0, 1]
     # Then three samples of the slow candidate among those of the fast one.
     assert len(slow.samples) == order.count(0) - 2 == 3
+    assert set(slow.turns) < set(fast.turns)
     assert len(fast.samples) >= 6
     assert min(slow.samples) >= 0.01
+
+
+def test_the_code_of_the_reference_is_not_run_again() -> None:
+    """The call that computed the reference is the sample of a plain kernel that is too long for the turns."""
+    plain = doubling()
+    options = Options(steady=True, total=1e-6, brief=True)
+    with Worker() as worker:
+        (found,) = worker.compare([plain], options, KernelReference(plain.text, compiled=True))
+    assert isinstance(found, Ok)
+    assert (len(found.samples), found.turns, found.steady) == (1, (), None)
+    assert found.check == Check("plain code", 0.0)

@@ -51,7 +51,7 @@ e f32 [32, 64] heap
 32 64 y[{0},{1}] = exp(e[{0},{1}])
 """
 JOINS = ("join_scopes@m:0",) * 2
-QUICK = Options(samples=3, budget=0.01, attempts=1)
+QUICK = Options(samples=3, budget=0.01)
 
 Body = Callable[[PlayApp, "Pilot[str]"], Coroutine[Any, Any, None]]
 

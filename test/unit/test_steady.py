@@ -10,7 +10,6 @@ import pytest
 from pdojo_tools.tables import timing_notes
 
 from pdojo.backends.measure import Ok, Options, Steady, WrongResult, fingerprint
-from pdojo.backends.measure.load import LoadMeter
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.backends.measure.session import steady_of
 from pdojo.backends.measure.steady import APART, Caller, plain_loop, warm_up
@@ -19,7 +18,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 
-QUIET = Options(samples=25, budget=2.0, steady=True, attempts=1)
+QUIET = Options(samples=25, budget=2.0, steady=True)
 
 
 @dataclass
@@ -115,7 +114,7 @@ def test_a_warm_up_that_never_settles_ends() -> None:
     assert found.seconds == pytest.approx(machine.now * 1e-9)
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(0.3, 2), (5.0, 2), (0.15, 2), (0.09, 3), (0.03, 7), (0.012, 17)])
+@pytest.mark.parametrize(("seconds", "calls"), [(0.3, 2), (5.0, 1), (0.15, 2), (0.09, 3), (0.03, 7), (0.012, 17)])
 def test_slow_calls_are_few(seconds: float, calls: int) -> None:
     found = warm_up(Candidate(Machine(), lambda _: seconds).caller())
     assert (found.calls, found.is_steady) == (calls, True)
@@ -123,7 +122,7 @@ def test_slow_calls_are_few(seconds: float, calls: int) -> None:
 
 def test_slow_calls_that_differ_are_few_too() -> None:
     machine = Machine()
-    found = warm_up(Candidate(machine, lambda number: 0.5 * (1 + number % 2)).caller())
+    found = warm_up(Candidate(machine, lambda number: 0.39 * (1 + number % 2)).caller())
     assert (found.calls, found.is_steady) == (3, False)
 
 
@@ -169,7 +168,7 @@ def test_without_warm_ups_the_same_candidate_looks_slow() -> None:
     """What this is for."""
     candidate = Candidate(Machine(), slow_at_first(20))
     timed, other = candidate.timed(), Candidate(candidate.machine, lambda _: 1e-3).timed()
-    take_samples([timed, other], Options(attempts=1), lambda _: None)
+    take_samples([timed, other], Options(), lambda _: None)
     assert median(timed.samples) == pytest.approx(5.4e-3)
     assert (timed.loop, timed.warm_ups, steady_of(timed)) == (None, [], None)
     take_samples([timed, other], QUIET, lambda _: None)
@@ -181,7 +180,7 @@ def test_races_never_rest() -> None:
     machine = Machine()
     slow, short = Candidate(machine, slow_at_first(20)), Candidate(machine, lambda _: 1e-4)
     timed = [slow.timed(), short.timed()]
-    take_samples(timed, Options(samples=45, budget=2.0, even=True, attempts=1), lambda _: None)
+    take_samples(timed, Options(samples=45, budget=2.0, even=True), lambda _: None)
     assert [len(each.samples) for each in timed] == [45, 45]
     assert timed[0].samples == pytest.approx([2.8e-3] * 45)
     assert timed[1].samples == pytest.approx([1e-4] * 45)
@@ -221,22 +220,38 @@ def test_all_candidates_are_treated_alike() -> None:
     assert order[-4:] == [0, 1, 2, 2]
 
 
-def test_the_attempt_that_counts_keeps_its_own_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under foreign load all is taken again, and the quietest attempt counts, with the loop that belongs to it."""
-    loads = [0.5, 0.3, 0.9]
-    over: list[float] = []
+def test_a_limit_is_for_all_subjects_together() -> None:
+    """No turn begins after it; who was not even calibrated by half of it has no samples."""
+    machine = Machine()
+    slow = [Candidate(machine, lambda _: 0.3).timed() for _ in range(6)]
+    take_samples(slow, Options(samples=45, budget=2.0, even=True, total=2.0), lambda _: None)
+    assert machine.now * 1e-9 <= 2 * 2.0
+    counts = [len(each.samples) for each in slow]
+    assert counts[0] == counts[1] > 0
+    assert counts[-1] == 0
+    machine = Machine()
+    quick = [Candidate(machine, lambda _: 0.01).timed() for _ in range(6)]
+    take_samples(quick, Options(samples=45, budget=2.0, even=True, total=2.0), lambda _: None)
+    assert machine.now * 1e-9 <= 2.2
+    assert {len(each.samples) for each in quick} == {len(quick[0].samples)}
+    assert len(quick[0].samples) >= 9
 
-    def foreign(_: LoadMeter) -> float:
-        over.append(loads[len(over)])
-        return over[-1]
 
-    monkeypatch.setattr(LoadMeter, "foreign", foreign)
-    # A call takes longer in each attempt.
-    timed = measured(Candidate(Machine(), lambda _: 0.2 + 0.1 * len(over)), Options(samples=3, budget=0, steady=True))
-    assert over == loads
-    assert timed.samples == pytest.approx([0.3] * 3)
-    assert [each.first for each in timed.warm_ups] == pytest.approx([0.3] * 3)
-    assert timed.loop == pytest.approx(0.3)
+@pytest.mark.parametrize("seconds", [0.001, 0.1, 1.0])
+def test_the_plain_kernel_is_timed_briefly(seconds: float) -> None:
+    """At most as long as the others together unless once is longer, in turns that they share."""
+    machine = Machine()
+    plain, one, other = (Candidate(machine, lambda _, s=s: s) for s in (seconds, 2e-3, 1e-3))
+    timed = [plain.timed(), one.timed(), other.timed()]
+    timed[0].is_brief = True
+    take_samples(timed, Options(samples=15, steady=True, total=3.0, brief=True), lambda _: None)
+    assert 1 <= len(timed[0].samples) <= 5
+    longest = sum(len(each.samples) * (each.lasts + each.settle) for each in timed[1:])
+    assert len(timed[0].samples) == 1 or len(timed[0].samples) * (timed[0].lasts + timed[0].settle) <= longest
+    assert len(timed[1].samples) > 5
+    assert timed[0].loop is None
+    assert set(timed[0].turns) <= set(timed[1].turns)
+    assert timed[1].turns == timed[2].turns
 
 
 # The plain loop
@@ -251,7 +266,7 @@ def test_a_plain_loop_is_a_median_of_calls() -> None:
     assert machine.now >= 0.1e9
 
 
-@pytest.mark.parametrize(("seconds", "least", "most"), [(1e-3, 100, 101), (0.01, 50, 51), (0.3, 4, 4), (2.0, 3, 3)])
+@pytest.mark.parametrize(("seconds", "least", "most"), [(1e-3, 100, 101), (0.01, 50, 51), (0.3, 4, 4), (2.0, 1, 1)])
 def test_a_plain_loop_is_bounded(seconds: float, least: int, most: int) -> None:
     candidate = Candidate(Machine(), lambda _: seconds)
     assert plain_loop(candidate.caller()) == pytest.approx(seconds)
@@ -262,14 +277,14 @@ def test_a_plain_loop_is_bounded(seconds: float, least: int, most: int) -> None:
 
 
 def outcome(loop: float, unsteady: int = 0) -> Ok:
-    return Ok((1.0, 1.0, 1.0), 1, 1, 0.0, 1, 0.0, None, {}, Steady(1.5, loop, 0.1, unsteady))
+    return Ok((1.0, 1.0, 1.0), 1, 1, 0.0, 0.0, None, {}, Steady(1.5, loop, 0.1, unsteady))
 
 
 def test_a_loop_confirms_within_ten_percent() -> None:
     assert [outcome(loop).is_confirmed for loop in (0.89, 0.91, 1.0, 1.09, 1.11)] == [False, True, True, True, False]
     assert outcome(1.25).loop_call == 1.25
     assert outcome(1.25).first_call == 1.5
-    plain = Ok((1.0,), 1, 1, 0.0, 1, 0.0, None)
+    plain = Ok((1.0,), 1, 1, 0.0, 0.0, None)
     assert (plain.is_confirmed, plain.loop_call, plain.first_call) == (True, None, None)
 
 
@@ -286,7 +301,7 @@ def test_outcomes_are_stored_with_them() -> None:
     assert outcome_from_json(outcome(1.2).to_json()) == outcome(1.2)
     older = outcome(1.2).to_json()
     del older["steady"]
-    assert outcome_from_json(older) == Ok((1.0, 1.0, 1.0), 1, 1, 0.0, 1, 0.0, None)
+    assert outcome_from_json(older) == Ok((1.0, 1.0, 1.0), 1, 1, 0.0, 0.0, None)
     with pytest.raises(ValueError, match="not an outcome"):
         outcome_from_json({**older, "steady": {"loop": 1.0}})
 

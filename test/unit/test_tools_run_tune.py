@@ -277,4 +277,5 @@ def test_ctrl_c_ends_cleanly(softmax: Path, tmp_path: Path) -> None:
         time.sleep(4)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    # The phase that was interrupted has shown itself before.
+    assert (process.returncode, out, err.splitlines()[-1]) == (130, "", "interrupted")

@@ -61,7 +61,7 @@ def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
 def standing(name: str, stage: Stage, best: float | None = None) -> Standing[None]:
     progress = None
     if best is not None:
-        progress = Progress(7, 0, 0, 61.0, 2.5, best, 1.0, best, True, 0, {"Timeout": 1}, {}, "timing")
+        progress = Progress(7, 0, 0, 61.0, 2.5, best, 1.0, best, True, None, {"Timeout": 1}, {}, "timing")
     error = MeasurementError("it crashed") if stage is Stage.FAILED else None
     return Standing(Task(name, lambda _: None), stage, progress, error=error)
 

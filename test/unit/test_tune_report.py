@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from html.parser import HTMLParser
+from itertools import count, pairwise
 from math import inf
 from pathlib import Path
 
 import pytest
-from pdojo_tools import tune
+from pdojo_tools import phases, tune
 from pdojo_tools.tuning import prefixes
 from pdojo_tools.tuning.limits import cost_text
 from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
@@ -19,6 +21,7 @@ from pdojo_tools.tuning.report.chapter import Chapter, measured_table
 from pdojo_tools.tuning.report.elements import Html, html, table, tag
 from pdojo_tools.tuning.report.plot import Axis
 from pdojo_tools.tuning.report.sides import sides
+from rich.console import Console
 
 from pdojo.backends.measure import Ok
 from pdojo.dialect.machines.registry import host
@@ -232,7 +235,7 @@ def test_ticks_are_round(low: float, high: float, logarithmic: bool, ticks: list
 
 
 def test_foreign_load_is_in_the_report() -> None:
-    quiet, loud = (Ok((1e-3,), 1, 1, load, 1, 0.1, None) for load in (0.0, 1.5))
+    quiet, loud = (Ok((1e-3,), 1, 1, load, 0.1, None) for load in (0.0, 1.5))
     assert "Warning: other programs kept 1.5 processors busy" in measured_table(
         [Timed("a", quiet, 0), Timed("b", loud, 1)]
     )
@@ -290,3 +293,45 @@ def test_slow_programs_are_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch)
     slow += "1000\n| y[{0}-{0}] = 0\n| 1000 1000 1000 y[{0}-{0}] += x[{0}-{0}]\n"
     found = time_prefixes(make_moves(parse_notation(slow)[0], host(), None).game, 0, lambda _: None)
     assert found == [Prefix(0, "", inf, "left out: a call takes more than 1 s")]
+
+
+@pytest.mark.parametrize("programs", [1, 2, 3, 7, 64])
+def test_programs_are_tried_from_both_ends(programs: int) -> None:
+    """What is left out when the time is up is spread over the trace: no gap is more than twice as long as another."""
+    order = prefixes.spread(programs)
+    assert sorted(order) == list(range(programs))
+    assert order[:2] == [0, programs - 1][: len(order)]
+    for tried in range(2, programs):
+        known = sorted(order[:tried])
+        gaps = [later - earlier for earlier, later in pairwise(known)]
+        assert max(gaps) <= 2 * min(gaps) + 2
+
+
+def test_times_after_moves_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each program seems to take 14 s: the first and the last one are tried, and the others named as left out."""
+    tuning = make_moves(parse_notation(ADD)[0], host(), None)
+    for depth, size in enumerate((32, 16, 8, 4)):
+        tuning.game.apply(f"tile_scope@y:{depth}{{size={size}}}")
+    monkeypatch.setattr(prefixes, "LONGEST", 60.0)
+    monkeypatch.setattr(prefixes.time, "monotonic", count(0, 14).__next__)
+    found = time_prefixes(tuning.game, 0, lambda _: None)
+    assert len(found) == 5
+    assert [found[0].note, found[-1].note] == ["", ""]
+    assert any(prefix.note == prefixes.LEFT_OUT for prefix in found)
+    assert all((prefix.cost == inf) == (prefix.note == prefixes.LEFT_OUT) for prefix in found)
+
+
+def test_long_phases_show_themselves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(phases, "SILENT", 0.01)
+    monkeypatch.setattr(phases, "AGAIN", 0.01)
+    console = Console(width=80)
+    with phases.phase(console, "measuring") as tell:
+        tell("the plain kernel")
+        time.sleep(0.3)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("measuring: the plain kernel ...\n" * 2)
+    monkeypatch.setattr(phases, "SILENT", 60.0)
+    with phases.phase(console, "measuring"):
+        pass
+    assert capsys.readouterr() == ("", "")

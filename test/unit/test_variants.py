@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from pdojo_tools.tuning.narrator import raced_text
 
 from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
+from pdojo.search import variants
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.experts.choices import Choices, Decisions
-from pdojo.search.racing import STAGES, Heat, Race
+from pdojo.search.racing import Heat, Race
 from pdojo.search.tuning import Tuning, make_moves
 from pdojo.search.variants import MOST, Raced, VariantRace
 from search_games import Weather
@@ -101,27 +104,67 @@ def test_a_variant_that_fails_does_not_win() -> None:
     assert found.best.decisions == {"prefetch": "1024"}
 
 
-def test_on_a_busy_machine_nothing_is_decided_or_remembered() -> None:
+def test_a_busy_machine_decides_and_remembers() -> None:
     with Database.in_memory() as database:
-        busy = run("relu:4096x4096", Memory(noise=0.01, load=0.5), database, seconds=3.0)
-        assert busy.is_undecided
-        assert busy.best is busy.start
-        quiet = run("relu:4096x4096", Memory(noise=0.01), database)
-        assert not quiet.is_undecided
-        assert quiet.best.decisions == {"stores": "plain", "prefetch": "1024"}
+        busy = run("relu:4096x4096", Memory(drift=0.25, noise=0.05, load=1.5), database)
+        assert busy.best.decisions == {"stores": "plain", "prefetch": "1024"}
+        assert busy.race is not None
+        assert busy.race.won
+        assert run("relu:4096x4096", Memory(drift=0.25, noise=0.05), database).others == ()
 
 
-def test_rounds_beside_other_work_are_run_again() -> None:
-    class Passing(Memory):
+def test_what_is_undecided_is_said_and_remembered() -> None:
+    class Even(Weather):
+        def true_time(self, text: str) -> float:
+            return 1.0
+
+    with Database.in_memory() as database:
+        found = run("relu:4096x4096", Even(noise=0.05), database)
+        assert found.best is found.start
+        assert found.race is None
+        assert found.undecided
+        assert "the first stays" in raced_text(found)
+        assert run("relu:4096x4096", Even(noise=0.05), database).others == ()
+
+
+def test_a_race_without_time_is_not_remembered() -> None:
+    class Cut(Memory):
         def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
-            self.load = 0.5 if len(self.heats) < 3 else 0.0
+            return super().heat(replace(wanted, rounds=1), listener)
+
+    with Database.in_memory() as database:
+        found = run("relu:4096x4096", Cut(noise=0.01), database)
+        assert found.best is found.start
+        assert found.undecided
+        assert "too few to decide" in raced_text(found)
+        assert run("relu:4096x4096", Memory(noise=0.01), database).race is not None
+
+
+def test_all_stages_share_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No heat may take longer than is left, and the answers that won have some left for their race."""
+
+    class Slow(Memory):
+        """Turns take as long as they may."""
+
+        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            assert wanted.seconds is not None
+            granted.append(wanted.seconds)
             return super().heat(wanted, listener)
 
-    found = run("relu:4096x4096", Passing(noise=0.01))
-    assert not found.is_undecided
+    granted: list[float] = []
+    monkeypatch.setattr(variants, "perf_counter", lambda: sum(granted))
+    found = run("relu:4096x4096", Slow(noise=0.01), seconds=8.0)
+    assert 4.0 < sum(granted) <= 8.0
+    assert len(granted) >= 4
     assert found.best.decisions == {"stores": "plain", "prefetch": "1024"}
-    rounds = {len(race.ratios) for _, race in found.others}
-    assert rounds <= set(STAGES), "rounds beside other work do not count"
+
+
+def test_two_kernels_of_a_kind_are_both_remembered() -> None:
+    with Database.in_memory() as database:
+        for name in ("relu:4096x4096", "relu:4096x4000"):
+            assert run(name, Memory(noise=0.01), database).others
+        for name in ("relu:4096x4096", "relu:4096x4000"):
+            assert not run(name, Memory(noise=0.01), database).others
 
 
 def test_when_the_time_is_up_the_races_so_far_decide() -> None:

@@ -8,7 +8,7 @@ from threading import Event as Stop
 
 from pdojo_tools.playing.session import State
 
-from pdojo.backends.measure import Event, MeasuredProgram, Options, Outcome, Success, cost_of
+from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
 from pdojo.search.timing import Stopwatch
@@ -20,7 +20,7 @@ class PlayStopwatch(Stopwatch):
     """Times the states of a game."""
 
     def __init__(self, machine: Machine, plain: State, options: Options | None = None) -> None:
-        super().__init__(machine, plain.page.text, options)
+        super().__init__(machine, KernelReference(plain.page.text), options)
         self.phase = ""
         """The current phase of a measurement."""
 

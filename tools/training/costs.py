@@ -10,6 +10,7 @@ from random import Random
 
 import numpy
 from pdojo_tools.outputs import check_writable, write_output
+from pdojo_tools.phases import phase
 from rich.console import Console
 from rich.progress import track
 
@@ -46,7 +47,7 @@ def train_costs(console: Console, given: argparse.Namespace) -> None:
     learned = [sample for sample in samples if sample.kernel not in held]
     tested = [sample for sample in samples if sample.kernel in held]
     ranking = Ranking(len(samples[0].vector), given.seed)
-    with console.status("training"):
+    with phase(console, "training"):
         correlations = ranking.fit(learned, tested, given.updates, Random(given.seed))
     console.print(f"{len(learned)} programs of {len(problems) - len(held)} kernels")
     if correlations:

@@ -178,7 +178,7 @@ def _add_search(parser: Arguments) -> None:
     add(
         "--fresh",
         action="store_true",
-        help="begin a new run instead of going on with the last one; without --search, race the pass's variants again",
+        help="begin a new run instead of going on with the last one; without --search, race and measure again",
     )
 
 
@@ -206,6 +206,7 @@ def _add_results(parser: Arguments) -> None:
     add = parser.add_argument_group("results").add_argument
     add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
     add("--no-measure", action="store_true", help="neither run nor time the programs; a search estimates")
+    add("--no-plain", action="store_true", help="leave the plain kernel out of the last measurement")
     add("--no-calibrate", action="store_true", help="do not measure this processor if nobody has yet")
     add(
         "-o",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 
+from pdojo_tools.phases import phase
 from pdojo_tools.tables import Row, many, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.limits import cost_text, duration
 from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
 
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
 from pdojo.search.deciding import Decision
@@ -37,11 +39,9 @@ class Narrator(TuneListener):
         """Print a line."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    @contextmanager
-    def doing(self, what: str) -> Generator[Callable[[str], None]]:
+    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
         """Show the current step."""
-        with self._console.status(what, refresh_per_second=1) as status:
-            yield status.update
+        return phase(self._console, what)
 
     def searching(self, search: PlannedSearch, baselines: Baselines) -> AbstractContextManager[Display]:
         """Show the progress of the search."""
@@ -71,11 +71,6 @@ class Narrator(TuneListener):
                 self.say(f"what is known {where} stays: the best of this search was not shown to be faster in turns")
             else:
                 self.say(f"a better program is known, {where}: {cost_text(result.known.cost, found.unit)}")
-        if result.progress.undecided:
-            self.say(
-                f"{result.progress.undecided} programs may be better: other programs kept the processors busy while"
-                " they raced; the same command races them again"
-            )
         self.say(where_the_time_went(result.progress))
         if result.progress.failures:
             kinds = ", ".join(
@@ -95,6 +90,10 @@ class Narrator(TuneListener):
         """Print the decision."""
         self._console.print(decision.said, highlight=False, soft_wrap=True)
 
+    def recalled(self, moment: str) -> None:
+        """Print that the measurement is an earlier one."""
+        self.say(f"measured at {moment}; --fresh would measure again")
+
     def measured(self, timed: Sequence[Timed]) -> None:
         """Print the table, and the factors by which the last program is faster."""
         rows = [Row(each.title, each.outcome, each.moves) for each in timed]
@@ -104,23 +103,39 @@ class Narrator(TuneListener):
         *others, last = timed
         for other in others:
             if max(last.cost, other.cost) < inf:
-                self._console.print(f"{other.cost / last.cost:.2f} times as fast as {other.title}", highlight=False)
+                self.say(gain_text(last, other))
 
     def decided(self, note: str) -> None:
         """Print what the last measurement decided."""
         self.say(note)
 
 
+def gain_text(tuned: Timed, other: Timed) -> str:
+    """How many times as fast a program is as another one, and how that was found."""
+    race = tuned.beside(other)
+    if race is not None and race.ratio is not None:
+        return f"{1 / race.ratio:.2f} times as fast as {other.title} by the median pair ({race.verdict})"
+    how = ", which was timed once and not in turns" if isinstance(other.outcome, Ok) else ""
+    return f"{other.cost / tuned.cost:.2f} times as fast as {other.title}{how}"
+
+
 def raced_text(raced: Raced) -> str:
     """A sentence about the variants of a pass."""
     if not raced.others:
-        return f"an earlier race decided: {raced.best.title}; --fresh would race again"
-    count, time = many(len(raced.others) + 1, "variant"), duration(raced.seconds)
-    if raced.is_undecided:
-        return f"{count} of the pass raced in {time}: other programs kept the processors busy, so nothing was decided"
-    if raced.best is raced.start:
-        return f"{count} of the pass raced in {time}: none is faster than the first ({raced.start.title})"
-    return f"{count} of the pass raced in {time}: {raced.best.title} is {raced.gain:.2f} times as fast as the first"
+        return f"after an earlier race: {raced.best.title}; --fresh would race again"
+    failed = sum(not race.ratios for _, race in raced.others)
+    rest = f" ({failed} failed or had no turn in time)" if failed else ""
+    begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}{rest}: "
+    if raced.race is not None:
+        won = f"{raced.best.title} is {raced.gain:.2f} times as fast as the first by the median pair"
+        return f"{begins}{won} ({raced.race.verdict})"
+    if not raced.undecided:
+        return f"{begins}none is faster than the first ({raced.start.title})"
+    variant, race = min(raced.undecided, key=lambda each: each[1].ratio or inf)
+    count = len(raced.undecided)
+    what = "nothing was decided" if count == len(raced.others) else f"{many(count, 'race')} decided nothing"
+    near = f"{variant.title} is {1 / (race.ratio or inf):.2f} times as fast by the median pair ({race.verdict})"
+    return f"{begins}{what}, so the first stays ({raced.start.title}); {near}"
 
 
 def goes_on_text(search: PlannedSearch) -> str:

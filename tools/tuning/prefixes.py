@@ -28,10 +28,15 @@ SLOW = 0.5
 """A program with longer calls, in seconds, is timed once, and not in turns with the others."""
 LONGEST = 5.0
 """Seconds after which a call is stopped."""
-TOGETHER = 180.0
-"""Seconds for compiling and trying all programs; the rest is left out."""
-TRIAL = Options(samples=1, budget=0, check=False, attempts=1)
-IN_TURNS = Options(samples=11, budget=0.25, check=False, steady=True)
+TOGETHER = 20.0
+"""Seconds for all programs."""
+TRYING = 0.6
+"""The fraction of `TOGETHER` for compiling and trying; the rest is for the turns."""
+LEFT_OUT = f"left out: the programs of the trace have {TOGETHER:.0f} s together"
+AT_ONCE = 8
+"""Programs that are simulated between two looks at the clock."""
+TRIAL = Options(samples=1, budget=0, check=False)
+IN_TURNS = Options(samples=11, check=False, even=True)
 ALIKE = 0.03
 """Two costs count as equal if they differ by at most this fraction."""
 
@@ -88,20 +93,33 @@ def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: 
     """All programs of the trace and the unit of their costs: measured or simulated, else estimated."""
     backend = backend_of(game.machine)
     if backend.is_simulated:
-        return (simulate_prefixes(game, seed) if measure else []), backend.unit
+        return (simulate_prefixes(game, seed, tell) if measure else []), backend.unit
     return (time_prefixes(game, seed, tell), backend.unit) if measure else (estimate_prefixes(game), "cycles")
 
 
-def simulate_prefixes(game: Game, seed: int) -> list[Prefix]:
-    """All programs of the trace with their cycles; equal programs are simulated once."""
+def simulate_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Prefix]:
+    """All programs of the trace with their cycles; equal programs are simulated once.
+
+    When the time is up, programs are left out that are spread over the trace.
+    """
     machine = game.machine
     programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
     distinct = {program.text: program for program in programs}
+    texts = list(distinct)
+    order = [distinct[texts[k]] for k in spread(len(texts))]
+    options = replace(IN_TURNS, threads=machine.threads, seed=seed)
+    known: dict[str, Outcome] = {}
+    end = time.monotonic() + TOGETHER
     with backend_of(machine).runs() as runs:
-        outcomes = runs.compare(list(distinct.values()), replace(IN_TURNS, threads=machine.threads, seed=seed))
-    known = dict(zip(distinct, outcomes, strict=True))
+        for k in range(0, len(order), AT_ONCE):
+            if time.monotonic() > end:
+                break
+            tell(f"simulating program {k + 1} of {len(order)}")
+            batch = order[k : k + AT_ONCE]
+            outcomes = runs.compare(batch, options)
+            known.update({program.text: outcome for program, outcome in zip(batch, outcomes, strict=True)})
     return [
-        Prefix(k, move, *_simulated(known[program.text]))
+        Prefix(k, move, *(_simulated(known[program.text]) if program.text in known else (inf, LEFT_OUT)))
         for k, (move, program) in enumerate(zip(_moves(game), programs, strict=True))
     ]
 
@@ -135,32 +153,53 @@ def _moves(game: Game) -> list[str]:
     return ["", *(str(move) for move in game.trace.moves)]
 
 
+def spread(count: int) -> list[int]:
+    """The numbers below `count`: the first, the last, then always the middle of the longest gap."""
+    order = list(dict.fromkeys((0, count - 1)))
+    gaps = [(0, count - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            order.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return order
+
+
 def _timed(
     worker: Worker, programs: Sequence[MeasuredProgram], threads: int, seed: int, tell: Callable[[str], None]
 ) -> list[tuple[float, str, float | None]]:
-    """Cost, note and foreign load of each program: tried alone first, then in turns unless slow."""
-    found: list[tuple[float, str, float | None]] = []
+    """Cost, note and foreign load of each program: tried alone first, then in turns unless slow.
+
+    When the time is up, programs are left out that are spread over the trace. It runs from when the first one has been
+    tried, which starts the worker; the last one is never left out.
+    """
+    found: dict[int, tuple[float, str, float | None]] = {}
     quick: dict[int, Assembled] = {}
-    end = time.monotonic() + TOGETHER
+    start = time.monotonic()
     trial = replace(TRIAL, threads=threads, seed=seed)
-    for k, program in enumerate(programs):
-        if time.monotonic() > end:
-            found.append((inf, f"left out: those before took {TOGETHER:.0f} s", None))
-            continue
-        tell(f"trying program {k + 1} of {len(programs)}")
-        assembled = worker.assemble(program)
+    for number, k in enumerate(spread(len(programs))):
+        if number > 1 and time.monotonic() - start > TOGETHER * TRYING:
+            break
+        tell(f"trying program {number + 1} of {len(programs)}")
+        assembled = worker.assemble(programs[k])
         outcome = assembled if isinstance(assembled, Outcome) else worker.compare([assembled], trial)[0]
-        found.append((*_judged(outcome), None))
-        if found[-1][0] <= SLOW and isinstance(assembled, Assembled):
+        found[k] = (*_judged(outcome), None)
+        if found[k][0] <= SLOW and isinstance(assembled, Assembled):
             quick[k] = assembled
+        if number == 0:
+            start = time.monotonic()
     tell(f"timing {len(quick)} programs in turns")
-    options = replace(IN_TURNS, threads=threads, seed=seed)
+    left = max(TOGETHER * (1 - TRYING), TOGETHER - (time.monotonic() - start))
+    options = replace(IN_TURNS, threads=threads, seed=seed, total=left)
     for k, outcome in zip(quick, worker.compare(list(quick.values()), options) if quick else [], strict=True):
         if isinstance(outcome, Ok):
             found[k] = outcome.median, "", outcome.foreign_load
+        elif isinstance(outcome, Timeout):
+            found[k] = found[k][0], "timed once, not in turns: the time was up", None
         else:
             found[k] = inf, outcome.summary, None
-    return found
+    return [found.get(k, (inf, LEFT_OUT, None)) for k in range(len(programs))]
 
 
 def _simulated(outcome: Outcome) -> tuple[float, str]:

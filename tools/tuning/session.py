@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pdojo_tools.outputs import write_output
+from pdojo_tools.phases import phase
 from pdojo_tools.tuning.arguments import plan_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.narrator import Narrator
-from pdojo_tools.tuning.prefixes import prefixes_of
+from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.result_files import Targets
@@ -22,6 +23,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
+from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
@@ -78,7 +80,7 @@ class TuneSession:
         narrator = Narrator(self.console, subject)
         missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
         is_measured = not given.no_measure and missing is None
-        remembers = plan is not None or (subject.passed.choices and not given.no_measure)
+        remembers = plan is not None or (is_measured and not backend_of(subject.machine).is_simulated)
         try:
             with Database(given.database) if remembers else nullcontext() as database:
                 result = tune_subject(
@@ -90,6 +92,7 @@ class TuneSession:
                     is_measured=is_measured,
                     rivals=() if plan is None else self.rivals(number, subject),
                     is_fresh=given.fresh,
+                    with_plain=not given.no_plain,
                 )
         except KeyboardInterrupt:
             if narrator.has_found:
@@ -135,8 +138,11 @@ class TuneSession:
             return chapter
         found = chapter.result.found
         seed = FRESH + found.seed if measured and found is not None else self.given.seed or 0
-        with self.console.status("the time after each move", refresh_per_second=1) as status:
-            prefixes, unit = prefixes_of(chapter.result.tuning.game, seed, status.update, measure=measured)
+        with phase(self.console, "the time after each move") as tell:
+            prefixes, unit = prefixes_of(chapter.result.tuning.game, seed, tell, measure=measured)
+        left_out = [prefix.moves for prefix in prefixes if prefix.note == LEFT_OUT]
+        if left_out:
+            self._say(f"the times after {len(left_out)} of {len(prefixes) - 1} moves are {LEFT_OUT}")
         return replace(chapter, prefixes=prefixes, unit=unit)
 
     def _chapter(self, result: TuneResult) -> Chapter:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from math import inf
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DriverError, Gpu, Stream
 from pdojo.backends.gpu.environment import environment_of
@@ -18,8 +15,8 @@ from pdojo.backends.gpu.replay import Replayed
 from pdojo.backends.measure.arrays import GUARD_BYTES, ArraySet
 from pdojo.backends.measure.outcome import CompileError, Crash, Outcome, OutOfMemory
 from pdojo.backends.measure.request import JSON, Comparison, Peer
-from pdojo.backends.measure.session import Cache, Candidate, Fatal, Tools, WorkerSession, run_compiled
-from pdojo.backends.measure.timing import Load, Timed, take_samples
+from pdojo.backends.measure.session import Cache, Candidate, Fatal, Referred, Tools, WorkerSession, run_compiled
+from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -114,7 +111,11 @@ class GpuSession(WorkerSession):
         self._device_set(arrays).download()
         return arrays.damage()
 
-    def run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    def is_reference(self, candidate: Candidate) -> bool:
+        """False: the reference runs on the processor."""
+        return False
+
+    def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
         """The outputs of a reference kernel, run on the processor: plain code is one thread."""
         from pdojo.backends.executable import compile as compile_here
 
@@ -136,10 +137,9 @@ class GpuSession(WorkerSession):
 
         return Replayed(self._gpu, self._stream, calls, restore, fail)
 
-    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> Load:
-        """Take the samples once: other processes do not keep the device busy."""
-        load = take_samples(timed, replace(self.options, attempts=1, foreign_load=inf), begin)
-        return Load(None, load.attempts)
+    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> None:
+        """Take the samples: other processes do not keep the device busy."""
+        take_samples(timed, self.options, begin)
 
     def facts(self) -> JSON:
         """The device, the driver and the tool chain."""

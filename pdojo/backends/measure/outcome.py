@@ -97,8 +97,6 @@ class Ok(Success):
     """Sets of arrays that the calls rotate over; 1 unless measured cold."""
     foreign_load: float | None
     """Processors that other processes kept busy meanwhile, on average; None if the system does not tell."""
-    attempts: int
-    """Times that the samples were taken, until the foreign load was low or no attempts were left."""
     compile_seconds: float
     check: Check | None
     """None if the result was not checked."""
@@ -106,6 +104,8 @@ class Ok(Success):
     """The processor, the system and the tool chain."""
     steady: Steady | None = None
     """None unless the samples are steady (`Options.steady`)."""
+    turns: tuple[int, ...] = ()
+    """The turn of each sample: samples of one turn are pairs. Empty if the program was not timed in turns."""
 
     @property
     def cost(self) -> float:
@@ -352,7 +352,9 @@ def outcome_from_json(data: JSON) -> Outcome:
     if kind == "Simulated" and "core_cycles" in values:
         kind = "SimulatedOnSnitch"  # the name before there were other simulators
     if kind == "Ok":
-        values["samples"] = tuple(values["samples"])
+        for name in ("samples", "turns"):
+            values[name] = tuple(values.get(name, ()))
+        values.pop("attempts", None)  # samples used to be taken again under load
     if values.get("check") is not None:
         values["check"] = Check(**values["check"])
     try:

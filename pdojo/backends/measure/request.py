@@ -42,18 +42,20 @@ class Options:
     """Seed of the random inputs."""
     ranges: tuple[tuple[str, float, float], ...] = ()
     """Arrays whose inputs are uniform in [low, high), by name; the others follow their types."""
-    foreign_load: float = 0.1
-    """Samples are taken again if other processes keep more than this many processors busy."""
+    total: float | None = None
+    """Seconds for the samples of all subjects together: no turn but the first begins later. Subjects that this leaves
+    no time for are outcomes of their own (`Timeout`). None: only budgets count."""
+    brief: bool = False
+    """The plain kernel, whose results are the reference, is timed briefly: its samples never take longer than those of
+    the others together. If its call takes more than half of `total`, the call that computed the reference counts."""
     even: bool = False
     """All subjects take a sample in every turn, as often as the slowest one's budget allows; without peers only."""
     steady: bool = False
     """Before each sample, call the subject until its time is steady; afterwards, time a plain loop. For comparisons
     that are quoted; not with `even`."""
-    attempts: int = 3
-    """Most times that the samples are taken; the attempt with the least foreign load counts."""
 
     def __post_init__(self) -> None:
-        for name, least in (("threads", 1), ("samples", 1), ("attempts", 1), ("budget", 0), ("sample_seconds", 0)):
+        for name, least in (("threads", 1), ("samples", 1), ("budget", 0), ("sample_seconds", 0)):
             if getattr(self, name) < least:
                 raise UsageError(f"a measurement needs '{name}' of at least {least}, not {getattr(self, name)}")
         if self.even and self.steady:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from statistics import median
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -16,7 +16,17 @@ from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
-from pdojo.backends.measure.outcome import Check, CompileError, Crash, Ok, Outcome, OutOfMemory, Steady, WrongResult
+from pdojo.backends.measure.outcome import (
+    Check,
+    CompileError,
+    Crash,
+    Ok,
+    Outcome,
+    OutOfMemory,
+    Steady,
+    Timeout,
+    WrongResult,
+)
 from pdojo.backends.measure.request import (
     JSON,
     Assembled,
@@ -30,7 +40,7 @@ from pdojo.backends.measure.request import (
     Subject,
 )
 from pdojo.backends.measure.steady import Run
-from pdojo.backends.measure.timing import Load, Timed, take_samples
+from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -89,6 +99,8 @@ class PeerRun(Protocol):
         ...
 
 
+Referred: TypeAlias = tuple[dict[str, NDArray[Any]], float]
+"""The right outputs, and the seconds of the call of compiled code that computed them; 0 without one."""
 NamedFunction = Callable[..., Sequence[NDArray[Any]]]
 """The meaning of an operator: from the inputs to the written arrays, both in order of the interface."""
 
@@ -123,9 +135,7 @@ class Candidate:
 class Cache:
     """The latest reference results and arrays: a search measures many programs on few sets of inputs."""
 
-    results: dict[tuple[object, ...], dict[str, NDArray[Any]]] = field(
-        default_factory=dict[tuple[object, ...], dict[str, NDArray[Any]]]
-    )
+    results: dict[tuple[object, ...], Referred] = field(default_factory=dict[tuple[object, ...], "Referred"])
     sets_key: tuple[object, ...] | None = None
     sets: list[ArraySet] = field(default_factory=list[ArraySet])
 
@@ -273,16 +283,24 @@ class WorkerSession:
         return run
 
     def _check(self, candidate: Candidate, arrays: ArraySet) -> None:
-        """Run once on poisoned outputs and compare."""
+        """Run once on poisoned outputs and compare. The code of the reference is not compared with itself."""
         self.report(candidate.index, "reference")
         try:
             reference = self._reference(candidate, arrays)
         except MemoryError as error:
             raise MeasurementError(f"there is not enough memory for the reference result: {error}") from None
+        if self.is_reference(candidate):
+            candidate.check = Check("plain code", 0.0)
+            return
         self._guarded(candidate, "run", lambda c: self.run_once(c, arrays))
         if candidate.outcome is None:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
+
+    def is_reference(self, candidate: Candidate) -> bool:
+        """True if a candidate's code is that of the reference: it has computed the right results already."""
+        wanted = self.comparison.reference
+        return self._is_plain(candidate) and isinstance(wanted, KernelReference) and wanted.compiled
 
     def _check_again(self, candidate: Candidate, sets: Sequence[ArraySet], *, alone: bool) -> None:
         """Run once more after all timed calls: a later call may be wrong, or may compute nothing.
@@ -328,7 +346,10 @@ class WorkerSession:
             candidate.finish()
 
     def _reference(self, candidate: Candidate, arrays: ArraySet) -> dict[str, NDArray[Any]]:
-        """The right outputs, from the cache or computed."""
+        return self._referred(candidate, arrays)[0]
+
+    def _referred(self, candidate: Candidate, arrays: ArraySet) -> Referred:
+        """The reference result, from the cache or computed."""
         wanted = self.comparison.reference
         own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
         if wanted is None and isinstance(own, MeasuredProgram):
@@ -341,7 +362,7 @@ class WorkerSession:
             known[key] = self._compute(wanted, arrays)
         return known[key]
 
-    def _compute(self, wanted: object, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    def _compute(self, wanted: object, arrays: ArraySet) -> Referred:
         inputs = arrays.inputs
         written = [p.name for p in self.parameters if p.written]
         if isinstance(wanted, KernelReference):
@@ -353,15 +374,15 @@ class WorkerSession:
             if wanted.compiled:
                 return self.run_plain(nest, arrays)
             given = {name: inputs[ours] for name, ours in names.items() if ours in inputs}
-            return {names[name]: value for name, value in interpret(nest, given).items()}
+            return {names[name]: value for name, value in interpret(nest, given).items()}, 0.0
         assert isinstance(wanted, NamedReference)
         if self.tools.references is None:
             raise MeasurementError("the worker was started without references (Worker(references=...))")
         values = self.tools.references(wanted.workload or wanted.name)(*inputs.values())
-        return dict(zip(written, values, strict=True))
+        return dict(zip(written, values, strict=True)), 0.0
 
-    def run_plain(self, nest: Nest, arrays: ArraySet) -> dict[str, NDArray[Any]]:
-        """The outputs of a reference kernel, run as compiled code."""
+    def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
+        """The outputs of a reference kernel, run as compiled code, and the seconds of the call."""
         machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
         return run_compiled(self.tools.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
 
@@ -371,8 +392,8 @@ class WorkerSession:
         """A candidate that is ready to be timed."""
         return Timed([self._bind(candidate, s.arrays) for s in sets], lambda: _restore(sets))
 
-    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> Load:
-        """Take the samples; calls `begin` with a position in `timed` before each."""
+    def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> float | None:
+        """Take the samples; calls `begin` with a position in `timed` before each. Returns the foreign load."""
         return take_samples(timed, self.options, begin)
 
     def facts(self) -> JSON:
@@ -382,40 +403,66 @@ class WorkerSession:
     def _time(self, sets: Sequence[ArraySet]) -> None:
         """Time the candidates that are left, in turns."""
         timed: list[tuple[Candidate, Timed]] = []
+        known: list[tuple[Candidate, float]] = []
         for candidate in self._alive():
+            if (seconds := self._known_time(candidate, sets[0])) is not None:
+                known.append((candidate, seconds))
+                continue
             made: list[Timed] = []
 
             def prepare(candidate: Candidate, made: list[Timed] = made) -> None:
                 made.append(self.timed(candidate, sets))
+                made[0].is_brief = self.options.brief and self._is_plain(candidate)
 
             self._guarded(candidate, "allocate", prepare)
             if candidate.outcome is None:
                 timed.append((candidate, made[0]))
-        if not timed:
-            return
-        load = self.sample([t for _, t in timed], lambda i: self.report(timed[i][0].index, "time"))
+        load = self.sample([t for _, t in timed], lambda i: self.report(timed[i][0].index, "time")) if timed else None
         facts = self.facts()
+        for candidate, seconds in known:
+            candidate.outcome = Ok((seconds,), 1, 1, None, candidate.compile_seconds, candidate.check, facts)
         for candidate, result in timed:
-            if self.options.check:
+            if not result.samples:
+                assert self.options.total is not None
+                candidate.outcome = Timeout("time", self.options.total)
+                continue
+            if self.options.check and not self.is_reference(candidate):
                 self._check_again(candidate, sets, alone=len(timed) == 1)
             candidate.outcome = candidate.outcome or Ok(
                 tuple(result.samples),
                 result.repeat,
                 len(sets),
-                load.foreign,
-                load.attempts,
+                load,
                 candidate.compile_seconds,
                 candidate.check,
                 facts,
                 steady_of(result),
+                tuple(result.turns),
             )
 
+    def _is_plain(self, candidate: Candidate) -> bool:
+        """True if a candidate is the kernel whose results are the reference."""
+        wanted, subject = self.comparison.reference, candidate.subject
+        return (
+            isinstance(wanted, KernelReference) and isinstance(subject, MeasuredProgram) and subject.text == wanted.text
+        )
 
-def run_compiled(compiled: Compiled, arrays: ArraySet) -> dict[str, NDArray[Any]]:
-    """The arrays that a compiled kernel writes, from the inputs of a set."""
+    def _known_time(self, candidate: Candidate, arrays: ArraySet) -> float | None:
+        """Seconds of the call that computed the reference, if it was the candidate's and is too long for the turns."""
+        if not (self.options.brief and self.options.check and self.is_reference(candidate)):
+            return None
+        seconds = self._referred(candidate, arrays)[1]
+        return seconds if self.options.total is not None and seconds > self.options.total / 2 else None
+
+
+def run_compiled(compiled: Compiled, arrays: ArraySet) -> Referred:
+    """The arrays that a compiled kernel writes, from the inputs of a set, and the seconds of the call."""
     own = ArraySet(arrays.parameters, arrays.inputs, arrays.alignment)
-    compiled.bind(*own.arrays)()
-    return {p.name: array for p, array in zip(own.parameters, own.arrays, strict=True) if p.written}
+    run = compiled.bind(*own.arrays)
+    start = time.perf_counter()
+    run()
+    seconds = time.perf_counter() - start
+    return {p.name: array for p, array in zip(own.parameters, own.arrays, strict=True) if p.written}, seconds
 
 
 def steady_of(timed: Timed) -> Steady | None:

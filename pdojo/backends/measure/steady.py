@@ -29,8 +29,8 @@ SAMPLE = 1e-3
 LONGEST, WINDOWS = 0.4, 3
 """Seconds, and number of windows, after which a warm-up ends without agreement."""
 LOOP_CALLS, LOOP_LEAST, LOOP_LONGEST, LOOP_FEWEST = 50, 0.1, 1.0, 3
-"""A plain loop makes so many batches of calls and takes at least so long; past `LOOP_LONGEST`, fewer are enough.
-No pause precedes it, so the processor is awake."""
+"""A plain loop makes so many batches of calls and takes at least so long; past `LOOP_LONGEST`, fewer are enough,
+and one if it takes so long itself. No pause precedes it, so the processor is awake."""
 APART = 0.1
 """Seconds between two announcements that a candidate still runs: an announcement wakes another process."""
 
@@ -91,9 +91,14 @@ class Caller:
 
 
 def warm_up(caller: Caller) -> WarmUp:
-    """Call a candidate until two successive windows agree and enough calls are made, or until it takes too long."""
+    """Call a candidate until two successive windows agree and enough calls are made, or until it takes too long.
+
+    A call that takes longer is a warm-up of its own.
+    """
     start = caller.clock()
     first, done = caller.first(), 1
+    if first > LONGEST:
+        return WarmUp(first, first, done, first, is_steady=True)
     # A first call that is as long as a window is one.
     windows = [first] if first >= WINDOW else []
     while True:
@@ -116,7 +121,7 @@ def plain_loop(caller: Caller) -> float:
         times.append(caller.window(0)[0])
         passed = (caller.clock() - start) * 1e-9
         many = len(times) >= (LOOP_CALLS if passed < LOOP_LONGEST else LOOP_FEWEST)
-        if passed >= LOOP_LEAST and many:
+        if passed >= LOOP_LEAST and (many or times[0] >= LOOP_LONGEST):
             return median(times)
 
 

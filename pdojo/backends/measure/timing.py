@@ -15,6 +15,13 @@ from pdojo.backends.measure.steady import SAMPLE, Caller, Clock, Run, WarmUp, pl
 
 _FEWEST = 3
 """Fewest samples, however long they take."""
+FEWEST_PAIRS = 5
+"""Fewest turns of a race, however long they take: a sign test of fewer pairs decides nothing."""
+BRIEF = 5
+"""Most samples of a subject that is timed briefly (`Options.brief`)."""
+LONG = 0.05
+"""A call of so many seconds needs no other call before it: a processor is awake, and caches are warm, long before it
+ends."""
 _MOST_CALLS = 1 << 20
 """Most calls per sample."""
 
@@ -44,9 +51,17 @@ class Timed:
     """Whether a sample waits until the calls before it are steady."""
     is_raced: bool = False
     """Whether calls precede a sample instead of a pause."""
+    is_brief: bool = False
+    """Whether its samples must not take longer than those of the others together."""
+    is_long: bool = False
+    """Whether no call precedes a sample, because a call takes `LONG`."""
+    lasts: float = 0.0
+    """Seconds of a sample with the untimed calls before it."""
     clock: Clock = time.perf_counter_ns
     sleep: Callable[[float], None] = time.sleep
     samples: list[float] = field(default_factory=list[float])
+    turns: list[int] = field(default_factory=list[int])
+    """The turn of each sample."""
     warm_ups: list[WarmUp] = field(default_factory=list[WarmUp])
     """The warm-up of each sample; empty unless `is_steady`."""
     loop: float | None = None
@@ -66,26 +81,31 @@ class Timed:
             self.settle = BRIEFLY
         elif alone:
             self.settle = 0.0
-        lasts = self.choose_repeat(options, begin)
+        self.choose_repeat(options, begin)
         if options.even:
             return
         if alone:
-            self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - lasts))
-        self.wanted = max(self.wanted, ceil(_LEAST / (lasts + self.settle)))
+            self.settle = min(_SETTLE, max(0.0, _LEAST / self.wanted - self.lasts))
+        self.wanted = max(self.wanted, ceil(_LEAST / (self.lasts + self.settle)))
 
-    def choose_repeat(self, options: Options, begin: Callable[[], None]) -> float:
-        """Choose the calls per sample, and the number of samples by the budget; gives the seconds of a sample."""
-        self.sample(begin)
-        self.repeat = 1
+    def choose_repeat(self, options: Options, begin: Callable[[], None]) -> None:
+        """Choose the calls per sample, and the number of samples by the budget."""
+        self.repeat, self.is_long = 1, True
         seconds = self.sample(begin)
+        if LONG <= seconds < 10 * LONG:
+            # The first call may be long because the system provides memory.
+            seconds = self.sample(begin)
+        self.is_long = seconds >= LONG
+        # In races the first call of a program is like the others: they work on the same arrays.
+        if not self.is_long and not (self.is_raced and seconds >= BRIEFLY):
+            seconds = self.sample(begin)
         # At least doubles, because the first calls of a short kernel are far slower than the later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = self.sample(begin)
         # As many untimed calls precede a sample.
-        lasts = 2 * seconds * self.repeat
-        self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
-        return lasts
+        self.lasts = seconds * self.repeat * (1 if self.is_long else 2)
+        self._choose_wanted(options)
 
     def calibrate_steady(self, options: Options, begin: Callable[[], None]) -> None:
         """The same by a single warm-up. Warm-ups are long enough for the load of the processors to be known."""
@@ -94,21 +114,27 @@ class Timed:
         found = self.warm_ups[-1]
         least = max(SAMPLE, options.sample_seconds)
         self.repeat = min(_MOST_CALLS, ceil(least / max(found.fastest, 1e-9)))
-        lasts = found.seconds + found.fastest * self.repeat
-        self.wanted = min(options.samples, max(_FEWEST, int(options.budget / lasts)))
+        self.lasts = found.seconds + found.fastest * self.repeat
+        self._choose_wanted(options)
+
+    def _choose_wanted(self, options: Options) -> None:
+        fewest = FEWEST_PAIRS if options.even else _FEWEST
+        self.wanted = min(options.samples, max(fewest, int(options.budget / self.lasts)))
 
     def sample(self, begin: Callable[[], None]) -> float:
         """Seconds per call, the mean of `repeat` calls, after a pause and untimed calls: a warm-up, or as many."""
         begin()
         self.prepare()
         calls = cycle(self.runs)
-        if self.is_raced:
+        if not self.is_raced:
+            self.sleep(self.settle)
+        if self.is_long:
+            pass
+        elif self.is_raced:
             self.caller(calls, begin).window(self.settle)
         elif self.is_steady:
-            self.sleep(self.settle)
             self.warm_ups.append(warm_up(self.caller(calls, begin)))
         else:
-            self.sleep(self.settle)
             for run in list(islice(calls, self.repeat)):
                 run()
         timed = list(islice(calls, self.repeat))
@@ -131,64 +157,70 @@ class Timed:
         return (turn + 1) * self.wanted // turns > turn * self.wanted // turns
 
 
-@dataclass(frozen=True)
-class Load:
-    """The load by other processes while the samples were taken, and the number of attempts."""
+def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> float | None:
+    """Fill `samples` of all candidates; returns the processors that other processes kept busy meanwhile.
 
-    foreign: float | None
-    attempts: int
-
-
-def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> Load:
-    """Fill `samples` of all candidates; call `begin` with the candidate's index before each sample and warm-up.
-
-    If other processes keep the processors busy, everything is sampled again, and the attempt with the least load
-    counts.
+    `begin` is called with the candidate's index before each sample and warm-up. With a limit (`options.total`) the
+    candidates whose calibration has not begun after half of it get no samples, and no turn but the first begins after
+    its end; if it is no race, `FEWEST_PAIRS` turns may take as long again. Load changes nothing: whatever disturbs a
+    turn disturbs all of its samples.
     """
-    for index, candidate in enumerate(candidates):
-        candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
+    clock = candidates[0].clock
+    start = clock()
+    ready: list[tuple[int, Timed]] = []
+    left = options.total
+    # Those that are timed briefly come last: their calls do not use up the time of the others.
+    for index, candidate in sorted(enumerate(candidates), key=lambda each: each[1].is_brief):
+        if candidate.is_brief or len(ready) < 2 or left is None or options.total is None or left > options.total / 2:
+            candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
+            ready.append((index, candidate))
+        if options.total is not None and not candidate.is_brief:
+            left = options.total - (clock() - start) * 1e-9
+    ready.sort(key=lambda each: each[0])
+    _choose_turns([candidate for _, candidate in ready], options, left)
+    meter = LoadMeter.start()
+    ends: tuple[float, float] | None = None
+    if options.total is not None and left is not None:
+        end = clock() + left * 1e9
+        ends = end, end if options.even else end + options.total * 1e9
+    _take_turns(ready, begin, ends)
+    return meter.foreign()
+
+
+def _choose_turns(candidates: Sequence[Timed], options: Options, left: float | None) -> None:
+    """Fit the numbers of samples to the limit; in races, make them equal and spread them over `_LEAST`."""
+    others = [each for each in candidates if not each.is_brief] or candidates
+    if left is not None:
+        fewest = 1 if options.even else _FEWEST if len(candidates) == 1 else FEWEST_PAIRS
+        turns = max(fewest, int(left / sum(each.lasts + each.settle for each in others)))
+        for each in others:
+            each.wanted = min(each.wanted, turns)
+    seconds = sum(each.wanted * (each.lasts + each.settle) for each in others)
+    for each in candidates:
+        if each.is_brief and len(others) < len(candidates):
+            each.wanted = max(1, min(BRIEF, each.wanted, int(seconds / (each.lasts + each.settle))))
     if options.even:
-        _make_even(candidates)
-    best: Load | None = None
-    kept: list[tuple[list[float], list[WarmUp], float | None]] = []
-    attempt = 0
-    while attempt < options.attempts:
-        attempt += 1
-        meter = LoadMeter.start()
-        _one_attempt(candidates, begin)
-        load = Load(meter.foreign(), attempt)
-        if best is None or _value(load) < _value(best):
-            best, kept = load, [(each.samples, each.warm_ups, each.loop) for each in candidates]
-        if _value(load) <= options.foreign_load:
-            break
-    assert best is not None
-    for candidate, taken in zip(candidates, kept, strict=True):
-        candidate.samples, candidate.warm_ups, candidate.loop = taken
-    return Load(best.foreign, attempt)
+        turns = min(candidate.wanted for candidate in candidates)
+        for candidate in candidates:
+            candidate.wanted = turns
+            candidate.settle = max(BRIEFLY, _LEAST / (turns * len(candidates)))
 
 
-def _make_even(candidates: Sequence[Timed]) -> None:
-    """Give all candidates the same number of turns, spread over `_LEAST`."""
-    turns = min(candidate.wanted for candidate in candidates)
-    for candidate in candidates:
-        candidate.wanted = turns
-        candidate.settle = max(BRIEFLY, _LEAST / (turns * len(candidates)))
-
-
-def _value(load: Load) -> float:
-    return 0.0 if load.foreign is None else load.foreign
-
-
-def _one_attempt(candidates: Sequence[Timed], begin: Callable[[int], None]) -> None:
-    turns = max(candidate.wanted for candidate in candidates)
-    for candidate in candidates:
-        candidate.samples, candidate.warm_ups, candidate.loop = [], [], None
+def _take_turns(
+    candidates: Sequence[tuple[int, Timed]], begin: Callable[[int], None], ends: tuple[float, float] | None
+) -> None:
+    """Take samples in turns; no turn begins after the first moment of `ends`, or the second for the first few."""
+    turns = max(candidate.wanted for _, candidate in candidates)
+    for _, candidate in candidates:
+        candidate.samples, candidate.turns, candidate.warm_ups, candidate.loop = [], [], [], None
     for turn in range(turns):
-        order = list(enumerate(candidates))
+        if turn > 0 and ends is not None and candidates[0][1].clock() > ends[turn < FEWEST_PAIRS]:
+            break
         # Every second turn goes backwards, so that no candidate always follows the same neighbour.
-        for index, candidate in order if turn % 2 == 0 else reversed(order):
+        for index, candidate in candidates if turn % 2 == 0 else reversed(candidates):
             if candidate.is_due(turn, turns):
                 candidate.samples.append(candidate.sample(partial(begin, index)))
-    for index, candidate in enumerate(candidates):
-        if candidate.is_steady:
+                candidate.turns.append(turn)
+    for index, candidate in candidates:
+        if candidate.is_steady and not candidate.is_brief:
             candidate.take_loop(partial(begin, index))

@@ -14,7 +14,7 @@ from pdojo.errors import DatabaseError
 from pdojo.search.database.database import Database
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.rows import now, read_json
-from pdojo.search.database.schema import canonical, digest
+from pdojo.search.database.schema import JSON, canonical, digest
 from pdojo.search.experts.choices import Decisions
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -54,16 +54,25 @@ class DecisionMemory:
         if not rows:
             return None
         found = read_json(rows[0]["text"], self._connection.path)
-        answers, program = found.get("answers"), found.get("program")
+        own = found.get("programs", {})
+        is_own = isinstance(own, dict) and self._program in own
+        answers = cast("JSON", own)[self._program] if is_own else found.get("answers")
         if not isinstance(answers, dict):
             raise DatabaseError(f"the database '{self._connection.path}' holds decisions without answers")
-        given = cast("dict[str, object]", answers)
-        return Decided({question: str(answer) for question, answer in given.items()}, program == self._program)
+        given = cast("JSON", answers)
+        return Decided({question: str(answer) for question, answer in given.items()}, is_own)
 
     def keep(self, answers: Decisions, gain: float) -> None:
-        """Replace the decisions; `gain` is the factor by which they are faster than what they raced with."""
-        text = canonical({"answers": dict(answers), "program": self._program})
+        """Make these the latest decisions; `gain` is the factor by which they are faster than what they raced with.
+
+        Those about other kernels of the kind are kept.
+        """
         with self._connection.transaction() as connection:
+            query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
+            rows = connection.execute(query, (self._kind, self._settings)).fetchall()
+            known = read_json(rows[0]["text"], self._connection.path).get("programs") if rows else None
+            programs = {**(cast("JSON", known) if isinstance(known, dict) else {}), self._program: dict(answers)}
+            text = canonical({"answers": dict(answers), "programs": programs})
             connection.execute(
                 "INSERT INTO decisions (kind, settings, text, gain, measured) VALUES (?, ?, ?, ?, ?)"
                 " ON CONFLICT (kind, settings) DO UPDATE SET text = excluded.text, gain = excluded.gain,"

@@ -81,7 +81,7 @@ def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
     for row in rows:
         facts = {name: row[name] and read_json(row[name], connection.path) for name in ("detail", "environment")}
         race = race_of({**dict(row), "facts": None}, connection.path)
-        found.append({**dict(row), **facts, "ratio": None if race.is_undecided else race.ratio})
+        found.append({**dict(row), **facts, "ratio": race.ratio})
     return found
 
 

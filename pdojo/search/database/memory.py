@@ -228,8 +228,8 @@ class SearchMemory:
         """A race of a program with `against`, or alone if None, not measured before `since`; None if there is none.
 
         The kind is `race` (with the incumbent), `match` (on fresh inputs, with the root of the search), `final`
-        (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, by
-        `pdojo-tune`); `race 2` repeats an undecided `race`.
+        (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, in the
+        last measurement); `quoted` holds the whole last measurement (`pdojo.search.quoted`).
         """
         row = self._connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"

@@ -173,7 +173,7 @@ def gain_of(
 ) -> float | None:
     """The factor by which a program of cost `cost` is faster than the root of a run; programs are given as hashes.
 
-    Timed programs: the factor of their last match. None if there was none, or it was under foreign load.
+    Timed programs: the factor of their last match. None if there was none.
     """
     if not run.is_timed:
         return run.root / cost if run.root and cost else None
@@ -188,7 +188,7 @@ def gain_of(
         run.settings,
     )
     races = [race_of(row, connection.path) for row in rows]
-    return next((1 / race.ratio for race in races if race.ratio is not None and not race.is_undecided), None)
+    return next((1 / race.ratio for race in races if race.ratio is not None), None)
 
 
 def find_run(connection: Connection, hashed: str) -> RunSummary:

@@ -53,7 +53,7 @@ def validate(dojo: Dojo, seed: int | None = None) -> Validation:
         backend.check_runs_here(dojo.machine)
     except LoweringError:
         return _interpreted(dojo, chosen)
-    options = Options(threads=dojo.machine.threads, seed=chosen, samples=1, attempts=1)
+    options = Options(threads=dojo.machine.threads, seed=chosen, samples=1)
     reference = KernelReference(print_notation(dojo.plain), compiled=not backend.is_simulated)
     with backend.runs() as runs:
         (outcome,) = runs.compare([MeasuredProgram.of(dojo.kernel, dojo.machine)], options, reference)

@@ -17,9 +17,9 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.ahead import Ahead
-from pdojo.search.racing import LOAD, STAGES, Heat, Race
+from pdojo.search.racing import STAGES, Heat, Race
 
-TIMING = Options(effort="search", budget=2.0, check=False, even=True, foreign_load=LOAD, attempts=2)
+TIMING = Options(effort="search", budget=2.0, check=False, even=True)
 """Options of timing; the number of rounds sets the number of samples."""
 PATIENCE = 30.0
 """Limit of a call as a multiple of the incumbent's time, and of compiling as a multiple of its compile time."""
@@ -91,6 +91,10 @@ class Runtime:
         start = perf_counter()
         options = replace(TIMING, threads=self._machine.threads, samples=wanted.rounds)
         self._timer.limits = Limits() if inputs is not None else self._limits()
+        if wanted.seconds is not None:
+            options = replace(options, total=wanted.seconds)
+            longest = max(LEAST_LIMIT, wanted.seconds)
+            self._timer.limits = replace(self._timer.limits, run=min(self._timer.limits.run, longest))
         if inputs is not None:
             # Races use the inputs of seed 0.
             options = replace(options, check=True, seed=(1 << 32) * (1 + inputs) + self.seed % (1 << 32))

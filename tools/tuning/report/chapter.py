@@ -87,14 +87,10 @@ class Chapter:
             lines = [("plain", found.baselines.plain), ("pass", found.baselines.passed)]
             yield convergence(result.history, found.unit, lines)
         better = [row for row in result.history if row.is_best]
-        before = inf
         rows: list[tuple[object, ...]] = []
         for row in better:
-            gain = times_text(result.root.cost, row.best)
-            # Under foreign load, a new best has the cost of the last one.
-            shown = (gain if row.best < before else "-") if start else cost_text(row.best, found.unit)
+            shown = times_text(result.root.cost, row.best) if start else cost_text(row.best, found.unit)
             rows.append((row.number, duration(row.seconds), shown))
-            before = row.best
         heading = "times as fast as the start" if start else "cost"
         yield folded(f"Every new best: {len(better)}", table(("evaluation", "after", heading), rows, left=()))
 

@@ -1,0 +1,47 @@
+"""Phases of a tool that take long: each shows itself, on a terminal and without one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from rich.console import Console
+
+SILENT = 2.0
+"""Seconds after which a phase shows itself without a terminal."""
+AGAIN = 30.0
+"""Seconds between two further lines."""
+
+
+@contextmanager
+def phase(console: Console, what: str) -> Generator[Callable[[str], None]]:
+    """Show the phase `what` while the block runs; call the result with details.
+
+    On a terminal a line that is redrawn once a second. Else a line with the latest detail on standard error after
+    `SILENT` seconds, and then every `AGAIN` seconds.
+    """
+    if console.is_terminal:
+        with console.status(what, refresh_per_second=1) as status:
+            yield status.update
+        return
+    latest, ended = [what], Event()
+
+    def tell(detail: str) -> None:
+        latest[0] = f"{what}: {detail}"
+
+    def watch() -> None:
+        if ended.wait(SILENT):
+            return
+        sys.stderr.write(f"{latest[0]} ...\n")
+        while not ended.wait(AGAIN):
+            sys.stderr.write(f"{latest[0]} ...\n")
+
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        watcher.join()
