@@ -128,10 +128,10 @@ class CollectiveText:
     def _load(self, name: str, spread: Spread, depth: int) -> None:
         """Load the calling thread's elements of an operand."""
         buffer = spread.access.array.buffer
-        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
+        kind, array = self.spelling.types[buffer.dtype], self.code.names[buffer]
         self.code.line(f"__align__({_ALIGNED}) {kind} {name}[{spread.fragment.slots}];")
         for piece in self._operand(spread, depth).pieces(self.loads):
-            target, place = f"{name}[{piece.slot}]", f"{source}[{self.code.position(piece.place)}]"
+            target, place = f"{name}[{piece.slot}]", f"{array}[{self.code.position(piece.place)}]"
             if piece.load is not None:
                 self._declare(piece.load)
                 self.code.line(f"{piece.load.name}<{piece.matrices}>(&{target}, &{place});")
@@ -139,7 +139,8 @@ class CollectiveText:
                 self.code.line(f"{target} = {place};")
             else:
                 vector = self.code.prelude.vector(buffer.dtype, piece.slots)
-                self.code.line(f"*({vector} *)&{target} = *(const {vector} *)&{place};")
+                to, source = self.spelling.vector_at(vector, target), self.spelling.vector_at(f"const {vector}", place)
+                self.code.line(f"*{to} = *{source};")
 
     def _declare(self, load: MatrixLoad) -> None:
         try:

@@ -34,7 +34,7 @@ HEAD = '#include "fibers.h"\n'
 """The first line of a text for `compile_fibers`; the text of the file itself does as well."""
 REMEDY = "install g++ or clang++, or pip install ziglang"
 OPTIONS = (
-    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w"),
+    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w", "-nostdinc++"),
     # Products and sums are fused where the text says so (fmaf), and nowhere else.
     *("-ffp-contract=off", "-fno-fast-math"),
     # The compilers of GPUs do not use the types of pointers, either.
@@ -170,6 +170,8 @@ class Fibers:
     def _explain(self, message: str) -> str:
         """A message of the runtime, with the lines of the text that it names."""
         message = re.sub(r" \(code (\w+)\)", lambda found: self._line_of(found[1]), message)
+        # Compilers differ in how they name types.
+        message = re.sub(r"\bstruct | (?=\[)", "", message)
         lines = self.text.splitlines()
         numbers = sorted({int(number) for number in re.findall(r"\bline (\d+)", message)})
         quoted = [f"\n  {n}: {lines[n - 1].strip()}" for n in numbers if 0 < n <= len(lines)]
@@ -190,7 +192,8 @@ def compilers() -> dict[str, list[str]]:
     """Commands of the installed C++ compilers, by name, without the arguments for files."""
     found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
     if find_spec("ziglang") is not None:
-        found["zig"] = [sys.executable, "-m", "ziglang", "c++"]
+        # Not `zig c++`: its library would have to be built first.
+        found["zig"] = [sys.executable, "-m", "ziglang", "cc", "-nostdlib"]
     return found
 
 
