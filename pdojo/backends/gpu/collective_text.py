@@ -117,13 +117,10 @@ class CollectiveText:
 
     def _operand(self, spread: Spread, depth: int) -> Operand:
         buffer = spread.access.array.buffer
-        if buffer in self.code.copies:
-            raise LoweringError(
-                f"each thread has its own copy of '{buffer.names[0]}' on the heap, which a warp uses together; give "
-                "every index an element (materialize_dims)"
-            )
-        placement = self.code.placements[buffer]
-        return Operand(spread, depth, placement.layout, placement.alignment, self.code.bind)
+        placement, copies = self.code.placements[buffer], self.code.copies.get(buffer)
+        # Copies belong to what all accesses are in: never to a thread of the warp.
+        offset = const(0) if copies is None else copies.offset
+        return Operand(spread, depth, placement.layout, placement.alignment, offset, self.code.bind)
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:
         """Load the calling thread's elements of an operand."""
