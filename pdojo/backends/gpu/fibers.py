@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -54,6 +54,8 @@ _CANARY = 0xFF
 """The byte around arrays: NaN in floating-point types."""
 _REPORTED = 3
 """The exit status after an error that the runtime reports."""
+_LONG = 2.0
+"""Seconds of a compiler after which its caller is told."""
 _LATER = 10.0
 """Seconds after which the process is killed that did not end itself."""
 _CHILD = """\
@@ -197,11 +199,13 @@ def compilers() -> dict[str, list[str]]:
     return found
 
 
-def compile_fibers(text: str, *, warp: int, compiler: str | None = None) -> Fibers:
+def compile_fibers(
+    text: str, *, warp: int, compiler: str | None = None, notice: Callable[[], None] | None = None
+) -> Fibers:
     """Compile a text for warps of 32 or 64 threads, by the compiler of that name (None: any).
 
-    The text begins with HEAD. Raises MissingTool if there is no such compiler, LoweringError with its first error and
-    the line if it refuses the text.
+    The text begins with HEAD. `notice` is called once if a compiler takes more than two seconds. Raises MissingTool if
+    there is no such compiler, LoweringError with its first error and the line if it refuses the text.
     """
     commands = compilers()
     if not commands or compiler not in (None, *commands):
@@ -216,10 +220,23 @@ def compile_fibers(text: str, *, warp: int, compiler: str | None = None) -> Fibe
         [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
         ["-shared", middle, "-o", str(compiled.library), "-lm"],
     ):
-        done = subprocess.run([*commands[name], *arguments], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise refusal(name, done.stderr.replace(source, Path(source).name), text)
+        status, log = _run([*commands[name], *arguments], notice)
+        notice = None  # Once is enough.
+        if status:
+            raise refusal(name, log.replace(source, Path(source).name), text)
     return compiled
+
+
+def _run(command: Sequence[str], notice: Callable[[], None] | None) -> tuple[int, str]:
+    """The exit status of a compiler, and what it prints as errors."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, log = process.communicate(timeout=_LONG)
+        except subprocess.TimeoutExpired:
+            if notice is not None:
+                notice()
+            _, log = process.communicate()
+    return process.returncode, log
 
 
 def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_Place]:

@@ -14,6 +14,7 @@ from pdojo.dialect.machines.collectives import Spread
 from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
 from pdojo.dialect.view.nest import Access, Scope
 
+_NOWHERE = const(0)
 _MOST_BYTES = 16
 """Most bytes that one access of a thread moves."""
 
@@ -40,7 +41,7 @@ class Operand:
     layout: Layout
     alignment: int
     """Bytes that the address of the buffer is a multiple of."""
-    offset: Expr = const(0)
+    offset: Expr = _NOWHERE
     """Distance of the block's copy of the buffer from its address, in elements."""
     bind: Callable[[Expr], Expr] = lambda expression: expression
     """Replaces variables whose values are known."""
