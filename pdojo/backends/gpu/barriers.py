@@ -186,10 +186,19 @@ class _Synchroniser:
 
         Groups of one thread complete in order, copies of one group in any order.
         """
+        again: list[_Arrival] = []
+        early: set[Body] = set()
         for own in self.uses:
             for use in self.uses if own.leaf is copy else ():
                 if use.memory is own.memory and (own.writes or use.writes):
-                    yield from self._arrival(own, use)
+                    found = list(self._arrival(own, use))
+                    if use.leaf is copy:
+                        again += found
+                    else:
+                        early.update(arrival.body for arrival in found if arrival.early)
+                        yield from found
+        # A wait between two instances of the copy is enough.
+        yield from (arrival for arrival in again if not arrival.early or arrival.body not in early)
 
     def _arrival(self, own: Use, use: Use) -> Iterator[_Arrival]:
         home = self._loop_body(own.leaf)
