@@ -27,6 +27,7 @@ from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageErr
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload
 from pdojo.search.deciding import decide
+from pdojo.search.shrinking import QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning
 from pdojo.transforms.game import Game
 
@@ -71,6 +72,13 @@ def _source(chunk: Chunk) -> Workload | str | None:
     return chunk.text if chunk.format(None) == "notation" else None
 
 
+def _reduced(game: Game, source: Workload | str | None) -> tuple[Nest, Nest] | None:
+    """The programs before and after the moves at reduced sizes; None if no sizes fit."""
+    family = family_of(game.initial.kernel, source)
+    small = None if family is None else shrunk(game, family)
+    return None if small is None else (nest_on(small.before, game.machine), nest_on(small.after, game.machine))
+
+
 def _tell(name: str) -> None:
     sys.stderr.write(f"compiling the code of kernel '{name}' for this computer, to judge it\n")
     sys.stderr.flush()
@@ -85,7 +93,7 @@ class _Verification:
         self.after = after
         self.machine = machine
         self.compared: tuple[Nest, Nest] | None = None
-        """The programs that the oracle compared at reduced sizes."""
+        """The programs at reduced sizes; None if the oracle compared them at their own."""
         self.instances = max(count_instances(nest) for nest in (before, after))
 
     def run(self, game: Game | None, source: Workload | str | None) -> str:
@@ -117,21 +125,23 @@ class _Verification:
         if not is_exact or self.instances <= INTERPRETED:
             self._interpret()
             done.append("random inputs at its own sizes" if where else "random inputs")
-        left_out += self._judge_code()
+        left_out += self._judge_code(game, source)
         name, listed = self.before.name, "; ".join([", and ".join(done), *left_out])
         if is_exact:
             return f"verified{where}: kernel '{name}' keeps its meaning ({listed})"
         return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
 
-    def _judge_code(self) -> list[str]:
+    def _judge_code(self, game: Game | None, source: Workload | str | None) -> list[str]:
         """What a run of the code by an emulator of the machine says, if its backend has one, on random inputs.
 
-        The sizes are those of the oracle if it reduced them. Raises InvalidKernel if the code is wrong.
+        The sizes are the oracle's reduced ones for all but small programs. Raises InvalidKernel if the code is wrong.
         """
         backend = None if self.machine is None else backend_of(self.machine)
         if self.machine is None or not isinstance(backend, Emulates):
             return []
         name = self.before.name
+        if self.compared is None and game is not None and self.instances > QUICK:
+            self.compared = _reduced(game, source)
         before, after = self.compared or (self.before, self.after)
         if not self.compared and self.instances > INTERPRETED:
             return [f"its code was not judged: {self.instances:,} statement instances are too many"]
