@@ -167,6 +167,20 @@ WAITS = {
         """,
         ["async_copy@t"],
     ),
+    "each thread waits for its own copies, in a part of the block": (
+        """kernel k(b) -> (c)
+        b f32 [3, 4, 24] heap
+        c f32 [3, 4, 24] heap
+        t f32 [3:N, 4, 24] shared
+
+        3:g
+        | 4:b 24:b c[{0},{1},{2}] = 0
+        | 4:b where ({1} < 3)
+        | | 24:b t[{0},{1},{2}] = b[{0},{1},{2}]
+        | | 24:b c[{0},{1},{2}] = t[{0},{1},{2}]
+        """,
+        ["async_copy@t"],
+    ),
     "a loop in the threads": (
         """kernel k(b) -> (c)
         b f32 [2, 32, 4] heap

@@ -10,7 +10,7 @@ iterations, so that buffers that take turns (double buffering) cost one barrier.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -63,6 +63,8 @@ class _Arrival:
     """Iterations of the body between the copy and the node."""
     early: bool = False
     """True if the copy's group ends behind the node, unless one ends in front of it, too."""
+    crosses: bool = True
+    """False if no thread but that of the copy touches the elements: its wait is enough."""
 
     def places(self, count: int) -> list[int]:
         """The nodes, of `count`, in front of which threads may wait, the last one first."""
@@ -115,7 +117,7 @@ class _Synchroniser:
         arrivals = [a for leaf in self.launch.leaves if leaf.asynchronous for a in self._arrivals(leaf)]
         for arrival in arrivals:
             body = arrival.body
-            if self.launch.group(() if body is None else body.chain) > 1:
+            if arrival.crosses and self.launch.group(() if body is None else body.chain) > 1:
                 places = arrival.places(len(self._nodes(body)))
                 needs.setdefault(body, set()).add(_Need(frozenset(places)))
         for body, wanted in needs.items():
@@ -191,7 +193,8 @@ class _Synchroniser:
         for own in self.uses:
             for use in self.uses if own.leaf is copy else ():
                 if use.memory is own.memory and (own.writes or use.writes):
-                    found = list(self._arrival(own, use))
+                    crosses = self._crosses(own, use)
+                    found = [replace(arrival, crosses=crosses) for arrival in self._arrival(own, use)]
                     if use.leaf is copy:
                         again += found
                     else:
@@ -199,6 +202,12 @@ class _Synchroniser:
                         yield from found
         # A wait between two instances of the copy is enough.
         yield from (arrival for arrival in again if not arrival.early or arrival.body not in early)
+
+    def _crosses(self, own: Use, use: Use) -> bool:
+        """Whether another thread than that of the copy may touch its elements."""
+        common = self._common(own.leaf, use.leaf)
+        relation = (*(EQUAL,) * self.depth, *(ANY,) * (len(common) - self.depth))
+        return self._meet(own, use, relation)
 
     def _arrival(self, own: Use, use: Use) -> Iterator[_Arrival]:
         home = self._loop_body(own.leaf)
