@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pdojo.backends.gpu.fibers import REMEDY, compilers
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove
@@ -21,6 +22,7 @@ from pdojo.transforms.move import Move
 from property.kernels import kernels
 from property.walks import CPU, random_texts
 from qa.fuzzing.jobs import code_against_interpreter
+from qa.lowers import lowering_error
 from qa.shrink import lit_test, shrunk
 from qa.sizes import small_kernel, with_random_sizes
 from qa.walks import Counts, FailedWalk, Referee, play, walk
@@ -70,6 +72,36 @@ def test_walks_for_gpus(name: str, start: str) -> None:
     assert counts.total > 3
     assert not counts.not_lowered
     assert counts.compiled or check is None
+
+
+SIMPLE = """kernel k(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 8] heap
+t f32 [4, 8] heap
+
+4 8 t[{0},{1}] = x[{0},{1}]
+4 8 y[{0},{1}] = t[{0},{1}]
+"""
+MAPPINGS = ("unroll", "parallelize", "vectorize", "map_grid", "map_block", "map_warp", "stream", "frep")
+
+
+@pytest.mark.parametrize("name", [name for name in machines() if name != "host"])
+def test_typed_mappings_and_memories_have_code(name: str) -> None:
+    """Moves that are not proposed are refused, or their states have code."""
+    game = Game(parse_notation(SIMPLE)[0], machine(name))
+    assert lowering_error(game.program) is None
+    typed = [f"{move}@%{scope.id}" for move in MAPPINGS for scope in game.program.nest.scopes]
+    typed += [f"set_location@t{{location={memory.value}}}" for memory in Memory]
+    legal = 0
+    for move in typed:
+        fork = game.fork()
+        try:
+            fork.apply(move)
+        except IllegalMove:
+            continue
+        legal += 1
+        assert lowering_error(fork.program) is None, move
+    assert legal > 3
 
 
 def test_a_wrong_wait_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
