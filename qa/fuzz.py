@@ -2,7 +2,8 @@
 
 A walk starts from a random kernel or from one of the library at small sizes, on the machines `toy`, `toy-gpu` and
 `toy-snitch` by turns. Each move is judged by the exact oracle, some by integer sets, some states by compiled code
-(simulated, on a Snitch core) against the interpreter. With `--traces N`, whole traces are undone, edited and replayed
+against the interpreter: on this processor, simulated for a Snitch core, by fibers for each state of a GPU.
+With `--traces N`, whole traces are undone, edited and replayed
 instead. The same seed gives the same run, on any number of processes. A broken promise is shrunk and printed as a lit
 test; exit code 1. A process that dies, of compiled code or by a signal, is a failure with the trace that it was at.
 Ctrl-C ends the run with the figures so far; exit code 130, or 1 if a promise was broken.
@@ -189,7 +190,13 @@ def arguments(args: Sequence[str] | None) -> argparse.Namespace:
     )
     add("--length", type=int, metavar="N", help=f"most moves of a walk ({WALK_LENGTH}) or a trace ({TRACE_LENGTH})")
     add("--sets-every", type=int, default=3, metavar="K", help="integer sets judge one move in K (default 3, 0: none)")
-    add("--compile-every", type=int, default=15, metavar="K", help="one state in K is compiled (default 15, 0: none)")
+    add(
+        "--compile-every",
+        type=int,
+        default=15,
+        metavar="K",
+        help="one state in K is compiled, of a GPU each (default 15, 0: none)",
+    )
     add("--prefer", action="append", metavar="MOVE", help="a move of which every second one is; may be repeated")
     add("--processes", type=int, metavar="N", help="processes (default: all processors)")
     add("--failures", type=Path, metavar="FILE", help="append every failure to a file, and go on after the first")

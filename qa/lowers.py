@@ -1,16 +1,25 @@
-"""Checks whether a program has code for its machine: a legal state of the game does if its kernel does."""
+"""Checks whether a program has code for its machine: a legal state of the game does if its kernel does.
+
+Models of GPUs without a backend have the code of fibers.
+"""
 
 from __future__ import annotations
 
 from pdojo.backends.backend import backend_of
+from pdojo.backends.gpu.spelling import FiberSpelling
+from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.analysis.program import Program
 from pdojo.errors import LoweringError
 
 
 def lowering_error(program: Program) -> str | None:
-    """The reason why the program has no code; None if it has, or if the machine has no backend."""
+    """The reason why the program has no code; None if it has, or if nothing has code for the machine."""
+    nest, machine = program.nest, program.machine
     try:
-        backend_of(program.machine).check_lowers(program.nest, program.machine)
+        if machine.gpu and not machine.backend:
+            device_text(nest.kernel, spelling=FiberSpelling(), machine=machine)
+        else:
+            backend_of(machine).check_lowers(nest, machine)
     except LoweringError as error:
         return str(error)
     return None

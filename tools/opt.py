@@ -93,7 +93,7 @@ class PdojoOptMain(xDSLOptMain):
         add("--explain", action="append", metavar="MOVE", help="say why a move is legal here or not; may be repeated")
         add("--format", choices=("text", "json"), default="text", help="form of lists of moves and of explanations")
         add("--print-after-each-move", action="store_true", help="print the program after every move")
-        add("--verify", action="store_true", help="check that all steps together preserve the meaning, by execution")
+        add("--verify", action="store_true", help="check the meaning after all steps, and code for GPUs, by execution")
 
     def setup_pipeline(self) -> None:
         """Check the steps as far as possible without a program."""

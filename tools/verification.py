@@ -9,11 +9,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pdojo.api.programs import library_workload
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.backend import Emulates, backend_of
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.backends.measure.check import Rounding, compare
+from pdojo.backends.measure.check import Rounding, compare, compare_all
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
@@ -21,10 +23,11 @@ from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
-from pdojo.errors import InvalidKernel, UsageError
+from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload
 from pdojo.search.deciding import decide
+from pdojo.search.shrinking import QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning
 from pdojo.transforms.game import Game
 
@@ -54,8 +57,15 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
             raise UsageError(f"--verify compares kernels, and the passes left no pdojo.kernel '{name}'; lower it later")
         game, after_it = games.get(name), kernels[name]
         tuned = nest_of(after_it) if game is None else nest_on(after_it, game.machine)
-        said = _Verification(kernel, nest_of(kernel), tuned).run(game, _source(chunk))
+        said = _Verification(kernel, nest_of(kernel), tuned, _machine(game, after_it)).run(game, _source(chunk))
         sys.stderr.write(f"{said}\n")
+
+
+def _machine(game: Game | None, kernel: KernelOp) -> Machine | None:
+    """The machine that a kernel is for; None if nothing says so."""
+    if game is not None:
+        return game.machine
+    return None if kernel.machine is None else machine(kernel.machine.data)
 
 
 def _source(chunk: Chunk) -> Workload | str | None:
@@ -65,13 +75,28 @@ def _source(chunk: Chunk) -> Workload | str | None:
     return chunk.text if chunk.format(None) == "notation" else None
 
 
+def _reduced(game: Game, source: Workload | str | None) -> tuple[Nest, Nest] | None:
+    """The programs before and after the moves at reduced sizes; None if no sizes fit."""
+    family = family_of(game.initial.kernel, source)
+    small = None if family is None else shrunk(game, family)
+    return None if small is None else (nest_on(small.before, game.machine), nest_on(small.after, game.machine))
+
+
+def _tell(name: str) -> None:
+    sys.stderr.write(f"compiling the code of kernel '{name}' for this computer, to judge it\n")
+    sys.stderr.flush()
+
+
 class _Verification:
     """The verification of one kernel."""
 
-    def __init__(self, kernel: KernelOp, before: Nest, after: Nest) -> None:
+    def __init__(self, kernel: KernelOp, before: Nest, after: Nest, machine: Machine | None) -> None:
         self.kernel = kernel
         self.before = before
         self.after = after
+        self.machine = machine
+        self.compared: tuple[Nest, Nest] | None = None
+        """The programs at reduced sizes; None if the oracle compared them at their own."""
         self.instances = max(count_instances(nest) for nest in (before, after))
 
     def run(self, game: Game | None, source: Workload | str | None) -> str:
@@ -89,7 +114,8 @@ class _Verification:
             if decision.fault is not None:
                 self._fail(decision.fault, valid=True)
             (done if decision.is_exact else left_out).append(decision.said)
-            where = " at reduced sizes" if decision.is_reduced else ""
+            if decision.is_reduced:
+                where, self.compared = " at reduced sizes", decision.compared
         else:
             most = f"at most {INSTANCE_LIMIT} statement instances, not {self.instances}"
             left_out.append(f"exact arithmetic takes {most}, and only moves can be made at smaller sizes too")
@@ -102,10 +128,42 @@ class _Verification:
         if not is_exact or self.instances <= INTERPRETED:
             self._interpret()
             done.append("random inputs at its own sizes" if where else "random inputs")
+        left_out += self._judge_code(game, source)
         name, listed = self.before.name, "; ".join([", and ".join(done), *left_out])
         if is_exact:
             return f"verified{where}: kernel '{name}' keeps its meaning in exact arithmetic, {OUTSIDE} ({listed})"
         return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
+
+    def _judge_code(self, game: Game | None, source: Workload | str | None) -> list[str]:
+        """What a run of the code by an emulator of the machine says, if its backend has one, on random inputs.
+
+        The sizes are the oracle's reduced ones for all but small programs. Raises InvalidKernel if the code is wrong.
+        """
+        backend = None if self.machine is None else backend_of(self.machine)
+        if self.machine is None or not isinstance(backend, Emulates):
+            return []
+        name = self.before.name
+        if self.compared is None and game is not None and self.instances > QUICK:
+            self.compared = _reduced(game, source)
+        before, after = self.compared or (self.before, self.after)
+        if not self.compared and self.instances > INTERPRETED:
+            return [f"its code was not judged: {self.instances:,} statement instances are too many"]
+        parameters = parameters_of(before)
+        inputs = random_inputs(parameters, seed=0)
+        expected = interpret(before, inputs)
+        ways: list[str] = []
+        try:
+            for way, results in backend.emulate(after.kernel, self.machine, inputs, lambda: _tell(name)):
+                _, wrong = compare_all(parameters, results, expected, Rounding.of(before))
+                if wrong is not None:
+                    raise InvalidKernel(f"--verify: the code of kernel '{name}' is wrong ({way}): {wrong}")
+                ways.append(way)
+        except SimulationError as error:
+            raise InvalidKernel(f"--verify: the code of kernel '{name}' is wrong: {error}") from None
+        except LoweringError as error:
+            return [f"its code was not judged: {error}"]
+        sizes = "the reduced sizes" if self.compared else "its own sizes"
+        return [f"its code, run by fibers at {sizes} in {len(ways)} ways, gives the same results"]
 
     def _interpret(self) -> None:
         """Compare both programs on the same random inputs."""

@@ -6,7 +6,7 @@ A machine names its backend (`Machine.backend`). A backend is a folder here, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -116,6 +116,21 @@ class Compiles(Protocol):
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
     ) -> CallableKernel:
         """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
+        ...
+
+
+@runtime_checkable
+class Emulates(Protocol):
+    """What a backend may offer besides: its code run without the machine, to judge the code."""
+
+    def emulate(
+        self, kernel: KernelOp, machine: Machine, inputs: Arrays, notice: Callable[[], None]
+    ) -> Iterator[tuple[str, Arrays]]:
+        """The name of each way to run a kernel's code on `inputs`, and the arrays that it writes.
+
+        `notice` is called if that takes long to begin. Raises LoweringError if there is no code or this computer cannot
+        run it, SimulationError for code that does what the machine leaves undefined.
+        """
         ...
 
 

@@ -33,6 +33,8 @@ class Decision:
     """True if the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
     is_reduced: bool = False
     """True if the comparison used reduced sizes instead of the kernel's own."""
+    compared: tuple[Nest, Nest] | None = None
+    """The programs before and after the moves that the exact oracle compared; None if it compared none."""
 
 
 def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QUICK) -> Decision:
@@ -67,7 +69,7 @@ def _exact(before: Nest, after: Nest, how: str) -> Decision:
     oracle = Oracle(before, seeds=FEW_SEEDS if large else DEFAULT_SEEDS, limit=MOST)
     difference = oracle.difference(after)
     if difference is None:
-        return Decision(f"{how}: the same meaning", is_exact=True)
+        return Decision(f"{how}: the same meaning", is_exact=True, compared=(before, after))
     return Decision(f"{how}: another meaning", str(difference), is_exact=True)
 
 

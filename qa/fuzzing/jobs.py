@@ -39,6 +39,7 @@ class FuzzPlan:
     length: int = 30
     sets_every: int = 0
     compile_every: int = 0
+    """One state in so many is compiled and run, each state of a GPU; 0 for none."""
     traces: bool = False
     """True for traces that are undone and replayed, False for walks judged move by move."""
     prefer: tuple[str, ...] = ()
@@ -145,7 +146,8 @@ def _walk(
     tell: Tell,
 ) -> None:
     seed, on = random.getrandbits(31), machine(name, trust=plan.trust)
-    check = code_against_interpreter(plan.compile_every, found.counts, on) if plan.compile_every else None
+    every = 1 if on.gpu and plan.compile_every else plan.compile_every
+    check = code_against_interpreter(every, found.counts, on) if every else None
     try:
         for step in walk(
             kernel,
@@ -227,6 +229,7 @@ def code_against_interpreter(every: int, counts: Counts, machine: Machine) -> Ch
     """A check that the code of one state in `every` agrees with the interpreter on ordinary numbers.
 
     Code for Snitch cores runs on the simulator, code for graphics processors on fibers, other code on this processor.
+    A missing C++ compiler for fibers is counted like a state without code.
     """
     if machine.architecture == "riscv32":
         from qa.simulated import simulated_code_differs as code_differs

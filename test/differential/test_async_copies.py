@@ -127,6 +127,163 @@ def without_waits(text: str) -> Iterator[str]:
         yield text[:start] + text[start:].replace(line, "")
 
 
+WAITS = {
+    "the reader is in the same threads": (
+        """kernel k(b) -> (c)
+        b f32 [3, 32] heap
+        c f32 [3, 32] heap
+        t f32 [3:N, 32] shared
+
+        3:g 32:b
+        | t[{0},{1}] = b[{0},{1}]
+        | c[{0},{1}] = t[{0},{1}]
+        """,
+        ["async_copy@t"],
+    ),
+    "both are in a guarded scope of one iteration": (
+        """kernel k(a, b) -> (c)
+        a f32 [2, 32] heap
+        b f32 [2, 32] heap
+        c f32 [2, 32] heap
+        as f32 [2, 32] shared
+        bs f32 [2:N, 32] shared
+
+        1:g 2
+        | 32:b as[{1},{2}] = a[{1},{2}]
+        | 32:b bs[{1},{2}] = b[{1},{2}]
+        | 32:b c[{1},{2}] = as[{1},31-{2}] * bs[{1},31-{2}]
+        """,
+        ["async_copy@bs", "pipeline@as:1{stages=2}"],
+    ),
+    "warps of a block wait for their own copies": (
+        """kernel k(b) -> (c)
+        b f32 [3, 2, 32] heap
+        c f32 [3, 2, 32] heap
+        t f32 [3:N, 2, 32] shared
+
+        3:g 2:b
+        | 32:w t[{0},{1},{2}] = b[{0},{1},{2}]
+        | 32:w c[{0},{1},{2}] = t[{0},{1},31-{2}]
+        """,
+        ["async_copy@t"],
+    ),
+    "each thread waits for its own copies, in a part of the block": (
+        """kernel k(b) -> (c)
+        b f32 [3, 4, 24] heap
+        c f32 [3, 4, 24] heap
+        t f32 [3:N, 4, 24] shared
+
+        3:g
+        | 4:b 24:b c[{0},{1},{2}] = 0
+        | 4:b where ({1} < 3)
+        | | 24:b t[{0},{1},{2}] = b[{0},{1},{2}]
+        | | 24:b c[{0},{1},{2}] = t[{0},{1},{2}]
+        """,
+        ["async_copy@t"],
+    ),
+    "a loop in the threads": (
+        """kernel k(b) -> (c)
+        b f32 [2, 32, 4] heap
+        c f32 [2, 32, 4] heap
+        t f32 [2:N, 32, 4:N] shared
+
+        2:g 32:b 4
+        | t[{0},{1},{2}] = b[{0},{1},{2}]
+        | c[{0},{1},{2}] = t[{0},{1},{2}]
+        """,
+        ["async_copy@t"],
+    ),
+    "another thread reads in the next iteration": (
+        """kernel k(b) -> (c)
+        b f32 [1, 8, 32] heap
+        c f32 [1, 8, 32] heap
+        t f32 [1:N, 8, 32] shared
+
+        1:g
+        | 32:b 8 c[{0},{2},{1}] = 0
+        | 8 1
+        | | 1 where ({1} >= 1) 32:b c[{0},{1},{4}] = t[{0},{1}-1,31-{4}]
+        | | 32:b t[{0},{1},{3}] = b[{0},{1},{3}]
+        """,
+        ["async_copy@t"],
+    ),
+    "a loop that skips iterations": (
+        """kernel k(b) -> (c)
+        b f32 [1, 8, 32] heap
+        c f32 [1, 8, 32] heap
+        t f32 [1:N, 8, 32] shared
+
+        1:g
+        | 32:b 8 c[{0},{2},{1}] = 0
+        | 8 where ({1}%3 < 1)
+        | | 1 where ({1} >= 3) 32:b c[{0},{1},{3}] = t[{0},{1}-3,31-{3}]
+        | | 32:b t[{0},{1},{2}] = b[{0},{1},{2}]
+        """,
+        ["async_copy@t"],
+    ),
+    "a loop that is read several iterations later": (
+        """kernel k(b) -> (c)
+        b f32 [1, 8, 32] heap
+        c f32 [1, 8, 32] heap
+        t f32 [1:N, 8, 32] shared
+
+        1:g
+        | 32:b 8 c[{0},{2},{1}] = 0
+        | 8
+        | | 1 where ({1} >= 3) 32:b c[{0},{1},{3}] = t[{0},{1}-3,31-{3}]
+        | | 32:b t[{0},{1},{2}] = b[{0},{1},{2}]
+        """,
+        ["async_copy@t"],
+    ),
+    "the source is written after the copy": (
+        """kernel k(b) -> (c)
+        b f32 [1, 32] heap
+        c f32 [1, 32] heap
+        h f32 [1, 32] heap
+        s f32 [1:N, 32] shared
+        t f32 [1:N, 32] shared
+
+        1:g
+        | 32:b h[{0},{1}] = b[{0},{1}]
+        | 32:b t[{0},{1}] = h[{0},{1}]
+        | 32:b
+        | | h[{0},{1}] = 7
+        | | s[{0},{1}] = b[{0},{1}]
+        | 32:b
+        | | c[{0},{1}] = t[{0},31-{1}] + s[{0},31-{1}]
+        | | c[{0},{1}] += h[{0},{1}]
+        """,
+        ["async_copy@t"],
+    ),
+    "copies of one thread to one place": (
+        """kernel k(b) -> (c)
+        b f32 [1, 32, 4] heap
+        c f32 [1, 32] heap
+        t f32 [1:N, 32] shared
+
+        1:g
+        | 32:b 4 t[{0},{1}] = b[{0},{1},{2}]
+        | 32:b c[{0},{1}] = t[{0},31-{1}]
+        """,
+        ["async_copy@t"],
+    ),
+}
+"""Kernels in which the place of the wait for a copy to t or bs matters, and the moves that make it asynchronous."""
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_waits_stand_between_a_copy_and_what_touches_its_cells(name: str) -> None:
+    require_fibers()
+    text, moves = WAITS[name]
+    game = Game(kernel(text), NVIDIA)
+    for move in moves:
+        game.apply(move)
+    inputs = random_inputs(parameters_of(nest_of(game.kernel)), 1)
+    wanted = interpret(game.kernel, inputs)
+    for found in run_fibers(game.kernel, inputs, described=NVIDIA):
+        close(found, wanted, game.kernel)
+
+
 @pytest.mark.parametrize("name", COPIES)
 def test_copies_compile(name: str) -> None:
     game = Game(kernel(COPIES[name][0]), NVIDIA)

@@ -125,6 +125,28 @@ def test_one_of_several_warps_stores() -> None:
         close(found, wanted, program)
 
 
+def test_each_block_has_its_own_tile_on_the_heap() -> None:
+    require_fibers()
+    described = machine("nvidia-sm90")
+    text = """kernel k(a, b) -> (c)
+        a f32 [32, 16] heap
+        b f32 [16, 16] heap
+        c f32 [32, 16] heap
+        acc f32 [2:N, 2:N, 16, 8] register
+
+        2:g 2:g
+        | 2:u 32:w 2:u acc[{0},{1},{2}*8+{3}//4,{3}%4*2+{4}] = 0
+        | 2 16:m(mma_16x8x8_3xtf32) 8 8 acc[{0},{1},{3},{4}] fma= a[{0}*16+{3},{2}*8+{5}] * b[{2}*8+{5},{1}*8+{4}]
+        | 2:u 32:w 2:u c[{0}*16+{2}*8+{3}//4,{1}*8+{3}%4*2+{4}] = acc[{0},{1},{2}*8+{3}//4,{3}%4*2+{4}]
+        """
+    game = Game(kernel(text), described)
+    game.apply("set_location@acc{location=heap}")
+    inputs = random_inputs(parameters_of(nest_of(game.kernel)), 1)
+    wanted = interpret(game.kernel, inputs)
+    for found in run_fibers(game.kernel, inputs, described=described):
+        close(found, wanted, game.kernel)
+
+
 @pytest.mark.parametrize(("name", "unit"), UNITS)
 def test_a_wrong_fragment_is_noticed(name: str, unit: str) -> None:
     """Lanes or slots that the machine description takes for others give wrong products."""

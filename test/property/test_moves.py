@@ -8,9 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pdojo.backends.gpu.fibers import REMEDY, compilers
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
-from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove
@@ -19,6 +21,8 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from property.kernels import kernels
 from property.walks import CPU, random_texts
+from qa.fuzzing.jobs import code_against_interpreter
+from qa.lowers import lowering_error
 from qa.shrink import lit_test, shrunk
 from qa.sizes import small_kernel, with_random_sizes
 from qa.walks import Counts, FailedWalk, Referee, play, walk
@@ -53,6 +57,84 @@ def test_walks_for_snitch_cores(name: str) -> None:
     for step in walk(small_kernel(name, Random(1)), machine("toy-snitch"), 1, 8, counts, prefer=("stream", "frep")):
         assert not isinstance(step, FailedWalk), lit_test(step)
     assert counts.total > 3
+
+
+@pytest.mark.parametrize("start", ["copies", "softmax", "matmul"])
+@pytest.mark.parametrize("name", ["nvidia-sm90", "toy-gpu"])
+def test_walks_for_gpus(name: str, start: str) -> None:
+    """Legal states have device code, and some are run by fibers, with copies that land late and early."""
+    counts, on = Counts(), machine(name)
+    first = parse_notation(COPIES)[0] if start == "copies" else small_kernel(start, Random(2))
+    check = code_against_interpreter(4, counts, on) if compilers() else None
+    prefer = ("map_grid", "map_block", "map_warp", "stage_in", "set_location", "async_copy", "pipeline")
+    for step in walk(first, on, 5, 12, counts, check=check, prefer=prefer):
+        assert not isinstance(step, FailedWalk), lit_test(step)
+    assert counts.total > 3
+    assert not counts.not_lowered
+    assert counts.compiled or check is None
+
+
+SIMPLE = """kernel k(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 8] heap
+t f32 [4, 8] heap
+
+4 8 t[{0},{1}] = x[{0},{1}]
+4 8 y[{0},{1}] = t[{0},{1}]
+"""
+MAPPINGS = ("unroll", "parallelize", "vectorize", "map_grid", "map_block", "map_warp", "stream", "frep")
+
+
+@pytest.mark.parametrize("name", [name for name in machines() if name != "host"])
+def test_typed_mappings_and_memories_have_code(name: str) -> None:
+    """Moves that are not proposed are refused, or their states have code."""
+    game = Game(parse_notation(SIMPLE)[0], machine(name))
+    assert lowering_error(game.program) is None
+    typed = [f"{move}@%{scope.id}" for move in MAPPINGS for scope in game.program.nest.scopes]
+    typed += [f"set_location@t{{location={memory.value}}}" for memory in Memory]
+    legal = 0
+    for move in typed:
+        fork = game.fork()
+        try:
+            fork.apply(move)
+        except IllegalMove:
+            continue
+        legal += 1
+        assert lowering_error(fork.program) is None, move
+    assert legal > 3
+
+
+def test_a_wrong_wait_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not compilers():
+        pytest.skip(f"no C++ compiler here: {REMEDY}")
+    counts, on = Counts(), machine("nvidia-sm90")
+    game = Game(parse_notation(COPIES)[0], on)
+    check = code_against_interpreter(1, counts, on)
+    referee = Referee(game.program, 0, check=check, counts=counts)
+    assert play(game, Move.parse("async_copy@t"), referee, 1) is None
+
+    def never(self: object, arrival: object) -> None:
+        del self, arrival
+
+    monkeypatch.setattr("pdojo.backends.gpu.barriers._Synchroniser._wait", never)
+    assert (failure := check(game.program, 1)) is not None
+    assert failure.promise == "device code"
+    assert "asynchronous copies late" in failure.detail
+
+
+COPIES = """kernel k(a, b) -> (c)
+a f32 [2, 4] heap
+b f32 [2, 4] heap
+c f32 [2, 4] heap
+s f32 [2, 4] shared
+t f32 [2:N, 4] shared
+
+1:g 2
+| 4:b s[{1},{2}] = a[{1},{2}]
+| 4:b t[{1},{2}] = b[{1},{2}]
+| 4:b c[{1},{2}] = s[{1},3-{2}] * t[{1},3-{2}]
+"""
+"""Two copies to shared memory, which may become asynchronous, and a reader in other threads."""
 
 
 def test_a_state_without_code_breaks_a_promise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -28,14 +29,19 @@ HERE = Path(__file__).parent
 WARPS = {"sm_90": 32, "gfx942": 64}
 _ENTRY = re.compile(r'^extern "C" __global__ .*\n(\w+)\(', re.MULTILINE)
 _CALLS = """
+template <size_t... I> struct Numbers {};
+template <size_t N, size_t... I> struct Below : Below<N - 1, N - 1, I...> {};
+template <size_t... I> struct Below<0, I...> {
+  typedef Numbers<I...> type;
+};
 template <typename... P, size_t... I>
 inline void standin_call(const char *name, void (*kernel)(P...), long blocks, long threads, long shared, void **a,
-                         std::index_sequence<I...>) {
+                         Numbers<I...>) {
   pd_launch_named(name, kernel, blocks, threads, shared, *static_cast<P *>(a[I])...);
 }
 template <typename... P> inline void standin_call(const char *name, void (*kernel)(P...), long blocks, long threads,
                                                   long shared, void **a) {
-  standin_call(name, kernel, blocks, threads, shared, a, std::index_sequence_for<P...>());
+  standin_call(name, kernel, blocks, threads, shared, a, typename Below<sizeof...(P)>::type());
 }
 template <typename... P> inline const int *standin_sizes(void (*)(P...), int *count) {
   static const int sizes[] = {int(sizeof(P))..., 0};
@@ -82,6 +88,9 @@ def library() -> str:
     """The path of the stand-in's library, built once."""
     path = f"{_temporary_folder()}/standin.so"
     name, command = next(iter(compilers().items()))
+    if name == "zig":
+        # Unlike kernels, the stand-in uses the C++ library, which zig builds once.
+        command = [sys.executable, "-m", "ziglang", "c++"]
     options = [
         "-std=c++17",
         "-O1",

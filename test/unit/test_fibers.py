@@ -25,10 +25,10 @@ struct __align__(16) V { float at[4]; };
 extern "C" __global__ void __launch_bounds__(64)
 add_0(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c) {
   const int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-  const V x = *(const V *)(a + i), y = *(const V *)(b + i);
+  const V x = *pd_vector<const V>(a + i), y = *pd_vector<const V>(b + i);
   V z;
   for (int k = 0; k < 4; ++k) z.at[k] = x.at[k] + y.at[k];
-  *(V *)(c + i) = z;
+  *pd_vector<V>(c + i) = z;
 }
 extern "C" void add(const float *a, const float *b, float *c) { pd_launch(add_0, 5, 64, 0, a, b, c); }
 """
@@ -294,7 +294,7 @@ DEFECTS = {
         STAGING,
         ("(4 * t + j + 100) % 256", "(4 * t + j + 100)"),
         BOTH,
-        r"kernel 'staged_0', block \d+, thread \d+: index [56]\d\d at line 15 is out of the bounds of 'float \[512\]'",
+        r"kernel 'staged_0', block \d+, thread \d+: index [56]\d\d at line 15 is out of the bounds of 'float\[512\]'",
     ),
     "a negative index into a shared array": Defect(
         STAGING, ("(4 * t + j + 100) % 256", "(4 * t + j + 100) % 256 - 256"), BOTH, r"index -\d+ at line 15 is out"
@@ -324,7 +324,7 @@ DEFECTS = {
         ADDING,
         ("(b + i)", "(b + 1 + i)"),
         BOTH,
-        r"accesses a 'const struct V' at line 7 that is not aligned to 16 bytes",
+        r"accesses a vector at line 7 that is not aligned to 16 bytes",
     ),
     "a misaligned copy": Defect(
         STAGING,
@@ -375,7 +375,7 @@ def test_messages_quote_the_lines_that_they_name() -> None:
     with pytest.raises(SimulationError) as caught:
         NORMALISING.run(compiled_text(SOFTMAX.replace("total[t / W]", "total[t]")), WAYS[0], 0)
     assert str(caught.value) == (
-        "kernel 'softmax_0', block 0, thread 32: index 32 at line 25 is out of the bounds of 'float [4]'\n"
+        "kernel 'softmax_0', block 0, thread 32: index 32 at line 25 is out of the bounds of 'float[4]'\n"
         "  25: if (t % W == 0) total[t] = s;"
     )
 

@@ -108,16 +108,18 @@ def test_a_kernel_computes_what_it_means(text: str, compiler: GpuCompiler, stand
 
 
 _LOG = """
-#include <string>
-static std::string log_text;
-PD_EXPORT const char *log_of() { return log_text.c_str(); }
+static char log_text[1 << 16];
+static size_t log_length;
+PD_EXPORT const char *log_of() { return log_text; }
+template <typename... A> inline void log_print(const char *format, A... values) {
+  log_length += snprintf(log_text + log_length, sizeof log_text - log_length, format, values...);
+}
 inline void log_value(const void *) {}
-inline void log_value(int value) { log_text += " " + std::to_string(value); }
+inline void log_value(long long value) { log_print(" %lld", value); }
 template <typename... A> inline void log_launch(const char *name, int blocks, int threads, int shared, A... arguments) {
-  log_text += std::string(name) + "<<<" + std::to_string(blocks) + ", " + std::to_string(threads) + ", " +
-              std::to_string(shared) + ">>>";
+  log_print("%s<<<%d, %d, %d>>>", name, blocks, threads, shared);
   (log_value(arguments), ...);
-  log_text += "\\n";
+  log_print("\\n");
 }
 #define logged(kernel, ...) (log_launch(#kernel, __VA_ARGS__), pd_launch(kernel, __VA_ARGS__))
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -128,6 +128,15 @@ class GpuBackend:
         """The kernel as a callable, loaded on the device."""
         self.check_runs_here(machine)
         return self.compiler(kernel, machine, threads=threads, optimize=optimize)
+
+    def emulate(
+        self, kernel: KernelOp, machine: Machine, inputs: Arrays, notice: Callable[[], None]
+    ) -> Iterator[tuple[str, Arrays]]:
+        """Run device code by fibers of the CPU."""
+        from pdojo.backends.gpu.emulation import emulate
+
+        library = self.compiler.compiler.spelling.library
+        yield from emulate(kernel, machine, inputs, library=library, notice=notice)
 
     def environment(self) -> Mapping[str, Any]:
         """The device and its driver, and the tool chain."""

@@ -10,7 +10,7 @@ iterations, so that buffers that take turns (double buffering) cost one barrier.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
@@ -40,6 +40,8 @@ class Synchronisation:
     """Groups of asynchronous copies that may still run when a node begins."""
     commits: set[Node] = field(default_factory=set[Node])
     """Nodes behind which a group of asynchronous copies ends."""
+    early_commits: set[Node] = field(default_factory=set[Node])
+    """Nodes with a group that ends in front of their wait: its copy and the node are in one node of `commits`."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class _Need:
 
 @dataclass(frozen=True)
 class _Arrival:
-    """Elements that an asynchronous copy writes, and the first node that touches them."""
+    """Elements that an asynchronous copy writes or reads, and the first node that touches them."""
 
     body: Body
     copy: int | None
@@ -59,6 +61,10 @@ class _Arrival:
     reader: int
     distance: int = 0
     """Iterations of the body between the copy and the node."""
+    early: bool = False
+    """True if the copy's group ends behind the node, unless one ends in front of it, too."""
+    crosses: bool = True
+    """False if no thread but that of the copy touches the elements: its wait is enough."""
 
     def places(self, count: int) -> list[int]:
         """The nodes, of `count`, in front of which threads may wait, the last one first."""
@@ -111,7 +117,7 @@ class _Synchroniser:
         arrivals = [a for leaf in self.launch.leaves if leaf.asynchronous for a in self._arrivals(leaf)]
         for arrival in arrivals:
             body = arrival.body
-            if self.launch.group(() if body is None else body.chain) > 1:
+            if arrival.crosses and self.launch.group(() if body is None else body.chain) > 1:
                 places = arrival.places(len(self._nodes(body)))
                 needs.setdefault(body, set()).add(_Need(frozenset(places)))
         for body, wanted in needs.items():
@@ -147,11 +153,8 @@ class _Synchroniser:
         elif first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
             one, other = self._place(body, first.leaf), self._place(body, second.leaf)
             yield body, _Need(frozenset(range(one + 1, other + 1)))
-        for scope in common[self.depth :]:
-            if scope.extent == 1 or scope.mapping not in _LOOPS:
-                continue
-            later = (*(EQUAL,) * scope.depth, BEFORE, *(ANY,) * (len(common) - scope.depth - 1))
-            if self.launch.group(scope.chain) > 1 and self._meet(first, second, later):
+        for scope in filter(_repeats, common[self.depth :]):
+            if self.launch.group(scope.chain) > 1 and self._meet(first, second, _later(scope, common)):
                 one, other = self._place(scope, first.leaf), self._place(scope, second.leaf)
                 count = len(self._nodes(scope))
                 yield scope, _Need(frozenset((*range(one + 1, count), *range(other + 1))))
@@ -181,47 +184,80 @@ class _Synchroniser:
     # Asynchronous copies
 
     def _arrivals(self, copy: Leaf) -> Iterator[_Arrival]:
-        """Where the elements that a copy writes are touched next."""
-        (written,) = (u for u in self.uses if u.leaf is copy and u.writes)
-        home = self._loop_body(copy)
-        for use in self.uses:
-            if use.memory is not written.memory or use.leaf is copy:
-                continue
-            common = self._common(copy, use.leaf)
-            loops = [s for s in common[self.depth :] if s.extent > 1 and s.mapping in _LOOPS]
-            if len(loops) <= 1 and (loops[-1] if loops else None) is home:
-                yield from self._arrival(written, use, home)
-            else:
-                body = common[-1] if len(common) > self.depth else None
-                yield _Arrival(body, None, self._place(body, use.leaf))
+        """Where the elements that a copy writes or reads are touched next.
 
-    def _arrival(self, written: Use, use: Use, loop: Body) -> Iterator[_Arrival]:
-        mine, reader = self._place(loop, written.leaf), self._place(loop, use.leaf)
+        Groups of one thread complete in order, copies of one group in any order.
+        """
+        again: list[_Arrival] = []
+        early: set[Body] = set()
+        for own in self.uses:
+            for use in self.uses if own.leaf is copy else ():
+                if use.memory is own.memory and (own.writes or use.writes):
+                    crosses = self._crosses(own, use)
+                    found = [replace(arrival, crosses=crosses) for arrival in self._arrival(own, use)]
+                    if use.leaf is copy:
+                        again += found
+                    else:
+                        early.update(arrival.body for arrival in found if arrival.early)
+                        yield from found
+        # A wait between two instances of the copy is enough.
+        yield from (arrival for arrival in again if not arrival.early or arrival.body not in early)
+
+    def _crosses(self, own: Use, use: Use) -> bool:
+        """Whether another thread than that of the copy may touch its elements."""
+        common = self._common(own.leaf, use.leaf)
+        relation = (*(EQUAL,) * self.depth, *(ANY,) * (len(common) - self.depth))
+        return self._meet(own, use, relation)
+
+    def _arrival(self, own: Use, use: Use) -> Iterator[_Arrival]:
+        home = self._loop_body(own.leaf)
+        common = self._common(own.leaf, use.leaf)
+        if home is not None and home not in common:
+            body = common[-1] if len(common) > self.depth else None
+            yield _Arrival(body, None, self._place(body, use.leaf))
+            return
+        above = self.depth if home is None else home.depth + 1
+        later = [_later(s, common) for s in common[self.depth : above] if _repeats(s)]
+        reader = self._place(home, use.leaf)
+        if self._place(home, own.leaf) == reader:
+            yield from self._within(own, use, above)
+            if not any(self._meet(own, use, relation) for relation in later):
+                return
+        if len(later) > 1:
+            yield _Arrival(home, None, reader)
+        else:
+            yield from self._counted(own, use, home)
+
+    def _within(self, own: Use, use: Use, above: int) -> Iterator[_Arrival]:
+        """The next use in the node behind which the copy's group ends, which is at depth `above`."""
+        common = self._common(own.leaf, use.leaf)
+        relations = [_later(s, common) for s in common[above:] if _repeats(s)]
+        if own.leaf.order < use.leaf.order:
+            relations.append((EQUAL,) * len(common))
+        if any(self._touch(own, use, relation) for relation in relations):
+            yield _Arrival(common[-1], None, self._place(common[-1], use.leaf), early=True)
+
+    def _counted(self, own: Use, use: Use, loop: Body) -> Iterator[_Arrival]:
+        """The next use in another node of the body at whose level groups end, or in another iteration of it."""
+        mine, reader = self._place(loop, own.leaf), self._place(loop, use.leaf)
         depth = self.depth if loop is None else loop.depth
-        cells = tuple(zip(written.cell, use.cell, strict=True))
-        if mine <= reader:
-            now = (EQUAL,) * (depth if loop is None else depth + 1)
-            if self.collisions.find(Query(written.domain, use.domain, cells, now)) is not None:
-                yield _Arrival(loop, None if mine == reader else mine, reader, 0)
-                return
-        if loop is None:
-            return
-        later = (*(EQUAL,) * depth, BEFORE)
-        if self.collisions.find(Query(written.domain, use.domain, cells, later)) is None:
-            return
-        for distance in range(1, loop.extent):
-            nearer = self._pairs_at(written, use, loop, distance, cells)
-            if nearer or distance == _FARTHEST:
-                yield _Arrival(loop, mine if nearer else None, reader, distance)
-                return
+        if mine < reader and self._touch(own, use, (EQUAL,) * (depth if loop is None else depth + 1)):
+            yield _Arrival(loop, mine, reader)
+        elif loop is not None and self._touch(own, use, (*(EQUAL,) * depth, BEFORE)):
+            near = range(1, min(loop.extent, _FARTHEST + 1)) if _is_gapless(loop) else ()
+            distance = next((d for d in near if self._pairs_at(own, use, loop, d)), None)
+            yield _Arrival(loop, None, reader) if distance is None else _Arrival(loop, mine, reader, distance)
 
-    def _pairs_at(self, written: Use, use: Use, loop: Scope, distance: int, cells: Sequence[tuple[Expr, Expr]]) -> bool:
-        """Whether the use touches what the copy wrote so many iterations before."""
-        relation = (*(EQUAL,) * loop.depth, BEFORE)
-        own = var(loop.depth)
+    def _touch(self, first: Use, second: Use, relation: Relation, *more: tuple[Expr, Expr]) -> bool:
+        """Whether instances of two uses, related in this way, touch one cell."""
+        cells = tuple(zip(first.cell, second.cell, strict=True))
+        return self.collisions.find(Query(first.domain, second.domain, (*cells, *more), relation)) is not None
+
+    def _pairs_at(self, own: Use, use: Use, loop: Scope, distance: int) -> bool:
+        """Whether the use touches what the copy touched so many iterations before."""
+        variable = var(loop.depth)
         # The second instance's variable minus the distance is the first's.
-        equal = (*cells, (own + distance, own))
-        return self.collisions.find(Query(written.domain, use.domain, equal, relation)) is not None
+        return self._touch(own, use, (*(EQUAL,) * loop.depth, BEFORE), (variable + distance, variable))
 
     def _wait(self, arrival: _Arrival) -> None:
         """Wait at the last barrier before the elements are touched, as all threads must have waited."""
@@ -231,6 +267,8 @@ class _Synchroniser:
         commits = [k for k, node in enumerate(nodes) if node in self.sync.commits]
         allowed = arrival.outstanding(commits, place)
         self.sync.waits[nodes[place]] = min(allowed, self.sync.waits.get(nodes[place], allowed))
+        if arrival.early:
+            self.sync.early_commits.add(nodes[place])
 
     # Bodies
 
@@ -257,8 +295,23 @@ class _Synchroniser:
         outside = leaf.chain[self.depth :]
         threads = [k for k, s in enumerate(outside) if s in threads_of(leaf.chain)]
         outside = outside[: threads[0]] if threads else outside
-        loops = [s for s in outside if s.extent > 1 and s.mapping in _LOOPS]
+        loops = [s for s in outside if _repeats(s)]
         return loops[-1] if loops else None
+
+
+def _repeats(scope: Scope) -> bool:
+    """Whether one thread runs several iterations of a scope."""
+    return scope.extent > 1 and scope.mapping in _LOOPS
+
+
+def _later(loop: Scope, common: Sequence[Scope]) -> Relation:
+    """The first instance is in an earlier iteration of a loop among the common scopes of two statements."""
+    return (*(EQUAL,) * loop.depth, BEFORE, *(ANY,) * (len(common) - loop.depth - 1))
+
+
+def _is_gapless(loop: Scope) -> bool:
+    """Whether the iterations that a guard leaves follow one another: its constraints have no divisions of them."""
+    return not any((g - var(loop.depth) * g.coefficient(loop.depth)).uses(loop.depth) for g in loop.guard)
 
 
 def _stores(leaf: Leaf) -> bool:

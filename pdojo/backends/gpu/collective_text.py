@@ -117,21 +117,18 @@ class CollectiveText:
 
     def _operand(self, spread: Spread, depth: int) -> Operand:
         buffer = spread.access.array.buffer
-        if buffer in self.code.copies:
-            raise LoweringError(
-                f"each thread has its own copy of '{buffer.names[0]}' on the heap, which a warp uses together; give "
-                "every index an element (materialize_dims)"
-            )
-        placement = self.code.placements[buffer]
-        return Operand(spread, depth, placement.layout, placement.alignment, self.code.bind)
+        placement, copies = self.code.placements[buffer], self.code.copies.get(buffer)
+        # Copies belong to what all accesses are in: never to a thread of the warp.
+        offset = const(0) if copies is None else copies.offset
+        return Operand(spread, depth, placement.layout, placement.alignment, offset, self.code.bind)
 
     def _load(self, name: str, spread: Spread, depth: int) -> None:
         """Load the calling thread's elements of an operand."""
         buffer = spread.access.array.buffer
-        kind, source = self.spelling.types[buffer.dtype], self.code.names[buffer]
+        kind, array = self.spelling.types[buffer.dtype], self.code.names[buffer]
         self.code.line(f"__align__({_ALIGNED}) {kind} {name}[{spread.fragment.slots}];")
         for piece in self._operand(spread, depth).pieces(self.loads):
-            target, place = f"{name}[{piece.slot}]", f"{source}[{self.code.position(piece.place)}]"
+            target, place = f"{name}[{piece.slot}]", f"{array}[{self.code.position(piece.place)}]"
             if piece.load is not None:
                 self._declare(piece.load)
                 self.code.line(f"{piece.load.name}<{piece.matrices}>(&{target}, &{place});")
@@ -139,7 +136,8 @@ class CollectiveText:
                 self.code.line(f"{target} = {place};")
             else:
                 vector = self.code.prelude.vector(buffer.dtype, piece.slots)
-                self.code.line(f"*({vector} *)&{target} = *(const {vector} *)&{place};")
+                to, source = self.spelling.vector_at(vector, target), self.spelling.vector_at(f"const {vector}", place)
+                self.code.line(f"*{to} = *{source};")
 
     def _declare(self, load: MatrixLoad) -> None:
         try:

@@ -215,6 +215,8 @@ class DeviceFunction(LoopText):
                 self.code.line("pd_copy_commit();")
 
     def _wait(self, node: Node) -> None:
+        if node in self.sync.early_commits:
+            self.code.line("pd_copy_commit();")
         if node in self.sync.waits:
             self.code.line(f"pd_copy_wait<{self.sync.waits[node]}>();")
         group = self.sync.barriers.get(node, 1)
@@ -391,13 +393,14 @@ class DeviceFunction(LoopText):
             raise LoweringError(f"lanes of {describe(scope)} accumulate into cells that other lanes read")
         dtype = leaf.output.array.dtype
         with self.code.block("") if stores or loads or apart else nullcontext():
-            kind = place = ""
+            to = ""
             self.known[scope.depth] = 0
             names = self._load(loads, scope, leaf)
             if stores:
                 kind = self.code.prelude.vector(dtype, scope.extent)
                 place = self.code.element(leaf.output, leaf)
-                old = f" = *({kind} *)&{place}" if leaf.accumulate is not None else ""
+                to = self.spelling.vector_at(kind, place)
+                old = f" = *{to}" if leaf.accumulate is not None else ""
                 self.code.line(f"{kind} lane{old};")
             elif apart:
                 self.code.line(f"{self.spelling.types[dtype]} lane[{scope.extent}];")
@@ -414,7 +417,6 @@ class DeviceFunction(LoopText):
             del self.known[scope.depth]
             if stores:
                 streams = _cached(leaf.output) == STREAMING and leaf.accumulate is None
-                to = f"({kind} *)&{place}"
                 self.code.line(f"{self._helper(_STORE)}({to}, lane);" if streams else f"*{to} = lane;")
 
     def _load(self, loads: Sequence[Access], scope: Scope, leaf: Leaf) -> dict[Access, str]:
@@ -423,7 +425,7 @@ class DeviceFunction(LoopText):
         for number, access in enumerate(loads):
             kind = self.code.prelude.vector(access.array.dtype, scope.extent)
             load = _LOADS.get(_cached(access) or "")
-            source = f"(const {kind} *)&{self.code.element(access, leaf)}"
+            source = self.spelling.vector_at(f"const {kind}", self.code.element(access, leaf))
             value = f"*{source}" if load is None else f"{self._helper(load)}({source})"
             names[access] = f"lane{number}"
             self.code.line(f"const {kind} lane{number} = {value};")

@@ -33,7 +33,8 @@ PD_EXPORT void pd_fiber_setup(int late, int order, uint64_t seed, double limit) 
   struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  for (int number : {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGALRM}) sigaction(number, &action, nullptr);
+  const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGALRM};
+  for (int number : signals) sigaction(number, &action, nullptr);
   itimerval timer{};
   timer.it_value.tv_sec = time_t(limit);
   timer.it_value.tv_usec = suseconds_t((limit - double(timer.it_value.tv_sec)) * 1e6) + 1;
@@ -46,7 +47,7 @@ PD_EXPORT void *pd_fiber_array(int number, int file, long offset, long length, l
   snprintf(region.name, sizeof region.name, "array %d", number);
   region.start = pd_fiber::map_memory(length, file, offset, writable, region) + start;
   region.size = size;
-  pd_fiber::state.regions.push_back(region);
+  pd_fiber::state.regions.push(region);
   return region.start;
 }
 
@@ -67,7 +68,7 @@ template <int N> inline void pd_sync_group(int line = __builtin_LINE()) {
 
 /* The value of the lane `offset` away (by exclusive or) among `width` neighbours of a warp, all of which call this. */
 template <typename T> inline T pd_shfl_xor(T value, int offset, int width, int line = __builtin_LINE()) {
-  static_assert(std::is_trivially_copyable<T>::value && sizeof(T) <= 16, "a value of at most 16 bytes");
+  static_assert(__is_trivially_copyable(T) && sizeof(T) <= 16, "a value of at most 16 bytes");
   using namespace pd_fiber;
   check_exchange(offset, width, line);
   const int self = state.current, first = self % WARP & ~(width - 1);
@@ -77,12 +78,17 @@ template <typename T> inline T pd_shfl_xor(T value, int offset, int width, int l
   return value;
 }
 
+/* The vector that begins at an element. */
+template <typename V, typename T> inline V *pd_vector(T *place, int line = __builtin_LINE()) {
+  pd_fiber::check_aligned("vector", uintptr_t(place), alignof(V), line);
+  return (V *)place;
+}
+
 /* An array in the shared memory of the block. */
 template <typename T, size_t N> inline T (&pd_shared(size_t offset))[N] {
   return *static_cast<T(*)[N]>(pd_fiber::shared_array(offset, sizeof(T[N]), alignof(T)));
 }
 
-/* Copy to shared memory without waiting. */
 /* Fill variables of a thread with NaN, or -1, before they are written. */
 template <typename T> inline void pd_poison(T &variables) { memset((void *)&variables, 0xff, sizeof variables); }
 
@@ -90,6 +96,7 @@ template <typename T> inline void pd_poison(T &variables) { memset((void *)&vari
 template <typename T> inline T pd_load_streaming(const T *from) { return *from; }
 template <typename T> inline T pd_load_readonly(const T *from) { return *from; }
 template <typename T> inline void pd_store_streaming(T *to, T value) { *to = value; }
+/* Copy to shared memory without waiting. */
 template <int BYTES> inline void pd_copy_async(void *to, const void *from, int line = __builtin_LINE()) {
   static_assert(BYTES == 4 || BYTES == 8 || BYTES == 16, "4, 8 or 16 bytes");
   pd_fiber::copy(to, from, BYTES, line);

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -34,7 +34,7 @@ HEAD = '#include "fibers.h"\n'
 """The first line of a text for `compile_fibers`; the text of the file itself does as well."""
 REMEDY = "install g++ or clang++, or pip install ziglang"
 OPTIONS = (
-    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w"),
+    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w", "-nostdinc++"),
     # Products and sums are fused where the text says so (fmaf), and nowhere else.
     *("-ffp-contract=off", "-fno-fast-math"),
     # The compilers of GPUs do not use the types of pointers, either.
@@ -54,6 +54,8 @@ _CANARY = 0xFF
 """The byte around arrays: NaN in floating-point types."""
 _REPORTED = 3
 """The exit status after an error that the runtime reports."""
+_LONG = 2.0
+"""Seconds of a compiler after which its caller is told."""
 _LATER = 10.0
 """Seconds after which the process is killed that did not end itself."""
 _CHILD = """\
@@ -170,6 +172,8 @@ class Fibers:
     def _explain(self, message: str) -> str:
         """A message of the runtime, with the lines of the text that it names."""
         message = re.sub(r" \(code (\w+)\)", lambda found: self._line_of(found[1]), message)
+        # Compilers differ in how they name types.
+        message = re.sub(r"\bstruct | (?=\[)", "", message)
         lines = self.text.splitlines()
         numbers = sorted({int(number) for number in re.findall(r"\bline (\d+)", message)})
         quoted = [f"\n  {n}: {lines[n - 1].strip()}" for n in numbers if 0 < n <= len(lines)]
@@ -190,15 +194,18 @@ def compilers() -> dict[str, list[str]]:
     """Commands of the installed C++ compilers, by name, without the arguments for files."""
     found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
     if find_spec("ziglang") is not None:
-        found["zig"] = [sys.executable, "-m", "ziglang", "c++"]
+        # Not `zig c++`: its library would have to be built first.
+        found["zig"] = [sys.executable, "-m", "ziglang", "cc", "-nostdlib"]
     return found
 
 
-def compile_fibers(text: str, *, warp: int, compiler: str | None = None) -> Fibers:
+def compile_fibers(
+    text: str, *, warp: int, compiler: str | None = None, notice: Callable[[], None] | None = None
+) -> Fibers:
     """Compile a text for warps of 32 or 64 threads, by the compiler of that name (None: any).
 
-    The text begins with HEAD. Raises MissingTool if there is no such compiler, LoweringError with its first error and
-    the line if it refuses the text.
+    The text begins with HEAD. `notice` is called once if a compiler takes more than two seconds. Raises MissingTool if
+    there is no such compiler, LoweringError with its first error and the line if it refuses the text.
     """
     commands = compilers()
     if not commands or compiler not in (None, *commands):
@@ -213,10 +220,23 @@ def compile_fibers(text: str, *, warp: int, compiler: str | None = None) -> Fibe
         [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
         ["-shared", middle, "-o", str(compiled.library), "-lm"],
     ):
-        done = subprocess.run([*commands[name], *arguments], capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise refusal(name, done.stderr.replace(source, Path(source).name), text)
+        status, log = _run([*commands[name], *arguments], notice)
+        notice = None  # Once is enough.
+        if status:
+            raise refusal(name, log.replace(source, Path(source).name), text)
     return compiled
+
+
+def _run(command: Sequence[str], notice: Callable[[], None] | None) -> tuple[int, str]:
+    """The exit status of a compiler, and what it prints as errors."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            _, log = process.communicate(timeout=_LONG)
+        except subprocess.TimeoutExpired:
+            if notice is not None:
+                notice()
+            _, log = process.communicate()
+    return process.returncode, log
 
 
 def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_Place]:

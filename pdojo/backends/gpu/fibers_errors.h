@@ -58,10 +58,7 @@ struct OutOfBounds {
 };
 
 [[noreturn]] inline void wrong_type(const TypeMismatch *data, uintptr_t address) {
-  const size_t alignment = size_t(1) << data->log_alignment;
-  if (address % alignment)
-    fail("it accesses a %s at line %u that is not aligned to %zu bytes", data->type->name, data->location.line,
-         alignment);
+  check_aligned(data->type->name, address, size_t(1) << data->log_alignment, int(data->location.line));
   fail("it accesses a %s at line %u outside of its array", data->type->name, data->location.line);
 }
 

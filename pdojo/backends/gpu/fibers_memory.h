@@ -6,11 +6,20 @@
 namespace pd_fiber {
 
 /* The type with which numbers are added: unsigned for integers. */
-template <typename T, bool INTEGER = std::is_integral<T>::value> struct Word {
+template <typename T> struct Word {
   typedef T type;
 };
-template <typename T> struct Word<T, true> {
-  typedef typename std::make_unsigned<T>::type type;
+template <> struct Word<int8_t> {
+  typedef uint8_t type;
+};
+template <> struct Word<int16_t> {
+  typedef uint16_t type;
+};
+template <> struct Word<int32_t> {
+  typedef uint32_t type;
+};
+template <> struct Word<int64_t> {
+  typedef uint64_t type;
 };
 
 /* What blocks write, for grids in small memory: the bytes before the block, and which block changed each.
@@ -18,8 +27,11 @@ template <typename T> struct Word<T, true> {
    A GPU runs blocks at the same time. A number that two blocks change without an atomic operation loses one of the
    changes, which blocks that run one after the other do not show. */
 struct Written {
-  std::vector<std::vector<unsigned char>> before;
-  std::vector<std::vector<int>> writer; /* of each byte: 1 more than the block's number; -1: by atomic operations */
+  struct Watched {
+    unsigned char *before;
+    int *writer; /* of each byte: 1 more than the block's number; -1: by atomic operations */
+  };
+  List<Watched> regions;
   bool active;
 };
 inline Written written;
@@ -54,7 +66,7 @@ inline void map_shared(size_t bytes) {
   Region region{nullptr, nullptr, nullptr, bytes, "the shared memory", 0};
   map_memory(length, -1, 0, true, region);
   region.start = region.high - rounded;
-  state.regions.push_back(region);
+  state.regions.push(region);
   state.shared = region.start;
   state.shared_bytes = bytes;
 }
@@ -66,27 +78,29 @@ inline void watch(long blocks) {
   size_t bytes = 0;
   for (const Region &region : state.regions) bytes += region.size;
   written.active = blocks > 1 && bytes * size_t(blocks) <= MOST_COMPARED;
-  written.before.clear();
-  written.writer.clear();
+  for (Written::Watched &watched : written.regions) free(watched.before), free(watched.writer);
+  written.regions.size = 0;
   if (!written.active) return;
   for (const Region &region : state.regions) {
-    const auto *from = reinterpret_cast<unsigned char *>(region.start);
-    written.before.emplace_back(from, from + region.size);
-    written.writer.emplace_back(region.size, 0);
+    auto *before = static_cast<unsigned char *>(malloc(region.size + 1));
+    auto *writer = static_cast<int *>(calloc(region.size + 1, sizeof(int)));
+    if (!before || !writer) fail("there is no memory to watch what blocks write");
+    memcpy(before, region.start, region.size);
+    written.regions.push({before, writer});
   }
 }
 
 /* What the block wrote that has ended. */
 inline void check_written() {
   const int block = int(blockIdx.x) + 1;
-  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+  for (size_t k = 0; written.active && k < written.regions.size; ++k) {
     const Region &region = state.regions[k];
     const auto *now = reinterpret_cast<unsigned char *>(region.start);
-    unsigned char *before = written.before[k].data();
+    unsigned char *before = written.regions[k].before;
     if (memcmp(now, before, region.size) == 0) continue;
     for (size_t at = 0; at < region.size; ++at) {
       if (now[at] == before[at]) continue;
-      int &writer = written.writer[k][at];
+      int &writer = written.regions[k].writer[at];
       if (writer < 0) fail("the block writes byte %zu of %s, which blocks change by atomic operations", at, region.name);
       if (writer && writer != block)
         fail("the block writes byte %zu of %s, which block %d wrote: that takes an atomic operation", at, region.name,
@@ -102,18 +116,18 @@ template <typename T> inline void atomic(T *to, T value) {
   const T old = *to;
   *to = value;
   const char *place = reinterpret_cast<char *>(to);
-  for (size_t k = 0; written.active && k < written.before.size(); ++k) {
+  for (size_t k = 0; written.active && k < written.regions.size; ++k) {
     const Region &region = state.regions[k];
     if (place < region.start || place >= region.start + region.size) continue;
     const size_t at = size_t(place - region.start);
-    if (memcmp(&written.before[k][at], &old, sizeof(T)))
+    if (memcmp(&written.regions[k].before[at], &old, sizeof(T)))
       fail("an atomic operation on byte %zu of %s, which the block wrote otherwise", at, region.name);
-    memcpy(&written.before[k][at], &value, sizeof(T));
+    memcpy(&written.regions[k].before[at], &value, sizeof(T));
     for (size_t byte = at; byte < at + sizeof(T); ++byte) {
-      const int writer = written.writer[k][byte];
+      int &writer = written.regions[k].writer[byte];
       if (writer > 0)
         fail("an atomic operation on byte %zu of %s, which block %d wrote otherwise", byte, region.name, writer - 1);
-      written.writer[k][byte] = -1;
+      writer = -1;
     }
   }
 }
@@ -139,19 +153,25 @@ inline void copy(void *to, const void *from, int bytes, int line) {
     return;
   }
   Copies &copies = state.copies[state.current];
-  copies.pending.push_back({to, from, bytes, copies.committed});
+  copies.pending.push({to, from, bytes, copies.committed});
 }
 
-/* Late copies land: all but those of the last `outstanding` groups, and those of no group. */
+/* Late copies land: all but those of the last `outstanding` groups, and those of no group. Groups land in order, the
+   copies of a group in the order of threads or backwards: a GPU promises nothing about them. */
 inline void land(int outstanding) {
-  Copies &copies = state.copies[state.current];
+  List<Copy> &pending = state.copies[state.current].pending;
+  const int groups = state.copies[state.current].committed - outstanding;
   size_t landed = 0;
-  for (; landed < copies.pending.size(); ++landed) {
-    const Copy &one = copies.pending[landed];
-    if (one.group >= copies.committed - outstanding) break;
-    memcpy(one.to, one.from, one.bytes);
+  while (landed < pending.size && pending[landed].group < groups) {
+    size_t end = landed;
+    while (end < pending.size && pending[end].group == pending[landed].group) ++end;
+    for (size_t k = landed; k < end; ++k) {
+      const Copy &one = pending[state.order == ASCENDING ? k : landed + end - 1 - k];
+      memcpy(one.to, one.from, one.bytes);
+    }
+    landed = end;
   }
-  copies.pending.erase(copies.pending.begin(), copies.pending.begin() + landed);
+  if (landed) memmove(pending.values, pending.values + landed, (pending.size -= landed) * sizeof(Copy));
 }
 
 } /* namespace pd_fiber */

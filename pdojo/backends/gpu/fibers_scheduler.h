@@ -18,7 +18,7 @@ inline void rank_threads() {
   const int n = state.threads;
   for (int r = 0; r < n; ++r) state.thread[r] = state.order == DESCENDING ? n - 1 - r : r;
   if (state.order == SHUFFLED)
-    for (int r = n - 1; r > 0; --r) std::swap(state.thread[r], state.thread[random_number() % (r + 1)]);
+    for (int r = n - 1; r > 0; --r) swap(state.thread[r], state.thread[random_number() % (r + 1)]);
   for (int r = 0; r < n; ++r) state.rank[state.thread[r]] = r;
 }
 
@@ -73,8 +73,8 @@ inline int new_stack() {
   void *low = mmap(nullptr, PAGE_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (low == MAP_FAILED) fail("there is no memory for the stacks of the threads");
   mprotect(low, PAGE_BYTES, PROT_NONE);
-  state.stacks.push_back(static_cast<char *>(low));
-  return int(state.stacks.size()) - 1;
+  state.stacks.push(static_cast<char *>(low));
+  return int(state.stacks.size) - 1;
 }
 
 inline void run_threads();
@@ -85,11 +85,10 @@ __attribute__((always_inline)) inline void go(Context &own, int next) {
   state.current = next;
   if (!fiber.started) {
     int stack;
-    if (state.free_stacks.empty()) {
+    if (state.free_stacks.size == 0) {
       stack = new_stack();
     } else {
-      stack = state.free_stacks.back();
-      state.free_stacks.pop_back();
+      stack = state.free_stacks[--state.free_stacks.size];
     }
     state.starting_stack = stack;
     char *low = state.stacks[stack] + PAGE_BYTES;
@@ -108,14 +107,14 @@ inline void run_threads() {
     threadIdx.x = state.current;
     state.body(state.closure);
     fiber.ended = true;
-    state.copies[state.current].pending.clear();
+    state.copies[state.current].pending.size = 0;
     ++state.ended;
     const int next = pick();
     if (next >= 0 && !state.fibers[next].started) {
       state.current = next;
       continue;
     }
-    state.free_stacks.push_back(stack);
+    state.free_stacks.push(stack);
     if (next >= 0) {
       go(state.gone, next);
     } else {
@@ -140,10 +139,9 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
   state.kernel = nullptr;
   if (threads < 1 || threads > MOST_THREADS) fail("kernel '%s': a block cannot have %ld threads", name, threads);
   if (blocks < 1 || blocks > 0x7fffffffL) fail("kernel '%s': a grid cannot have %ld blocks", name, blocks);
-  const std::vector<Region> regions = state.regions;
   watch(blocks);
   map_shared(shared_bytes);
-  const Region shared = state.regions.back();
+  const Region shared = state.regions[state.regions.size - 1];
   state.kernel = name;
   state.threads = int(threads);
   state.body = body;
@@ -152,12 +150,12 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
   blockDim.x = unsigned(threads);
   rank_threads();
   /* Blocks run in the order of threads. */
-  std::vector<unsigned> numbers;
-  for (long block = 0; state.order == SHUFFLED && block < blocks; ++block) numbers.push_back(unsigned(block));
-  for (long k = long(numbers.size()) - 1; k > 0; --k) std::swap(numbers[k], numbers[random_number() % (k + 1)]);
+  List<unsigned> numbers{};
+  for (long block = 0; state.order == SHUFFLED && block < blocks; ++block) numbers.push(unsigned(block));
+  for (long k = long(numbers.size) - 1; k > 0; --k) swap(numbers[k], numbers[random_number() % (k + 1)]);
   for (long turn = 0; turn < blocks; ++turn) {
     const long block = state.order == DESCENDING ? blocks - 1 - turn : turn;
-    blockIdx.x = numbers.empty() ? unsigned(block) : numbers[turn];
+    blockIdx.x = numbers.size ? numbers[turn] : unsigned(block);
     memset(shared.start, 0xff, shared.high - shared.start);
     for (int t = 0; t < threads; ++t) {
       Fiber &fiber = state.fibers[t];
@@ -175,7 +173,8 @@ __attribute__((noinline)) inline void run_grid(const char *name, long blocks, lo
   written.active = false;
   state.kernel = nullptr;
   munmap(shared.low - shared.gap, shared.high - shared.low + 2 * shared.gap);
-  state.regions = regions;
+  --state.regions.size;
+  free(numbers.values);
 }
 
 } /* namespace pd_fiber */

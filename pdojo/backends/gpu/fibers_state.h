@@ -11,9 +11,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <type_traits>
-#include <utility>
-#include <vector>
 #if !defined(__x86_64__) && !defined(PD_UCONTEXT)
 #define PD_UCONTEXT
 #endif
@@ -98,6 +95,29 @@ inline void prepare(Context &context, char *, char *high, void (*entry)()) {
 }
 #endif
 
+/* A growing array of plain values, all zero bytes when empty. The C++ library is used nowhere: it would have to be
+   linked, and a compiler may have to build it first. */
+template <typename T> struct List {
+  T *values;
+  size_t size, room;
+  T &operator[](size_t k) { return values[k]; }
+  T *begin() { return values; }
+  T *end() { return values + size; }
+  void push(const T &value) {
+    if (size == room) {
+      room = room ? 2 * room : 16;
+      values = static_cast<T *>(realloc(static_cast<void *>(values), room * sizeof(T)));
+      if (!values) abort();
+    }
+    values[size++] = value;
+  }
+};
+template <typename T> inline void swap(T &a, T &b) {
+  const T old = a;
+  a = b;
+  b = old;
+}
+
 struct Copy {
   void *to;
   const void *from;
@@ -115,7 +135,7 @@ struct Fiber {
 };
 
 struct Copies {
-  std::vector<Copy> pending;
+  List<Copy> pending;
   int committed; /* groups */
 };
 
@@ -139,7 +159,7 @@ struct State {
   Order order;
   uint64_t seed;
   double limit;
-  std::vector<Region> regions;
+  List<Region> regions;
   /* The launch. */
   const char *kernel;
   int threads;
@@ -159,8 +179,8 @@ struct State {
   Fiber fibers[MOST_THREADS];
   Copies copies[MOST_THREADS];
   Context host, gone;
-  std::vector<char *> stacks; /* guard page, then STACK_BYTES */
-  std::vector<int> free_stacks;
+  List<char *> stacks; /* guard page, then STACK_BYTES */
+  List<int> free_stacks;
   int starting_stack;
 };
 inline State state;
@@ -178,6 +198,10 @@ inline State state;
   if (length >= sizeof text) length = sizeof text - 1;
   if (write(1, text, length) < 0) _exit(4);
   _exit(3);
+}
+
+inline void check_aligned(const char *type, uintptr_t address, size_t alignment, int line) {
+  if (address % alignment) fail("it accesses a %s at line %d that is not aligned to %zu bytes", type, line, alignment);
 }
 
 inline const char *waiting_name(Waiting waiting) {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pdojo.backends.addresses import Address, Layout, address_of, known_alignment
 from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
@@ -14,6 +14,7 @@ from pdojo.dialect.machines.collectives import Spread
 from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
 from pdojo.dialect.view.nest import Access, Scope
 
+_NOWHERE = const(0)
 _MOST_BYTES = 16
 """Most bytes that one access of a thread moves."""
 
@@ -40,6 +41,8 @@ class Operand:
     layout: Layout
     alignment: int
     """Bytes that the address of the buffer is a multiple of."""
+    offset: Expr = _NOWHERE
+    """Distance of the block's copy of the buffer from its address, in elements."""
     bind: Callable[[Expr], Expr] = lambda expression: expression
     """Replaces variables whose values are known."""
 
@@ -72,7 +75,8 @@ class Operand:
         index = dict(zip(self.spread.depths, element, strict=True))
         access = self.spread.access
         moved = Access(access.array, tuple(e.substitute(index, extents) for e in access.index))
-        return address_of(moved, self.layout, around)
+        place = address_of(moved, self.layout, around)
+        return replace(place, linear=place.linear + self.offset)
 
     def _around(self) -> tuple[list[Scope], list[int]]:
         """The scopes around the access and the lane, and their extents."""

@@ -243,6 +243,10 @@ class DeviceSpelling(Spelling, ABC):
         const = "const " if buffer.intent is Intent.IN else ""
         return f"{const}{self.types[buffer.dtype]} *{name}"
 
+    def vector_at(self, kind: str, place: str) -> str:
+        """A pointer to the vector that begins at an element."""
+        return f"({kind} *)&{place}"
+
     def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
         """Name and definition of vectors in memory, aligned to their size."""
         bits = 8 * byte_width(dtype)
@@ -341,6 +345,10 @@ class FiberSpelling(DeviceSpelling):
     def workspace(self, name: str, size: int) -> list[str]:
         """Nothing: the caller has compiled the kernel, too."""
         return []
+
+    def vector_at(self, kind: str, place: str) -> str:
+        """A checked pointer: clang's sanitizer does not see misaligned structures."""
+        return f"pd_vector<{kind}>(&{place})"
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
         """A launch, always with the size of shared memory."""

@@ -14,20 +14,21 @@ from pdojo.dialect.analysis.hints import hint_problems, is_hinted
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
-from pdojo.dialect.attributes import Memory
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.view.nest import Scope
 from pdojo.errors import InvalidKernel
 
 
 def is_special(program: Program) -> bool:
-    """Whether some scope or buffer has a mapping, a memory or a hint that a CPU does not have."""
+    """Whether some scope or buffer has a mapping, a memory or a hint that a CPU does not have, or only a CPU has."""
     return program.once("special", lambda: _is_special(program))
 
 
 def _is_special(program: Program) -> bool:
     nest = program.nest
     special = any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
-    return special or is_hinted(program)
+    return special or is_hinted(program) or any(_parallel_problems(program))
 
 
 def meaning_problems(program: Program) -> Iterator[Reason]:
@@ -45,6 +46,21 @@ def machine_problems(program: Program) -> Iterator[Reason]:
     yield from snitch_limits(program)
     yield from hint_problems(program)
     yield from _tensor_problems(program)
+    yield from _parallel_problems(program)
+
+
+def parallel_problem(program: Program, scope: Scope) -> Reason | None:
+    """Why the machine has no code for a scope, if it is parallel; None if it has."""
+    machine = program.machine
+    if scope.mapping is not Mapping.PARALLEL or machine.has_parallel_scopes:
+        return None
+    instead = "; map_grid and map_block give iterations to its threads" if machine.gpu else ""
+    return Reason(f"{machine.name} has no parallel scopes (:p){instead}", about="parallel scopes")
+
+
+def _parallel_problems(program: Program) -> Iterator[Reason]:
+    problems = (parallel_problem(program, scope) for scope in program.nest.scopes)
+    return (problem for problem in problems if problem is not None)
 
 
 def _tensor_problems(program: Program) -> Iterator[Reason]:

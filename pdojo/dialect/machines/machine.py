@@ -161,6 +161,14 @@ class Machine:
         return f"<Machine {self.name}, {self.threads} thread{'s' * (self.threads != 1)}>"
 
     @property
+    def has_parallel_scopes(self) -> bool:
+        """Whether processors may share the iterations of a scope `:p`: a GPU has `:g` and `:b`, a Snitch core is one.
+
+        A processor alone may run such a scope, too.
+        """
+        return not (self.gpu or self.snitch)
+
+    @property
     def private_cache(self) -> int:
         """Bytes of the largest cache that belongs to one core: the second one, or the only one."""
         return self.cache_bytes[min(1, len(self.cache_bytes) - 1)] if self.cache_bytes else 0

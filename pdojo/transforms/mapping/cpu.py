@@ -13,6 +13,7 @@ from pdojo.dialect.analysis.collision import BEFORE
 from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
 from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.special_mappings import parallel_problem
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.reason import Reason
@@ -83,8 +84,8 @@ class Parallelize(MapScope):
     N y[{0}] = x[{0}]  -->  N:p y[{0}] = x[{0}]
 
     Legal iff no two different iterations conflict, accumulations included: not exists i != j: body(i) conflicts with
-    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration. Proposed only for
-    machines with several threads.
+    body(j). Buffers reused in a dimension that the scope indexes become private to each iteration. GPUs and Snitch
+    cores have no parallel scopes. Proposed only for machines with several threads.
     """
 
     name: ClassVar[str] = "parallelize"
@@ -92,8 +93,8 @@ class Parallelize(MapScope):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, if the machine has more than one thread."""
-        if program.machine.threads > 1:
+        """Sequential scopes, if the machine has parallel ones, and more than one thread."""
+        if program.machine.has_parallel_scopes and program.machine.threads > 1:
             yield from super().candidates(program)
 
     def is_local(self, site: Scope) -> bool:  # everywhere
@@ -101,7 +102,9 @@ class Parallelize(MapScope):
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """No mapped scopes around or inside, and no race."""
+        """A machine with parallel scopes, no mapped scopes around or inside, and no race."""
+        if (missing := parallel_problem(program, self.mapped(site))) is not None:
+            return missing
         for outer in site.chain[:-1]:
             if outer.mapping is not Mapping.SEQUENTIAL:
                 return Reason(f"a parallel scope cannot be inside {describe_scope(outer)}")

@@ -1,0 +1,57 @@
+"""Device code run on a CPU, by fibers, in all the ways that together show what its threads may do to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.arrays import parameters_of
+from pdojo.backends.gpu.fibers import WAYS, Order, compile_fibers
+from pdojo.backends.gpu.spelling import FiberSpelling
+from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.rounding import INTERFACE
+
+_WARP = 32
+"""Threads of a warp of fibers: warps of a machine with fewer are parts of one."""
+_POISON = 0xA5
+"""The byte that fills what a kernel has not written."""
+
+
+def emulate(
+    kernel: KernelOp,
+    machine: Machine,
+    inputs: Mapping[str, NDArray[Any]],
+    *,
+    library: bool,
+    ways: Sequence[tuple[bool, Order]] = WAYS,
+    notice: Callable[[], None] | None = None,
+) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    """The name of each way to run the device code of a kernel, and the arrays that it writes.
+
+    `library` is False for pdojo's elementary functions instead of those of the C library; `notice` is called if the
+    compiler takes long. Raises LoweringError if device code cannot say the kernel or there is no C++ compiler,
+    FiberError for what a GPU leaves undefined.
+    """
+    made = device_text(kernel, spelling=FiberSpelling(library=library), machine=machine)
+    compiled = compile_fibers(made.text, warp=max(_WARP, machine.gpu.warp_size), notice=notice)
+    (text,) = made.kernels
+    parameters = parameters_of(text.nest)
+    for late, order in ways:
+        arrays: dict[str, NDArray[Any]] = {}
+        for parameter in parameters:
+            array = np.empty(parameter.shape, INTERFACE[parameter.dtype])
+            array.reshape(-1).view(np.uint8)[...] = _POISON
+            if parameter.name in inputs:
+                array[...] = inputs[parameter.name]
+            array.flags.writeable = parameter.written
+            arrays[parameter.name] = array
+        workspace = np.full(max(text.workspace.size_bytes, 1), _POISON, np.uint8)
+        compiled.run(text.nest.symbol, [*arrays.values(), workspace], late=late, order=order)
+        number = order if isinstance(order, str) else "shuffled"
+        name = f"asynchronous copies {'late' if late else 'early'}, threads {number}"
+        yield name, {p.name: arrays[p.name] for p in parameters if p.written}
