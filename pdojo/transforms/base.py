@@ -312,11 +312,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         A program that already breaks some rules (it was written for another machine) must not break others. If the
         check has `proved` the rules, those that integer sets do not settle are no fault.
         """
-        try:
-            verify_nest(after.nest)
-        except VerifyException as error:
-            return Reason(str(error))
-        return self.breach(before, after, proved=proved)
+        return malformed(after) or self.breach(before, after, proved=proved)
 
     def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """`fault` for a well-formed program."""
@@ -412,6 +408,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.fault(conditions_of(program), after, proved=self.proves(program, site)) is None:
                 self.rewrite(program, site, rewriter)
                 return
+
+
+def malformed(program: Program) -> Reason | None:
+    """Why the program after a move is not well-formed; None if it is. What was accepted before is not asked again."""
+    try:
+        verify_nest(program.nest)
+    except VerifyException as error:
+        return Reason(str(error))
+    return None
 
 
 def _other_hints(before: Mapping[str, Attribute], after: Mapping[str, Attribute]) -> Reason | None:
