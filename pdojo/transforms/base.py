@@ -177,6 +177,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
         return False
 
+    @property
+    def takes_next(self) -> bool:  # for subclasses
+        """Whether a local check of a scope looks at the nest of the node that follows, too."""
+        return False
+
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
         """The move of the inverse family, located by the identifiers of the program after this move.
@@ -219,7 +224,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return program.known.remembered.verdict(question, lambda: self.check(program, site))
         if not site.id:
             return self.check(program, site)
-        excerpt = excerpt_of(program, site)
+        excerpt = self._excerpt(program, site)
         if (self, site.id) not in excerpt.verdicts:
             part = excerpt.program
             excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
@@ -283,11 +288,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return None
         match site:
             case Scope() | Leaf():
-                return excerpt_of(program, site) if site.id else None
+                return self._excerpt(program, site) if site.id else None
             case Array():
                 return excerpt_of_buffer(program, site.buffer)
             case Dimension():
                 return excerpt_of_buffer(program, site.array.buffer)
+
+    def _excerpt(self, program: Program, site: Scope | Leaf) -> Excerpt:
+        """The excerpt that a local check of a node looks at."""
+        following = program.nest.next_sibling(site) if self.takes_next else None
+        return excerpt_of(program, site) if following is None else excerpt_of(program, site, following)
 
     def _outlook(self, part: Program, at: str, *, only_room: bool) -> Outlook | None:
         """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""

@@ -7,7 +7,7 @@ directly comparable.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -329,13 +329,18 @@ class Nest:
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
-    def copy(self, roots: Sequence[Node] | None = None, leaves: Container[Leaf] | None = None) -> Nest:
+    def copy(
+        self,
+        roots: Sequence[Node] | None = None,
+        leaves: Container[Leaf] | None = None,
+        buffers: Container[Buffer] | None = None,
+    ) -> Nest:
         """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`.
 
-        `roots` are the top-level nodes that it has, and `leaves` the statements (None: all); scopes without statements
-        go, all declarations stay.
+        `roots` are the top-level nodes that it has, `leaves` the statements, and `buffers` the buffers beside those of
+        the interface (None: all); scopes without statements go.
         """
-        return _Copier(self, leaves).copy(self.children if roots is None else roots)
+        return _Copier(self, leaves, buffers).copy(self.children if roots is None else roots)
 
     def release(self) -> None:
         """End the view: break the cycles in which scopes refer to each other, which frees their memory at once."""
@@ -352,14 +357,22 @@ def leaves_of(node: Node) -> list[Leaf]:
 OperationT = TypeVar("OperationT", bound=Operation)
 
 
+def nodes_of(node: Node) -> Iterator[Node]:
+    """A node and all nodes inside, parents first, in textual order."""
+    yield node
+    for child in node.children if isinstance(node, Scope) else ():
+        yield from nodes_of(child)
+
+
 class _Copier:
     """Copies a kernel and its view in one walk: the same attributes, numbers and expressions, other operations.
 
     xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none of these.
     """
 
-    def __init__(self, nest: Nest, kept: Container[Leaf] | None = None) -> None:
+    def __init__(self, nest: Nest, kept: Container[Leaf] | None, declared: Container[Buffer] | None) -> None:
         self.nest, self.kept = nest, kept
+        self.declared = [b for b in nest.buffers if declared is None or b.op is None or b in declared]
         self.values: dict[SSAValue, SSAValue] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.arrays: dict[Array, Array] = {}
@@ -369,17 +382,18 @@ class _Copier:
     def copy(self, roots: Sequence[Node]) -> Nest:
         original = self.nest.kernel
         block = self._block(original.body.block)
-        declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp)}
-        for buffer in self.nest.buffers:
+        wanted = {op for buffer in self.declared for op in (buffer.op, buffer.guests)}
+        declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp) and op in wanted}
+        for buffer in self.declared:
             op, guests = (None if op is None else declarations[op] for op in (buffer.op, buffer.guests))
             self.buffers[buffer] = replace(buffer, op=op, guests=guests)
-        for array in self.nest.arrays.values():
+        for array in (array for array in self.nest.arrays.values() if array.buffer in self.buffers):
             self.arrays[array] = Array(array.name, self.buffers[array.buffer], self.values[array.value])
         children = self._children(roots, None)
         block.add_ops([*declarations.values(), *(child.op for child in children)])
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
-        sound = {self.buffers[buffer] for buffer in self.nest.sound}
+        sound = {self.buffers[buffer] for buffer in self.declared if buffer in self.nest.sound}
         buffers, known = list(self.buffers.values()), self.nest.intrinsics
         return Nest(kernel, arrays, buffers, children, self.leaves, self.scopes, sound, known)
 
