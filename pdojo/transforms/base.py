@@ -366,7 +366,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         kernel = program.kernel
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel)
-        program.retire(release=release)
+        program.retire(after if release else None)
         return after
 
     def at(self, program: Program, site: SiteT) -> Move:

@@ -34,16 +34,6 @@ class Excerpt:
     """The positions of its top-level nodes in the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
-    """What excerpts need to know of a top-level node."""
-
-    buffers: frozenset[Buffer]
-    """The buffers that it uses."""
-    content: Content
-    """Of its text and its identifiers."""
-
-
 def excerpt_of(program: Program, *nodes: Node) -> Excerpt:
     """The excerpt of the nests of nodes and the nests that share slots, registers or buffers of several arrays."""
     return _excerpt_at(program, frozenset(_root(node).position for node in nodes))
@@ -65,10 +55,10 @@ def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
     joined = program.once("joined", lambda: _joined(program))
     wanted = sorted(set[int]().union(*(joined[place] for place in places)))
     whole = len(wanted) == len(program.nest.children)
-    roots = [_root_at(program, place) for place in wanted]
-    used = frozenset[Buffer]().union(*(root.buffers for root in roots))
+    roots = [program.nest.children[place] for place in wanted]
+    used = frozenset[Buffer]().union(*(_buffers_of(program, root) for root in roots))
     content = _content(program, roots, used)
-    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, wanted, used))
+    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots, used))
     return Excerpt(part or program, verdicts, tuple(wanted))
 
 
@@ -76,23 +66,31 @@ def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _root_at(program: Program, place: int) -> _Root:
-    return program.once(("root", place), lambda: _root_of(program.nest.children[place]))
+def _buffers_of(program: Program, root: Node) -> frozenset[Buffer]:
+    """The buffers that a top-level node uses."""
+
+    def used() -> frozenset[Buffer]:
+        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
+
+    return program.known.nodes.of("buffers", root, used)
 
 
-def _root_of(node: Node) -> _Root:
+def _digest_of_root(program: Program, root: Node) -> Content:
+    """The identity of the text of a top-level node, and of its identifiers."""
     from pdojo.dialect.notation.printer import tree_lines
 
-    used = frozenset(access.array.buffer for leaf in leaves_of(node) for access in leaf.accesses)
-    return _Root(used, digest_of(list(tree_lines([node])), [inside.id for inside in nodes_of(node)]))
+    def digest() -> Content:
+        return digest_of(list(tree_lines([root])), [node.id for node in nodes_of(root)])
+
+    return program.known.nodes.of("content", root, digest)
 
 
 def _joined(program: Program) -> list[set[int]]:
     """By position of a top-level node, the positions of those that a question about it is about."""
     joined = [{place} for place in range(len(program.nest.children))]
     first: dict[Buffer, int] = {}
-    for place in range(len(joined)):
-        for buffer in filter(_binds, _root_at(program, place).buffers):
+    for place, root in enumerate(program.nest.children):
+        for buffer in filter(_binds, _buffers_of(program, root)):
             other = joined[first.setdefault(buffer, place)]
             if other is not joined[place]:
                 other |= joined[place]
@@ -106,17 +104,17 @@ def _binds(buffer: Buffer) -> bool:
     return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
 
 
-def _content(program: Program, roots: Sequence[_Root], used: frozenset[Buffer]) -> Content:
+def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Content:
     """The identity of an excerpt: the declarations that it uses, its text, its identifiers."""
     from pdojo.dialect.notation.printer import declaration_line
 
     order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
     declarations = [declaration_line(buffer) for buffer in sorted(used, key=lambda buffer: order[buffer])]
-    return digest_of(declarations, [root.content for root in roots])
+    return digest_of(declarations, [_digest_of_root(program, root) for root in roots])
 
 
-def _cut_out(program: Program, places: Sequence[int], used: frozenset[Buffer]) -> Program:
-    nest = program.nest.copy([program.nest.children[place] for place in places], buffers=used)
+def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Program:
+    nest = program.nest.copy(roots, buffers=used)
     return program.successor(nest.kernel, nest)
 
 

@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation
 from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.remembered import Remembered
+from pdojo.dialect.analysis.remembered import Facts, Remembered
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
@@ -70,6 +70,7 @@ class Known:
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
+    nodes: Facts = field(default_factory=Facts)
 
 
 class Program:
@@ -323,10 +324,13 @@ class Program:
         nest = self.nest.copy()
         return self.successor(nest.kernel, nest)
 
-    def retire(self, *, release: bool = True) -> None:
-        """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError."""
-        if release:
-            self.nest.release()
+    def retire(self, released_for: Program | None = None) -> None:
+        """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError.
+
+        The view is released if a program is given: the one that succeeds this one.
+        """
+        if released_for is not None:
+            self.nest.release(released_for.nest)
         self._kernel = self._nest = self._rehearsed = None
         self.verdicts.clear()
 

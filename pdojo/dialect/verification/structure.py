@@ -81,10 +81,11 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
         fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
 
 
-def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
+def verify_body(kernel: KernelOp, sound: Container[Operation] = (), settled: Container[Operation] = ()) -> None:
     """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed.
 
-    `sound` are declarations that were accepted as they are, and scopes and statements as they are, where they are.
+    `sound` are declarations that were accepted as they are, and scopes and statements as they are, where they are;
+    `settled` are scopes and statements that were accepted with everything inside.
     """
     declared = True
     position = -1
@@ -100,7 +101,8 @@ def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
                 position = len(kernel.arg_intents.data)
         else:
             declared = False
-            _verify_structure(operation, sound)
+            if operation not in settled:
+                _verify_structure(operation, sound)
     if declared:
         fail(kernel, "kernel has no statements")
 

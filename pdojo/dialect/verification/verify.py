@@ -5,6 +5,8 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation
 
 from pdojo.dialect.ops import KernelOp
@@ -13,7 +15,7 @@ from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
 from pdojo.dialect.verification.structure import verify_body, verify_interface
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Nest, Scope
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, nodes_of
 
 
 def verify_kernel(kernel: KernelOp) -> None:
@@ -30,28 +32,42 @@ def verify_kernel(kernel: KernelOp) -> None:
 def verify_nest(nest: Nest) -> None:
     """`verify_kernel` for a kernel whose view exists already.
 
-    Nodes that were accepted before are not asked again if they and all scopes around them are as they were.
+    Nodes that were accepted before are not asked again if they and all scopes around them are as they were. The header
+    is not asked again if all buffers are as they were.
     """
-    verify_interface(nest.kernel)
-    nodes = (*nest.scopes, *nest.leaves)
+    if not nest.sound.issuperset(nest.buffers):
+        verify_interface(nest.kernel)
+    asked = [root for root in nest.children if not root.settled]
+    nodes = [node for root in asked for node in nodes_of(root)]
     declarations: set[Operation] = {buffer.op for buffer in nest.sound if buffer.op is not None}
-    verify_body(nest.kernel, declarations.union(node.op for node in nodes if node.sound))
-    _verify_tree(nest)
+    settled = {root.op for root in nest.children if root.settled}
+    verify_body(nest.kernel, declarations.union(node.op for node in nodes if node.sound), settled)
+    _verify_ids(nest)
+    _verify_nodes(nodes)
     nest.sound.update(nest.buffers)
     for node in nodes:
         node.sound = True
+    for root in asked:
+        root.settled = True
 
 
 def _verify_tree(nest: Nest) -> None:
     _verify_ids(nest)
-    for scope in nest.scopes:
-        _verify_scope(scope)
-    for leaf in nest.leaves:
-        if not leaf.sound:
+    _verify_nodes([*nest.scopes, *nest.leaves])
+
+
+def _verify_nodes(nodes: Sequence[Node]) -> None:
+    for scope in nodes:
+        if isinstance(scope, Scope):
+            _verify_scope(scope)
+    for leaf in nodes:
+        if isinstance(leaf, Leaf) and not leaf.sound:
             verify_statement(leaf)
 
 
 def _verify_ids(nest: Nest) -> None:
+    if len(nest.by_id) == len(nest.scopes) + len(nest.leaves):
+        return
     seen: set[str] = set()
     for node in (*nest.scopes, *nest.leaves):
         identifier = node.id

@@ -47,6 +47,8 @@ class Buffer:
     """The declaration of the temporaries that live in an interface array."""
     swizzles: MappingABC[int, Swizzle] = field(default_factory=dict[int, Swizzle])
     """The dimensions whose positions are permuted by the index in another dimension."""
+    source: tuple[object, ...] = ()
+    """The properties and types of the declaration that this was computed from (`build.py`); () if there is none."""
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -132,6 +134,8 @@ class Scope:
     """What extent, mapping and guard were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted what the operation says, where it stands."""
+    settled: bool = False
+    """Whether verification has accepted everything inside, too; of top-level scopes."""
 
     @property
     def id(self) -> str:
@@ -181,6 +185,8 @@ class Leaf:
     """What the accesses and inputs were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted the statement, where it stands."""
+    settled: bool = False
+    """The same, of top-level statements."""
 
     @property
     def id(self) -> str:
@@ -342,9 +348,13 @@ class Nest:
         """
         return _Copier(self, leaves, buffers).copy(self.children if roots is None else roots)
 
-    def release(self) -> None:
-        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once."""
-        for scope in self.scopes:
+    def release(self, successor: Nest) -> None:
+        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once.
+
+        What the view after a rewrite has in common with this one stays.
+        """
+        kept = set(successor.children)
+        for scope in (scope for scope in self.scopes if scope.chain[0] not in kept):
             scope.children, scope.leaves = [], []
             vars(scope).pop("chain", None)
 
@@ -410,6 +420,7 @@ class _Copier:
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, position, node.depth, node.extent, node.mapping, node.guard)
         scope.source, scope.sound = self._source(node.source, op), node.sound
+        scope.settled = node.settled and self.kept is None
         self.scopes.append(scope)
         first = len(self.leaves)
         scope.children = self._children(node.children, scope)
@@ -421,7 +432,7 @@ class _Copier:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
         copy = Leaf(op, parent, position, len(self.leaves), output, inputs, leaf.function, leaf.accumulate)
-        copy.source, copy.sound = self._source(leaf.source, op), leaf.sound
+        copy.source, copy.sound, copy.settled = self._source(leaf.source, op), leaf.sound, leaf.settled
         self.leaves.append(copy)
         return copy
 

@@ -219,6 +219,7 @@ def _fuse_vector_loops(player: Player) -> None:
 def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
     """Loops of one parent that may be fused, near pairs first."""
     found: list[tuple[Scope, Scope]] = []
+    arrays = {scope: _arrays(scope) for scope in player.nest.scopes}
     for scope in player.nest.scopes:
         if scope.mapping is not Mapping.SEQUENTIAL or scope.id in player.sealed:
             continue
@@ -226,7 +227,7 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
             if not isinstance(later, Scope) or later.id in player.sealed:
                 continue
             alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
-            if not alike or _arrays(scope).isdisjoint(_arrays(later)) or costs_threads(player, scope, later):
+            if not alike or arrays[scope].isdisjoint(arrays[later]) or costs_threads(player, scope, later):
                 continue
             found.append((scope, later))
     return found
