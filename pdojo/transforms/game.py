@@ -110,13 +110,13 @@ class Game:
         """The machine of the game."""
         return self.program.machine
 
-    def moves(self) -> list[Move]:
-        """The legal moves."""
-        return legal_moves(self.program)
+    def moves(self, family: str = "", at: str = "") -> list[Move]:
+        """The legal moves; of one family, or at one location, if that is given: the others are not asked."""
+        return legal_moves(self.program, family, at)
 
-    def refused(self) -> list[Refusal]:
-        """The refused candidates, with reasons."""
-        return refused_moves(self.program)
+    def refused(self, family: str = "", at: str = "") -> list[Refusal]:
+        """The refused candidates, with reasons; `family` and `at` choose as for `moves`."""
+        return refused_moves(self.program, family, at)
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
