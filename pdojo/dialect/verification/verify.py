@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation
-
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
-from pdojo.dialect.verification.structure import verify_body, verify_interface
+from pdojo.dialect.verification.structure import verify_body, verify_declarations, verify_interface, verify_operation
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, nodes_of
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, leaves_of, nodes_of
 
 
 def verify_kernel(kernel: KernelOp) -> None:
@@ -37,11 +35,12 @@ def verify_nest(nest: Nest) -> None:
     """
     if not nest.sound.issuperset(nest.buffers):
         verify_interface(nest.kernel)
+    verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
     asked = [root for root in nest.children if not root.settled]
     nodes = [node for root in asked for node in nodes_of(root)]
-    declarations: set[Operation] = {buffer.op for buffer in nest.sound if buffer.op is not None}
-    settled = {root.op for root in nest.children if root.settled}
-    verify_body(nest.kernel, declarations.union(node.op for node in nodes if node.sound), settled)
+    for node in nodes:
+        if not node.sound or not leaves_of(node):
+            verify_operation(node.op, len(node.chain) - isinstance(node, Scope))
     _verify_ids(nest)
     _verify_nodes(nodes)
     nest.sound.update(nest.buffers)
