@@ -56,6 +56,11 @@ def _is_at(game: Game, move: str, at: str) -> bool:
         return False
 
 
+def never(*_: object) -> bool:
+    """False."""
+    return False
+
+
 def copied(monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object]) -> int:
     """The number of top-level nodes that are copied while a question is asked."""
     number, copy = 0, Nest.copy
@@ -86,9 +91,9 @@ def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played:
         heuristic(game)
     listed = [(move, refusal is None) for move, refusal in candidates(game.program)]
     tried = Game(game.kernel, machine("x86-64-avx2"))
-    monkeypatch.setattr(Transformation, "proves", lambda *_: False)
-    monkeypatch.setattr(Transformation, "is_local", lambda *_: False)
+    monkeypatch.setattr(Transformation, "proves", never)
+    monkeypatch.setattr(Transformation, "is_local", never)
     for name in transformation_names():
         for attribute in {"is_local", "argues"} & vars(transformation(name)).keys():
-            monkeypatch.setattr(transformation(name), attribute, lambda *_: False)
+            monkeypatch.setattr(transformation(name), attribute, never)
     assert [(move, refusal is None) for move, refusal in candidates(tried.program)] == listed
