@@ -140,15 +140,15 @@ def _report(skipped: Skipped) -> None:
     sys.stderr.write(f"warning: {skipped}\n")
 
 
-def list_moves(game: Game, *, refused: bool, form: str) -> str:
-    """The legal moves or the refused candidates, one per line or as JSON."""
+def list_moves(game: Game, *, refused: bool, form: str, family: str = "", at: str = "") -> str:
+    """The legal moves or the refused candidates, one per line or as JSON; of one family or at one location if given."""
     if refused:
-        refusals = game.refused()
+        refusals = game.refused(family, at)
         if form == "text":
             return "".join(f"{refusal}\n" for refusal in refusals)
         rows = [{**_row(r.move), "reason": r.reason, "witness": r.witness} for r in refusals]
     else:
-        moves = game.moves()
+        moves = game.moves(family, at)
         if form == "text":
             return "".join(f"{move}\n" for move in moves)
         rows = [_row(move) for move in moves]

@@ -90,6 +90,8 @@ class PdojoOptMain(xDSLOptMain):
         add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
         add("--list-moves", action="store_true", help="print the legal moves instead of the program")
         add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
+        add("--family", metavar="NAME", default="", help="with --list-moves: only the moves of this name")
+        add("--at", metavar="LOCATION", default="", help="with --list-moves: only the moves at this location")
         add("--explain", action="append", metavar="MOVE", help="say why a move is legal here or not; may be repeated")
         add("--format", choices=("text", "json"), default="text", help="form of lists of moves and of explanations")
         add("--print-after-each-move", action="store_true", help="print the program after every move")
@@ -103,8 +105,9 @@ class PdojoOptMain(xDSLOptMain):
             for step in steps
         ]
         self.traces = _traces(step.value for step in steps if step.option == "apply_trace")
-        if self.args.refused and not self.args.list_moves:
-            raise UsageError("--refused belongs to --list-moves; give both")
+        for option in ("refused", "family", "at"):
+            if getattr(self.args, option) and not self.args.list_moves:
+                raise UsageError(f"--{option} belongs to --list-moves; give both")
         if self._is_binary and (self.args.split_input_file or self.args.print_after_each_move):
             raise UsageError(f"target '{self.target.name}' writes one binary file, so the input must be one program")
 
@@ -220,7 +223,8 @@ class PdojoOptMain(xDSLOptMain):
             else:
                 session.take(step)
         if self.args.list_moves:
-            output.write(list_moves(session.game, refused=self.args.refused, form=self.args.format))
+            refused, form, family, at = self.args.refused, self.args.format, self.args.family, self.args.at
+            output.write(list_moves(session.game, refused=refused, form=form, family=family, at=at))
         if self.args.explain:
             from pdojo_tools.explaining import explain_moves
 

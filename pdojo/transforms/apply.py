@@ -9,7 +9,7 @@ from typing import Any
 from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.reason import Reason
-from pdojo.errors import IllegalMove
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
@@ -83,18 +83,40 @@ def make(program: Program, move: Move) -> Program:
     return wanted.perform(program, wanted.resolve(program, move.at))
 
 
-def candidates(program: Program) -> Iterator[tuple[Move, Refusal | None]]:
-    """Every candidate move with its refusal; None if it is legal."""
-    for name in transformation_names():
-        for site, choice in transformation(name).candidates(program):
-            yield choice.at(program, site), choice.refusal(program, site)
+def candidates(program: Program, family: str = "", at: str = "") -> Iterator[tuple[Move, Refusal | None]]:
+    """Every candidate move with its refusal; None if it is legal.
+
+    `family` and `at` choose those of one name, or at one location; the others are not asked. Raises IllegalMove for a
+    family, and LocationError for a location, that does not exist.
+    """
+    for kind, place in _kinds(program, family, at):
+        for site, choice in kind.candidates(program):
+            if place is None or identify(site) == place:
+                yield choice.at(program, site), choice.refusal(program, site)
 
 
-def legal_moves(program: Program) -> list[Move]:
-    """Every legal move, in a fixed order."""
-    return [move for move, refusal in candidates(program) if refusal is None]
+def _kinds(program: Program, family: str, at: str) -> Iterator[tuple[type[Transformation[Any]], str | None]]:
+    """The kinds of moves asked about, each with the place asked about; None for all places."""
+    nowhere: LocationError | None = None
+    is_somewhere = False
+    for name in (family,) if family else transformation_names():
+        kind = transformation(name)
+        try:
+            place = identify(kind.resolve(program, at)) if at else None
+        except LocationError as error:
+            nowhere = nowhere or error
+            continue
+        is_somewhere = True
+        yield kind, place
+    if nowhere is not None and not is_somewhere:
+        raise nowhere
 
 
-def refused_moves(program: Program) -> list[Refusal]:
-    """Every candidate that is refused, with the reason."""
-    return [refusal for _, refusal in candidates(program) if refusal is not None]
+def legal_moves(program: Program, family: str = "", at: str = "") -> list[Move]:
+    """Every legal move, in a fixed order; `family` and `at` choose as for `candidates`."""
+    return [move for move, refusal in candidates(program, family, at) if refusal is None]
+
+
+def refused_moves(program: Program, family: str = "", at: str = "") -> list[Refusal]:
+    """Every candidate that is refused, with the reason; `family` and `at` choose as for `candidates`."""
+    return [refusal for _, refusal in candidates(program, family, at) if refusal is not None]

@@ -177,6 +177,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
         return False
 
+    @property
+    def takes_next(self) -> bool:  # for subclasses
+        """Whether a local check of a scope looks at the nest of the node that follows, too."""
+        return False
+
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
         """The move of the inverse family, located by the identifiers of the program after this move.
@@ -219,7 +224,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return program.known.remembered.verdict(question, lambda: self.check(program, site))
         if not site.id:
             return self.check(program, site)
-        excerpt = excerpt_of(program, site)
+        excerpt = self._excerpt(program, site)
         if (self, site.id) not in excerpt.verdicts:
             part = excerpt.program
             excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
@@ -283,11 +288,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return None
         match site:
             case Scope() | Leaf():
-                return excerpt_of(program, site) if site.id else None
+                return self._excerpt(program, site) if site.id else None
             case Array():
                 return excerpt_of_buffer(program, site.buffer)
             case Dimension():
                 return excerpt_of_buffer(program, site.array.buffer)
+
+    def _excerpt(self, program: Program, site: Scope | Leaf) -> Excerpt:
+        """The excerpt that a local check of a node looks at."""
+        following = program.nest.next_sibling(site) if self.takes_next else None
+        return excerpt_of(program, site) if following is None else excerpt_of(program, site, following)
 
     def _outlook(self, part: Program, at: str, *, only_room: bool) -> Outlook | None:
         """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
@@ -312,11 +322,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         A program that already breaks some rules (it was written for another machine) must not break others. If the
         check has `proved` the rules, those that integer sets do not settle are no fault.
         """
-        try:
-            verify_nest(after.nest)
-        except VerifyException as error:
-            return Reason(str(error))
-        return self.breach(before, after, proved=proved)
+        return malformed(after) or self.breach(before, after, proved=proved)
 
     def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """`fault` for a well-formed program."""
@@ -360,7 +366,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         kernel = program.kernel
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel)
-        program.retire(release=release)
+        program.retire(after if release else None)
         return after
 
     def at(self, program: Program, site: SiteT) -> Move:
@@ -412,6 +418,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
             if self.fault(conditions_of(program), after, proved=self.proves(program, site)) is None:
                 self.rewrite(program, site, rewriter)
                 return
+
+
+def malformed(program: Program) -> Reason | None:
+    """Why the program after a move is not well-formed; None if it is. What was accepted before is not asked again."""
+    try:
+        verify_nest(program.nest)
+    except VerifyException as error:
+        return Reason(str(error))
+    return None
 
 
 def _other_hints(before: Mapping[str, Attribute], after: Mapping[str, Attribute]) -> Reason | None:

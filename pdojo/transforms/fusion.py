@@ -135,9 +135,14 @@ class JoinScopes(Transformation[Scope]):
             Part(tuple(second.children), site.depth, second.extent, second.guard, self.shift, wrapper=second_id),
         )
 
-    def is_local(self, site: Scope) -> bool:
-        """True if the scope that follows is in the nest."""
-        return site.depth > 0
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """True: only the nests of the two scopes matter."""
+        return True
+
+    @property
+    def takes_next(self) -> bool:
+        """True: the two become one."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children of the second scope after those of the first."""

@@ -7,8 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from xdsl.utils.exceptions import VerifyException
-
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.special_mappings import check_tensor_scopes
@@ -19,7 +17,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves
-from pdojo.transforms.base import Proof, Refusal, Site, Transformation, identify
+from pdojo.transforms.base import Proof, Refusal, Site, Transformation, identify, malformed
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
@@ -112,13 +110,13 @@ class Game:
         """The machine of the game."""
         return self.program.machine
 
-    def moves(self) -> list[Move]:
-        """The legal moves."""
-        return legal_moves(self.program)
+    def moves(self, family: str = "", at: str = "") -> list[Move]:
+        """The legal moves; of one family, or at one location, if that is given: the others are not asked."""
+        return legal_moves(self.program, family, at)
 
-    def refused(self) -> list[Refusal]:
-        """The refused candidates, with reasons."""
-        return refused_moves(self.program)
+    def refused(self, family: str = "", at: str = "") -> list[Refusal]:
+        """The refused candidates, with reasons; `family` and `at` choose as for `moves`."""
+        return refused_moves(self.program, family, at)
 
     def apply(self, move: Move | str) -> None:
         """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
@@ -136,10 +134,10 @@ class Game:
     def in_place(self) -> Generator[Callable[[], bool]]:
         """A context in which moves rewrite the present program, in a fraction of the time.
 
-        All moves are checked as usual, but a program is invalid after the next move, unless `mark` keeps it. Whether
-        programs are well-formed, and keep the conditions that checks have proved, is asked once, by the function that
-        the context gives. If that returns False, the check of a move is wrong; making the moves again one by one shows
-        which one.
+        All moves are checked as usual, and every program is well-formed, but a program is invalid after the next move,
+        unless `mark` keeps it. Whether programs keep the conditions that checks have proved is asked once, by the
+        function that the context gives. If that returns False, the check of a move is wrong; making the moves again one
+        by one shows which one.
         """
         before = conditions_of(self.program)
         self._in_place = InPlace(None, before)
@@ -164,9 +162,8 @@ class Game:
 
     def _is_sound(self, before: Conditions) -> bool:
         try:
-            verify_nest(self.program.nest)
             return before.broken(conditions_of(self.program), proved=True) is None
-        except (VerifyException, Undecided):
+        except Undecided:
             return False
 
     def mark(self, *, keeps: bool = True) -> Mark:
@@ -202,7 +199,7 @@ class Game:
             after = wanted.perform(program, site, release=False)
         self._add(step, place, after)
         try:
-            self._in_place = InPlace(after, _confirmed(step.move, wanted, state.conditions, after, proof, verify=False))
+            self._in_place = InPlace(after, _confirmed(step.move, wanted, state.conditions, after, proof))
         except IllegalMove:
             self._cut(len(self.trace.steps) - 1)
             self._in_place = InPlace(None, state.conditions)
@@ -216,8 +213,8 @@ class Game:
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
         """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, but the programs between are not kept. Whether the program is well-formed, and
-        keeps the conditions that checks have proved, is asked once, after the last move.
+        All moves are checked as usual, and every program is well-formed, but the programs between are not kept. Whether
+        they keep the conditions that checks have proved is asked once, after the last move.
         """
         wanted, length = list(steps), len(self.trace.steps)
         if not wanted:
@@ -252,7 +249,7 @@ class Game:
                     confirm(made.move, wanted.fault(conditions, after, proved=proof is not Proof.NOTHING))
                     conditions = conditions_of(after)
                 else:
-                    conditions = _confirmed(made.move, wanted, conditions, after, proof, verify=True)
+                    conditions = _confirmed(made.move, wanted, conditions, after, proof)
             except IllegalMove as error:
                 skipped.append(Skipped(step.move, str(error)))
                 program = None  # its kernel was rewritten in place
@@ -315,20 +312,17 @@ class Game:
         del self.programs.positions[length:], self.trace.steps[length:]
 
 
-def _confirmed(
-    move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof, *, verify: bool
-) -> Conditions:
+def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof) -> Conditions:
     """The latest conditions that were asked, once a move is made; what its check has proved is not asked.
 
-    With `verify`, programs of which nothing is proved are well-formed, too. Raises IllegalMove if the program after the
-    move has a fault.
+    Raises IllegalMove if the program after the move has a fault.
     """
+    confirm(move, malformed(after))
     proved = proof is not Proof.NOTHING
     if proved and wanted.keeps_hints:
         confirm(move, wanted.shortage(before, after) if proof is Proof.ALL_BUT_ROOM else None)
         return before
-    ask = wanted.fault if verify else wanted.breach
-    confirm(move, ask(before, after, proved=proved))
+    confirm(move, wanted.breach(before, after, proved=proved))
     return conditions_of(after)
 
 

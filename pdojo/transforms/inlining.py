@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
@@ -12,12 +12,13 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.functions import byte_width
 from pdojo.dialect.notation.fragments import sentence
 from pdojo.dialect.notation.index import parse_index
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Input, Leaf
+from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
@@ -97,6 +98,7 @@ class InlineOp(Transformation[Leaf]):
     name: ClassVar[str] = "inline_op"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
+    argued: ClassVar = True
     site: ClassVar = Leaf
     input: int
     into: str = ""
@@ -132,6 +134,22 @@ class InlineOp(Transformation[Leaf]):
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return _CROWDED
         return name_reason(program, self.into)
+
+    def argues(self, program: Program, site: Leaf) -> bool:
+        """True in scopes that run in order, if what the producer reads lies in whole buffers on the heap.
+
+        Then no iterations race, elements are cells, and the temporary lives within one iteration.
+        """
+        found = recomputation(program, site, cast(Access, site.inputs[self.input]))
+        assert isinstance(found, Recomputation)
+        read = [value.array for value in found.inputs if isinstance(value, Access)]
+        in_order = all(scope.mapping is Mapping.SEQUENTIAL for scope in site.chain)
+        apart = in_order and all(a is not site.output.array and _is_plain(a.buffer) for a in read)
+        return apart and super().argues(program, site)
+
+    def adds(self, program: Program, site: Leaf) -> int:
+        """The temporary has one slot."""
+        return byte_width(cast(Access, site.inputs[self.input]).array.dtype)
 
     def _name(self, program: Program, site: Leaf) -> str:
         value = site.inputs[self.input]
@@ -172,6 +190,11 @@ def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
     """Whether the value needs a statement of its own, for which the vector scope around the site has no place."""
     crowded = site.parent is not None and site.parent.mapping is Mapping.VECTOR
     return crowded and all(w.function is not None for w in program.nest.writers[value.array.name])
+
+
+def _is_plain(buffer: Buffer) -> bool:
+    """Whether every element has a cell of its own, on the heap."""
+    return buffer.memory is Memory.HEAP and not any(buffer.reuse) and len(buffer.names) == 1
 
 
 def position(depth: int, extent: int) -> Expr:

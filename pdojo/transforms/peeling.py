@@ -21,7 +21,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope, nodes_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move
@@ -195,9 +195,14 @@ class UnpeelScope(Transformation[Scope]):
         assert found is not None
         return found
 
-    def is_local(self, site: Scope) -> bool:
-        """True if the scope that follows is in the nest."""
-        return site.depth > 0
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """True: only the nests of the two scopes matter."""
+        return True
+
+    @property
+    def takes_next(self) -> bool:
+        """True: it is the other part."""
+        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Give the first scope all iterations, and the nodes that only the second has."""
@@ -229,13 +234,6 @@ def likely_cuts(site: Scope) -> list[int]:
                 # factor * i + rest >= 0 from the first such i on, or up to the last.
                 found.add(-(rest // factor) if factor > 0 else rest // -factor + 1)
     return sorted(at for at in found if 0 < at < site.extent)[:MOST_CUTS]
-
-
-def nodes_of(site: Node) -> Iterator[Node]:
-    """A node and all nodes inside, parents first, in textual order."""
-    yield site
-    for child in site.children if isinstance(site, Scope) else ():
-        yield from nodes_of(child)
 
 
 def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:

@@ -37,6 +37,11 @@ def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation
     the site reads. For all j, W at h(j) is the last write of that element before j, and a[p(h(j))] has the same origin
     for a read at j as for the read of W at h(j).
     """
+    question = "recomputation", site, access.key, access in site.reads
+    return program.once(question, lambda: _recomputation(program, site, access))
+
+
+def _recomputation(program: Program, site: Leaf, access: Access) -> Recomputation | Reason:
     array = access.array
     if array.intent is Intent.IN:
         return Reason(f"'{array.name}' is an input of the kernel, which no op computes")

@@ -16,12 +16,13 @@ from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Leaf
+from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation, locate
 from pdojo.transforms.copies import Target, redirect
 from pdojo.transforms.declaring import add_buffer, fresh_name, name_reason
 from pdojo.transforms.move import Move
 from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.sharing import buffer_like, pinned, unlike_in
+from pdojo.transforms.sharing import ShareBuffer, buffer_like, pinned, unlike_in
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ class MergeArrays(Transformation[Array]):
     name: ClassVar[str] = "merge_arrays"
     keeps_statements: ClassVar = False
     undoes: ClassVar = True
+    argued: ClassVar = True
     site: ClassVar = Array
     with_: str
 
@@ -164,16 +166,27 @@ class MergeArrays(Transformation[Array]):
             return Reason(f"the accesses to '{site.name}' are {len(webs)} webs, not one; rename_array separates them")
         return program.merging_violation(site, host)
 
+    def argues(self, program: Program, site: Array) -> bool:
+        """True if share_buffer may make one of the two buffers, and every element has a cell.
+
+        Then the accesses are those of the program after share_buffer, under one name. No statement depends on other
+        iterations of itself if each that writes one of the arrays reads of them the very element that it writes.
+        """
+        host, shared = program.nest.arrays[self.with_], ShareBuffer(self.with_)
+        is_whole = not any(host.buffer.reuse) and len(host.buffer.names) == 1 and not site.buffer.hints.data
+        if not (super().argues(program, site) and is_whole and shared.argues(program, site)):
+            return False
+        pair = site, host
+        writers = [leaf for array in pair for leaf in program.nest.writers[array.name]]
+        depends = any(a.array in pair and a.index != leaf.output.index for leaf in writers for a in leaf.reads)
+        return not depends and shared.check(program, site) is None
+
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Redirect the accesses, and erase the declaration."""
         host = program.nest.arrays[self.with_]
-        targets: dict[Access, Target] = {
-            access: (host, access.index)
-            for leaf in program.nest.leaves
-            for access in leaf.accesses
-            if access.array is site
-        }
-        redirect(program.nest.leaves, targets, rewriter)
+        placed = [(leaf, access) for leaf, access in accesses_of(program.nest, site.buffer) if access.array is site]
+        targets: dict[Access, Target] = {access: (host, access.index) for _, access in placed}
+        redirect(list(dict.fromkeys(leaf for leaf, _ in placed)), targets, rewriter)
         assert site.buffer.op is not None
         rewriter.erase(site.buffer.op)
 

@@ -210,9 +210,14 @@ class CollapseScopes(Transformation[Scope]):
         """False: the statements and buffers stay."""
         return False
 
-    def is_local(self, site: Scope) -> bool:
-        """True if the scope that follows is in the nest."""
-        return site.depth > 0
+    def is_local(self, site: Scope) -> bool:  # everywhere
+        """True: only the nests of the two scopes matter."""
+        return True
+
+    @property
+    def takes_next(self) -> bool:
+        """True for a tail, which follows the scope."""
+        return self.tail == PEEL
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Replace outer by i floordiv size, inner by i mod size."""

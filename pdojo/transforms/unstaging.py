@@ -41,7 +41,7 @@ class Unstage(Transformation[Array]):
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
         """Temporaries that one plain copy beside the scope that uses them fills or empties."""
         for array in program.nest.arrays.values():
-            sources = [found.source.name for found in staged(program, array)]
+            sources = dict.fromkeys(found.source.name for found in staged(program, array))
             yield from ((array, cls("" if len(sources) == 1 else source)) for source in sources)
 
     def check(self, program: Program, site: Array) -> Reason | None:
@@ -62,8 +62,9 @@ class Unstage(Transformation[Array]):
         again = [(found, move) for found, move in tried if move is not None]
         if not again:
             return Reason(f"staging '{guesses[0].source.name}' again would not give this program")
-        if len(again) > 1:
-            choices = " or ".join(f"array={found.source.name}" for found, _ in again)
+        sources = dict.fromkeys(found.source.name for found, _ in again)
+        if len(sources) > 1:
+            choices = " or ".join(f"array={source}" for source in sources)
             return Reason(f"'{site.name}' may be a copy of either of two arrays; add {choices}")
         return again[0]
 
@@ -72,7 +73,7 @@ class Unstage(Transformation[Array]):
         """The program without the copy, made on a copy of the kernel."""
         copied = program.copy()
         array = copied.nest.arrays[found.copy.name]
-        again = next(f for f in staged(copied, array) if f.source.name == found.source.name)
+        again = next(f for f in staged(copied, array) if f.site.id == found.site.id)
         _remove(again, PatternRewriter(next(iter(copied.kernel.body.block.ops))))
         return copied.successor(copied.kernel)
 

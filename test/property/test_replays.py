@@ -13,12 +13,16 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import IllegalMove
+from pdojo.dialect.verification.verify import verify_kernel
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
-from pdojo.transforms.apply import apply, make, refused_moves
+from pdojo.transforms.apply import apply, candidates, make, refused_moves
+from pdojo.transforms.base import identify
 from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
+from pdojo.transforms.trace import Step
 from property.walks import random_texts
 from qa.sizes import small_kernel
 from qa.walks import Counts, draw
@@ -79,6 +83,50 @@ def test_walks_there_and_back(on: str) -> None:
         assert [(program.text, list(program.nest.by_id)) for program in again.programs] == expected
         assert again.places == game.places
     assert len(made) > 20, made
+
+
+MAPPED = """
+kernel mapped(x) -> (y)
+x f32 [4, 4, 4] heap
+y f32 [4, 4, 4] heap
+z f32 [4, 4, 4] heap
+t f32 [4:N, 4:N, 4] stack
+
+4:g 4:b
+| 4 t[{0},{1},{2}] = exp(x[{0},{1},{2}])
+| 4:u y[{0},{1},{2}] = t[{0},{1},{2}]
+4:g 2:b 2:b 4 z[{0},{1}*2+{2},{3}] = x[{0},{1}*2+{2},{3}]
+4:p 4 4 y[{0},{1},{2}] += z[{0},{1},{2}]
+"""
+
+
+@pytest.mark.parametrize("on", ["toy", "toy-gpu"])
+def test_plans_at_once_are_plans_one_by_one(on: str) -> None:
+    """Whether moves are made one by one, at once or by replay, the same ones are legal."""
+    kernel = parse_notation(MAPPED)[0]
+    start = Game(kernel, machine(on))
+    known = [move for move, _ in candidates(start.program) if move.name in ("unmap", "unroll", "map_grid", "map_block")]
+    known += [move for move, _ in candidates(start.program) if move.name in ("swap_scopes", "join_scopes", "unmap")]
+    wanted = [instantiate(move).as_move(identify(instantiate(move).resolve(start.program, move.at))) for move in known]
+    random = Random(1)
+    for _ in range(20):
+        plan = random.sample(wanted, 8)
+        by_hand, at_once, again = start.fork(), start.fork(), start.fork()
+        _attempt(by_hand, plan)
+        at_once.at_once(lambda game=at_once, moves=plan: _attempt(game, moves))
+        again.replay(Step(move, move) for move in plan)
+        resolved = [step.resolved for step in by_hand.trace.steps]
+        assert [step.resolved for step in at_once.trace.steps] == resolved
+        assert [step.resolved for step in again.trace.steps] == resolved
+        for program in at_once.programs:
+            verify_kernel(program.kernel)
+
+
+def _attempt(game: Game, moves: list[Move]) -> None:
+    """Make the moves that are legal."""
+    for move in moves:
+        with suppress(IllegalMove, LocationError):
+            game.apply(move)
 
 
 def _first(texts: list[str]) -> list[int]:

@@ -162,3 +162,23 @@ def test_a_plan_that_trips_over_a_wrong_check_is_played_again(monkeypatch: pytes
     game.at_once(plan)
     assert [str(move) for move in game.trace.moves] == ["join_scopes@t:0"]
     verify_kernel(game.kernel)
+
+
+MAPPED = """
+kernel mapped(x) -> (y)
+x f32 [4, 4] heap
+y f32 [4, 4] heap
+
+4:g 4:b y[{0},{1}] = x[{0},{1}]
+"""
+
+
+def test_every_program_of_a_plan_is_well_formed() -> None:
+    """Threads of a block are inside a grid, also if the next move unmaps them: undo leads to every program."""
+    game = Game(parse_notation(MAPPED)[0], machine("toy-gpu"))
+    moves = ["unmap@y:0", "unmap@y:1"]
+    with pytest.raises(IllegalMove, match="must be inside a grid scope"):
+        game.apply_all(moves)
+    with pytest.raises(IllegalMove, match="must be inside a grid scope"):
+        game.at_once(lambda: game.apply_all(moves))
+    assert game.trace.moves == []

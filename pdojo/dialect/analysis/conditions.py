@@ -118,8 +118,9 @@ def _storage(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _race(program: Program, buffer: Buffer) -> Reason | None:
-    mine = {leaf: tuple(t for t in ts if t.access.array.buffer is buffer) for leaf, ts in program.uses.items()}
-    race = find_race(program, mine)
+    users = {leaf for leaf, _ in accesses_of(program.nest, buffer)}
+    scopes = [s for s in program.nest.scopes if s.mapping.is_concurrent and not users.isdisjoint(s.leaves)]
+    race = find_race(program, only={buffer}, scopes=scopes) if scopes else None
     if race is None:
         return None
     return Reason(f"iterations of {describe_scope(race.scope)} would race", str(race.conflict))

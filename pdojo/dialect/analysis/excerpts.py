@@ -7,7 +7,7 @@ room in memory.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Nest, Node, leaves_of
+from pdojo.dialect.view.nest import Buffer, Node, leaves_of, nodes_of
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
 
@@ -25,7 +25,7 @@ from pdojo.dialect.view.storage import accesses_of
 class Excerpt:
     """A part of a program, as a program, and the verdicts on its content, whichever program it came from.
 
-    It has all declarations of the program that it came from: those of buffers that it does not use do not matter.
+    It has the declarations of the interface, and of the buffers that it uses.
     """
 
     program: Program
@@ -34,9 +34,9 @@ class Excerpt:
     """The positions of its top-level nodes in the program."""
 
 
-def excerpt_of(program: Program, node: Node) -> Excerpt:
-    """The excerpt of a node's nest and the nests that share slots, registers or buffers of several arrays with it."""
-    return _excerpt_at(program, frozenset([_root(node).position]))
+def excerpt_of(program: Program, *nodes: Node) -> Excerpt:
+    """The excerpt of the nests of nodes and the nests that share slots, registers or buffers of several arrays."""
+    return _excerpt_at(program, frozenset(_root(node).position for node in nodes))
 
 
 def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
@@ -52,30 +52,51 @@ def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
 
 
 def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
-    roots = _together(program.nest, places)
-    whole = len(roots) == len(program.nest.children)
-    content = _content(program.nest, roots)
-    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots))
-    return Excerpt(part or program, verdicts, tuple(root.position for root in roots))
+    joined = program.once("joined", lambda: _joined(program))
+    wanted = sorted(set[int]().union(*(joined[place] for place in places)))
+    whole = len(wanted) == len(program.nest.children)
+    roots = [program.nest.children[place] for place in wanted]
+    used = frozenset[Buffer]().union(*(_buffers_of(program, root) for root in roots))
+    content = _content(program, roots, used)
+    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots, used))
+    return Excerpt(part or program, verdicts, tuple(wanted))
 
 
 def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _together(nest: Nest, places: frozenset[int]) -> list[Node]:
-    """The top-level nodes that a question about some of them is about, in order."""
-    users: dict[Buffer, set[int]] = {}
-    for position, child in enumerate(nest.children):
-        for leaf in leaves_of(child):
-            for access in leaf.accesses:
-                if _binds(access.array.buffer):
-                    users.setdefault(access.array.buffer, set()).add(position)
-    wanted = set(places)
-    groups = list(users.values())
-    while joined := [g for g in groups if g & wanted and not g <= wanted]:
-        wanted.update(*joined)
-    return [nest.children[k] for k in sorted(wanted)]
+def _buffers_of(program: Program, root: Node) -> frozenset[Buffer]:
+    """The buffers that a top-level node uses."""
+
+    def used() -> frozenset[Buffer]:
+        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
+
+    return program.known.nodes.of("buffers", root, used)
+
+
+def _digest_of_root(program: Program, root: Node) -> Content:
+    """The identity of the text of a top-level node, and of its identifiers."""
+    from pdojo.dialect.notation.printer import tree_lines
+
+    def digest() -> Content:
+        return digest_of(list(tree_lines([root])), [node.id for node in nodes_of(root)])
+
+    return program.known.nodes.of("content", root, digest)
+
+
+def _joined(program: Program) -> list[set[int]]:
+    """By position of a top-level node, the positions of those that a question about it is about."""
+    joined = [{place} for place in range(len(program.nest.children))]
+    first: dict[Buffer, int] = {}
+    for place, root in enumerate(program.nest.children):
+        for buffer in filter(_binds, _buffers_of(program, root)):
+            other = joined[first.setdefault(buffer, place)]
+            if other is not joined[place]:
+                other |= joined[place]
+                for member in joined[place]:
+                    joined[member] = other
+    return joined
 
 
 def _binds(buffer: Buffer) -> bool:
@@ -83,20 +104,17 @@ def _binds(buffer: Buffer) -> bool:
     return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
 
 
-def _content(nest: Nest, roots: list[Node]) -> Content:
+def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Content:
     """The identity of an excerpt: the declarations that it uses, its text, its identifiers."""
-    from pdojo.dialect.notation.printer import declaration_line, tree_lines
+    from pdojo.dialect.notation.printer import declaration_line
 
-    used = {a.array.buffer for root in roots for leaf in leaves_of(root) for a in leaf.accesses}
-    return digest_of(
-        [declaration_line(b) for b in nest.buffers if b in used],
-        list(tree_lines(roots)),
-        [n.id for n in (*nest.scopes, *nest.leaves) if _root(n) in roots],
-    )
+    order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
+    declarations = [declaration_line(buffer) for buffer in sorted(used, key=lambda buffer: order[buffer])]
+    return digest_of(declarations, [_digest_of_root(program, root) for root in roots])
 
 
-def _cut_out(program: Program, roots: list[Node]) -> Program:
-    nest = program.nest.copy(roots)
+def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Program:
+    nest = program.nest.copy(roots, buffers=used)
     return program.successor(nest.kernel, nest)
 
 

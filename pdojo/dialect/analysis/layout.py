@@ -57,7 +57,9 @@ def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]
     """A program that has only the statements that access a buffer, and the verdicts on it, once for each content."""
 
     def cut_out() -> Program:
-        nest = program.nest.copy(leaves=set(_users(program, buffer)))
+        users = set(_users(program, buffer))
+        buffers = {buffer, *(access.array.buffer for leaf in users for access in leaf.accesses)}
+        nest = program.nest.copy(leaves=users, buffers=buffers)
         return program.successor(nest.kernel, nest)
 
     part, verdicts = program.known.remembered.part(accesses_content(program, buffer), cut_out)

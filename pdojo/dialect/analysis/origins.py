@@ -27,6 +27,7 @@ from pdojo.dialect.analysis.storage_check import UseKey, content_of
 from pdojo.dialect.analysis.uses import Use, domain_of
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
+from pdojo.dialect.view.storage import accesses_of
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -226,7 +227,7 @@ class Origins:
 
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
     """All accesses to the array, as accesses to its elements, then the hypothetical reads `extra`."""
-    present = [(leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array is array]
+    present = [(leaf, a) for leaf, a in accesses_of(nest, array.buffer) if a.array is array]
     return [Use(leaf, a, leaf.chain, domain_of(leaf), a.index, array) for leaf, a in (*present, *extra)]
 
 

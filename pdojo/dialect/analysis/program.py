@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation
 from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.remembered import Remembered
+from pdojo.dialect.analysis.remembered import Facts, Remembered
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
@@ -70,6 +70,7 @@ class Known:
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
+    nodes: Facts = field(default_factory=Facts)
 
 
 class Program:
@@ -182,7 +183,11 @@ class Program:
 
         `only` names the buffers that matter.
         """
-        chains = {leaf: remapped_chain(leaf, mappings) for leaf in self.nest.leaves}
+        found: dict[Leaf, tuple[Use, ...]] = dict.fromkeys(self.nest.leaves, ())
+        users = [
+            leaf for leaf in self.nest.leaves if only is None or any(a.array.buffer in only for a in leaf.accesses)
+        ]
+        chains = {leaf: remapped_chain(leaf, mappings) for leaf in users}
         flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})
         copies = {
             buffer: copy_depths([(a, chains[leaf]) for leaf, a in accesses_of(self.nest, buffer)], reused)
@@ -195,11 +200,10 @@ class Program:
             cell = cell_of(access, chain, flags[buffer], copies.get(buffer, ()))
             return Use(leaf, access, chain, domain, cell, buffer)
 
-        return {
-            leaf: tuple(use(leaf, a, domain) for a in leaf.accesses if only is None or a.array.buffer in only)
-            for leaf in self.nest.leaves
-            for domain in (domain_of(leaf),)
-        }
+        for leaf in chains:
+            domain, wanted = domain_of(leaf), (a for a in leaf.accesses if only is None or a.array.buffer in only)
+            found[leaf] = tuple(use(leaf, access, domain) for access in wanted)
+        return found
 
     def uses_shared(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
@@ -305,7 +309,9 @@ class Program:
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
         """What goes wrong if every element of `guest` is that of `host`, of the same shape; None if nothing."""
-        uses = [use for leaf in self.nest.leaves for use in self.element_uses[leaf] if use.memory in (guest, host)]
+        users = {leaf for array in (guest, host) for leaf, _ in accesses_of(self.nest, array.buffer)}
+        ordered = sorted(users, key=lambda leaf: leaf.order)
+        uses = [use for leaf in ordered for use in self.element_uses[leaf] if use.memory in (guest, host)]
         caller = None if host.intent is None else caller_of(host.buffer)
         return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
 
@@ -318,10 +324,13 @@ class Program:
         nest = self.nest.copy()
         return self.successor(nest.kernel, nest)
 
-    def retire(self, *, release: bool = True) -> None:
-        """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError."""
-        if release:
-            self.nest.release()
+    def retire(self, released_for: Program | None = None) -> None:
+        """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError.
+
+        The view is released if a program is given: the one that succeeds this one.
+        """
+        if released_for is not None:
+            self.nest.release(released_for.nest)
         self._kernel = self._nest = self._rehearsed = None
         self.verdicts.clear()
 

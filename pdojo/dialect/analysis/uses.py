@@ -11,7 +11,7 @@ from pdojo.dialect.analysis.collision import Domain
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
-from pdojo.dialect.view.storage import cell_of, copy_depths
+from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,10 @@ def uses_together(
 
     `mappings` are other mappings of some scopes.
     """
+    users = {leaf for buffer in buffers for leaf, _ in accesses_of(nest, buffer)}
     placed = [
         (leaf, access, remapped_chain(leaf, mappings))
-        for leaf in nest.leaves
+        for leaf in sorted(users, key=lambda leaf: leaf.order)
         for access in leaf.accesses
         if access.array.buffer in buffers
     ]

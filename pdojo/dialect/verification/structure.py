@@ -81,11 +81,16 @@ def _verify_array_type(operation: Operation, name: str, array: SSAValue) -> None
         fail(operation, f"array '{name}' has the memory space {array.type.memory_space}; write where a buffer lies")
 
 
-def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
-    """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed.
+def verify_body(kernel: KernelOp) -> None:
+    """Raise `KernelVerifyException` if a declaration, a scope or a map is malformed."""
+    verify_declarations(kernel)
+    for operation in kernel.body.block.ops:
+        if not isinstance(operation, BufferOp):
+            _verify_structure(operation)
 
-    `sound` are declarations that were accepted as they are, and scopes and statements as they are, where they are.
-    """
+
+def verify_declarations(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
+    """Raise `KernelVerifyException` if a declaration is malformed; `sound` are those that were accepted as they are."""
     declared = True
     position = -1
     for operation in kernel.body.block.ops:
@@ -100,7 +105,6 @@ def verify_body(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
                 position = len(kernel.arg_intents.data)
         else:
             declared = False
-            _verify_structure(operation, sound)
     if declared:
         fail(kernel, "kernel has no statements")
 
@@ -165,18 +169,21 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
     return position
 
 
-def _verify_structure(operation: Operation, sound: Container[Operation], depth: int = 0) -> None:
+def _verify_structure(operation: Operation, depth: int = 0) -> None:
     """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
+    verify_operation(operation, depth)
+    if isinstance(operation, ScopeOp):
+        for child in operation.body.block.ops:
+            _verify_structure(child, depth + 1)
+
+
+def verify_operation(operation: Operation, depth: int) -> None:
+    """Raise `KernelVerifyException` if an operation inside `depth` scopes, whatever it holds, is malformed."""
     match operation:
         case ScopeOp():
-            block = operation.body.block
-            if block.is_empty or operation not in sound:
-                _verify_scope(operation, depth)
-            for child in block.ops:
-                _verify_structure(child, sound, depth + 1)
+            _verify_scope(operation, depth)
         case OpOp():
-            if operation not in sound:
-                _verify_maps(operation)
+            _verify_maps(operation)
         case _:
             fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
 

@@ -5,15 +5,15 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
-from xdsl.ir import Operation
+from collections.abc import Sequence
 
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
-from pdojo.dialect.verification.structure import verify_body, verify_interface
+from pdojo.dialect.verification.structure import verify_body, verify_declarations, verify_interface, verify_operation
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Nest, Scope
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, leaves_of, nodes_of
 
 
 def verify_kernel(kernel: KernelOp) -> None:
@@ -30,28 +30,43 @@ def verify_kernel(kernel: KernelOp) -> None:
 def verify_nest(nest: Nest) -> None:
     """`verify_kernel` for a kernel whose view exists already.
 
-    Nodes that were accepted before are not asked again if they and all scopes around them are as they were.
+    Nodes that were accepted before are not asked again if they and all scopes around them are as they were. The header
+    is not asked again if all buffers are as they were.
     """
-    verify_interface(nest.kernel)
-    nodes = (*nest.scopes, *nest.leaves)
-    declarations: set[Operation] = {buffer.op for buffer in nest.sound if buffer.op is not None}
-    verify_body(nest.kernel, declarations.union(node.op for node in nodes if node.sound))
-    _verify_tree(nest)
+    if not nest.sound.issuperset(nest.buffers):
+        verify_interface(nest.kernel)
+    verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
+    asked = [root for root in nest.children if not root.settled]
+    nodes = [node for root in asked for node in nodes_of(root)]
+    for node in nodes:
+        if not node.sound or not leaves_of(node):
+            verify_operation(node.op, len(node.chain) - isinstance(node, Scope))
+    _verify_ids(nest)
+    _verify_nodes(nodes)
     nest.sound.update(nest.buffers)
     for node in nodes:
         node.sound = True
+    for root in asked:
+        root.settled = True
 
 
 def _verify_tree(nest: Nest) -> None:
     _verify_ids(nest)
-    for scope in nest.scopes:
-        _verify_scope(scope)
-    for leaf in nest.leaves:
-        if not leaf.sound:
+    _verify_nodes([*nest.scopes, *nest.leaves])
+
+
+def _verify_nodes(nodes: Sequence[Node]) -> None:
+    for scope in nodes:
+        if isinstance(scope, Scope):
+            _verify_scope(scope)
+    for leaf in nodes:
+        if isinstance(leaf, Leaf) and not leaf.sound:
             verify_statement(leaf)
 
 
 def _verify_ids(nest: Nest) -> None:
+    if len(nest.by_id) == len(nest.scopes) + len(nest.leaves):
+        return
     seen: set[str] = set()
     for node in (*nest.scopes, *nest.leaves):
         identifier = node.id

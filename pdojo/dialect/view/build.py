@@ -18,14 +18,29 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.syntax import names_of
-from pdojo.dialect.view.nest import NO_HINTS, Access, Array, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import (
+    NO_HINTS,
+    Access,
+    Array,
+    Buffer,
+    Constant,
+    Index,
+    Input,
+    Leaf,
+    Nest,
+    Node,
+    Scope,
+    leaves_of,
+    nodes_of,
+)
 
 
 def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
     """Compute the view of a kernel; index expressions are in canonical form.
 
-    `before` is the view before the kernel was rewritten in place: accesses of statements that are as they were are
-    taken from it, and whether verification has accepted them. It is not changed.
+    `before` is the view before the kernel was rewritten in place. Top-level nodes that are as they were, at the same
+    place, are those of that view; of others, accesses of statements that are as they were are taken from it, and
+    whether verification has accepted them. It is not changed.
     """
     return _Builder(kernel, before).build()
 
@@ -41,8 +56,8 @@ def nest_on(kernel: KernelOp, machine: Machine, before: Nest | None = None) -> N
 class _Builder:
     def __init__(self, kernel: KernelOp, before: Nest | None) -> None:
         self.kernel = kernel
-        self.known_scopes = {} if before is None else {scope.op: scope for scope in before.scopes}
-        self.known_leaves = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
+        self.known_scopes: dict[Operation, Scope] = {} if before is None else {s.op: s for s in before.scopes}
+        self.known_leaves: dict[Operation, Leaf] = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
         self.known_sound = set[Buffer]() if before is None else before.sound
         self.arrays: dict[SSAValue, Array] = {}
@@ -81,12 +96,23 @@ class _Builder:
         for name, value in zip(names, values, strict=True):
             self._name(name, buffer, value)
 
+    def _keep(self, buffer: Buffer, op: BufferOp) -> None:
+        """Add a declared buffer of the view before, with its arrays."""
+        self.buffers.append(buffer)
+        for value in op.results:
+            self.arrays[value] = self.known_arrays[value]
+
     def _name(self, name: str, buffer: Buffer, value: SSAValue) -> None:
         known = self.known_arrays.get(value)
         is_same = known is not None and known.name == name and known.buffer is buffer
         self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
     def _declare(self, op: BufferOp) -> None:
+        source = dict(op.properties), tuple(result.type for result in op.results)
+        known = self.known_arrays.get(op.results[0])
+        if known is not None and known.buffer.op is op and known.buffer.source == source:
+            self._keep(known.buffer, op)
+            return
         names = names_of(op.array_names)
         if op.host is not None:
             for name, value in zip(names, op.arrays, strict=True):
@@ -94,7 +120,9 @@ class _Builder:
             return
         dtype, shape = element_and_shape(op.arrays[0])
         width, swizzles = byte_width(dtype), op.swizzles
-        buffer = Buffer(names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles)
+        buffer = Buffer(
+            names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles, source=source
+        )
         self._add(buffer, names, op.arrays)
 
     def _children(
@@ -103,6 +131,9 @@ class _Builder:
         """The nodes of some operations; `kept` if all scopes around them are as they were."""
         children: list[Node] = []
         for op in ops:
+            if parent is None and (shared := self._shared(op, len(children))) is not None:
+                children.append(shared)
+                continue
             match op:
                 case OpOp():
                     children.append(self._leaf(op, parent, len(children), extents, kept=kept))
@@ -113,6 +144,28 @@ class _Builder:
                 case _:
                     raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
         return children
+
+    def _shared(self, op: Operation, position: int) -> Node | None:
+        """The top-level node of the view before, if everything that it says still holds; adds what is inside."""
+        known = self.known_scopes.get(op) or self.known_leaves.get(op)
+        if known is None or known.parent is not None or known.position != position:
+            return None
+        leaves = leaves_of(known)
+        if not leaves or leaves[0].order != len(self.leaves) or not self._is_as_before(known):
+            return None
+        self.scopes += (node for node in nodes_of(known) if isinstance(node, Scope))
+        self.leaves += leaves
+        return known
+
+    def _is_as_before(self, known: Node) -> bool:
+        """Whether the operations of a subtree are as they were, and access the same arrays."""
+        op, source = known.op, known.source
+        if not source or source[0] != op.properties or source[1] != (operands := tuple(op.operands)):
+            return False
+        if isinstance(known, Leaf):
+            return self._has_same_arrays(known, operands)
+        inside = list(known.op.regions[0].block.ops)
+        return [child.op for child in known.children] == inside and all(map(self._is_as_before, known.children))
 
     def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...], *, kept: bool) -> Scope:
         depth, block = len(outer), op.body.block

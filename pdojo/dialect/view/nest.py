@@ -7,7 +7,7 @@ directly comparable.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -47,6 +47,8 @@ class Buffer:
     """The declaration of the temporaries that live in an interface array."""
     swizzles: MappingABC[int, Swizzle] = field(default_factory=dict[int, Swizzle])
     """The dimensions whose positions are permuted by the index in another dimension."""
+    source: tuple[object, ...] = ()
+    """The properties and types of the declaration that this was computed from (`build.py`); () if there is none."""
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -132,6 +134,8 @@ class Scope:
     """What extent, mapping and guard were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted what the operation says, where it stands."""
+    settled: bool = False
+    """Whether verification has accepted everything inside, too; of top-level scopes."""
 
     @property
     def id(self) -> str:
@@ -181,6 +185,8 @@ class Leaf:
     """What the accesses and inputs were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted the statement, where it stands."""
+    settled: bool = False
+    """The same, of top-level statements."""
 
     @property
     def id(self) -> str:
@@ -329,17 +335,26 @@ class Nest:
         siblings = self.siblings(node)
         return siblings[node.position + 1] if node.position + 1 < len(siblings) else None
 
-    def copy(self, roots: Sequence[Node] | None = None, leaves: Container[Leaf] | None = None) -> Nest:
+    def copy(
+        self,
+        roots: Sequence[Node] | None = None,
+        leaves: Container[Leaf] | None = None,
+        buffers: Container[Buffer] | None = None,
+    ) -> Nest:
         """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`.
 
-        `roots` are the top-level nodes that it has, and `leaves` the statements (None: all); scopes without statements
-        go, all declarations stay.
+        `roots` are the top-level nodes that it has, `leaves` the statements, and `buffers` the buffers beside those of
+        the interface (None: all); scopes without statements go.
         """
-        return _Copier(self, leaves).copy(self.children if roots is None else roots)
+        return _Copier(self, leaves, buffers).copy(self.children if roots is None else roots)
 
-    def release(self) -> None:
-        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once."""
-        for scope in self.scopes:
+    def release(self, successor: Nest) -> None:
+        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once.
+
+        What the view after a rewrite has in common with this one stays.
+        """
+        kept = set(successor.children)
+        for scope in (scope for scope in self.scopes if scope.chain[0] not in kept):
             scope.children, scope.leaves = [], []
             vars(scope).pop("chain", None)
 
@@ -352,14 +367,22 @@ def leaves_of(node: Node) -> list[Leaf]:
 OperationT = TypeVar("OperationT", bound=Operation)
 
 
+def nodes_of(node: Node) -> Iterator[Node]:
+    """A node and all nodes inside, parents first, in textual order."""
+    yield node
+    for child in node.children if isinstance(node, Scope) else ():
+        yield from nodes_of(child)
+
+
 class _Copier:
     """Copies a kernel and its view in one walk: the same attributes, numbers and expressions, other operations.
 
     xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none of these.
     """
 
-    def __init__(self, nest: Nest, kept: Container[Leaf] | None = None) -> None:
+    def __init__(self, nest: Nest, kept: Container[Leaf] | None, declared: Container[Buffer] | None) -> None:
         self.nest, self.kept = nest, kept
+        self.declared = [b for b in nest.buffers if declared is None or b.op is None or b in declared]
         self.values: dict[SSAValue, SSAValue] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.arrays: dict[Array, Array] = {}
@@ -369,17 +392,18 @@ class _Copier:
     def copy(self, roots: Sequence[Node]) -> Nest:
         original = self.nest.kernel
         block = self._block(original.body.block)
-        declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp)}
-        for buffer in self.nest.buffers:
+        wanted = {op for buffer in self.declared for op in (buffer.op, buffer.guests)}
+        declarations = {op: self._op(op) for op in original.body.block.ops if isinstance(op, BufferOp) and op in wanted}
+        for buffer in self.declared:
             op, guests = (None if op is None else declarations[op] for op in (buffer.op, buffer.guests))
             self.buffers[buffer] = replace(buffer, op=op, guests=guests)
-        for array in self.nest.arrays.values():
+        for array in (array for array in self.nest.arrays.values() if array.buffer in self.buffers):
             self.arrays[array] = Array(array.name, self.buffers[array.buffer], self.values[array.value])
         children = self._children(roots, None)
         block.add_ops([*declarations.values(), *(child.op for child in children)])
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
-        sound = {self.buffers[buffer] for buffer in self.nest.sound}
+        sound = {self.buffers[buffer] for buffer in self.declared if buffer in self.nest.sound}
         buffers, known = list(self.buffers.values()), self.nest.intrinsics
         return Nest(kernel, arrays, buffers, children, self.leaves, self.scopes, sound, known)
 
@@ -396,6 +420,7 @@ class _Copier:
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, position, node.depth, node.extent, node.mapping, node.guard)
         scope.source, scope.sound = self._source(node.source, op), node.sound
+        scope.settled = node.settled and self.kept is None
         self.scopes.append(scope)
         first = len(self.leaves)
         scope.children = self._children(node.children, scope)
@@ -407,7 +432,7 @@ class _Copier:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
         copy = Leaf(op, parent, position, len(self.leaves), output, inputs, leaf.function, leaf.accumulate)
-        copy.source, copy.sound = self._source(leaf.source, op), leaf.sound
+        copy.source, copy.sound, copy.settled = self._source(leaf.source, op), leaf.sound, leaf.settled
         self.leaves.append(copy)
         return copy
 

@@ -219,16 +219,20 @@ def _fuse_vector_loops(player: Player) -> None:
 def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
     """Loops of one parent that may be fused, near pairs first."""
     found: list[tuple[Scope, Scope]] = []
-    for scope in player.nest.scopes:
-        if scope.mapping is not Mapping.SEQUENTIAL or scope.id in player.sealed:
+    open_scopes = [scope for scope in player.nest.scopes if scope.id not in player.sealed]
+    arrays = {scope: _arrays(scope) for scope in open_scopes}
+    users: dict[tuple[Scope | None, str], list[Scope]] = {}
+    for scope in open_scopes:
+        for name in arrays[scope]:
+            users.setdefault((scope.parent, name), []).append(scope)
+    for scope in open_scopes:
+        if scope.mapping is not Mapping.SEQUENTIAL:
             continue
-        for later in player.nest.siblings(scope)[scope.position + 1 :]:
-            if not isinstance(later, Scope) or later.id in player.sealed:
-                continue
+        near = {later for name in arrays[scope] for later in users[scope.parent, name]}
+        for later in sorted(near, key=lambda later: later.position):
             alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
-            if not alike or _arrays(scope).isdisjoint(_arrays(later)) or costs_threads(player, scope, later):
-                continue
-            found.append((scope, later))
+            if later.position > scope.position and alike and not costs_threads(player, scope, later):
+                found.append((scope, later))
     return found
 
 
@@ -240,6 +244,9 @@ def _arrays(scope: Scope) -> set[str]:
 def _fuse_pair(player: Player, first: str, second: str) -> bool:
     """Bring two siblings together and fuse them, or change nothing."""
     why = "values that the next statement needs stay in registers"
+    one, other = player.scope(first), player.scope(second)
+    if one is not None and other is not None and player.nest.next_sibling(one) is other:
+        return player.attempt("join_scopes", one, why)
     return player.transact(
         lambda: _bring_together(player, first, second) and player.attempt("join_scopes", f"%{first}", why)
     )
