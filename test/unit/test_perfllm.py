@@ -25,6 +25,7 @@ from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
 from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
+from pdojo.search.structure import SIZE as FEATURES
 from pdojo.search.structure import named_structure, structure
 from pdojo.transforms.game import Game
 
@@ -258,7 +259,7 @@ def test_moves_change_the_features() -> None:
 def test_features_have_names_and_are_finite() -> None:
     for dojo in states("softmax:32x64", 8, 4):
         named = named_structure(dojo.game.program.nest, MACHINE)
-        assert len({name for name, _ in named}) == len(named)
+        assert len({name for name, _ in named}) == len(named) == FEATURES
         assert numpy.isfinite([value for _, value in named]).all()
 
 

@@ -44,6 +44,7 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer, came
 from pdojo.search.strategies import strategy
+from pdojo.search.structure import SIZE
 from pdojo.search.tuning import assume_alignment
 from pdojo.transforms.move import Move
 
@@ -283,15 +284,15 @@ def test_a_policy_is_one_of_its_agent(tmp_path: Path) -> None:
     path = str(tmp_path / "out" / "policy")
     mine = Settings.parse(SHORT)
     name = StructureEncoder(MACHINE).name
-    assert load_policy(path, mine, name)["net"]
+    assert load_policy(path, mine, name, SIZE)["net"]
     with pytest.raises(UsageError, match="has the shape '8 wide, dueling, target max', and this agent '9 wide"):
-        load_policy(path, replace(mine, width=9), name)
+        load_policy(path, replace(mine, width=9), name, SIZE)
     with pytest.raises(UsageError, match="has the encoder 'structure"):
-        load_policy(path, mine, "hf:other")
+        load_policy(path, mine, "hf:other", SIZE)
     for other in ((tmp_path / "out" / "checkpoint").read_bytes(), b"no such file", b""):
         (tmp_path / "other").write_bytes(other)
         with pytest.raises(UsageError, match="other' is no policy of pdojo"):
-            load_policy(str(tmp_path / "other"), mine, name)
+            load_policy(str(tmp_path / "other"), mine, name, SIZE)
         with pytest.raises(UsageError, match="other' is no cost model of pdojo"):
             Screen(str(tmp_path / "other"))
 
@@ -385,7 +386,7 @@ def json_free(ranking: Ranking) -> dict[str, object]:
     """The state after a round through a file."""
     from pdojo.search.perfllm.storing import dump, load
 
-    return load(dump(ranking.state()))
+    return load(dump(ranking.state()), Ranking.schema(4))
 
 
 def test_rank_correlation() -> None:

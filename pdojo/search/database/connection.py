@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pdojo.errors import DatabaseError
 from pdojo.search.database.rows import visible
-from pdojo.search.database.schema import APPLICATION, KINDS, MIGRATIONS, VERSION
+from pdojo.search.database.schema import APPLICATION, MIGRATIONS, NUMBERS, VERSION, fits
 
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
@@ -66,8 +66,8 @@ class Connection:
         cells: Cells = {}
         for name in row.keys():  # noqa: SIM118  # iterating over a row gives its values
             value = row[name]
-            if isinstance(value, bytes) or not isinstance(value, KINDS.get(name, object)):
-                raise DatabaseError(f"{self.name} is damaged: it holds {value!r:.40} where '{name}' should be")
+            if isinstance(value, bytes) or (name in NUMBERS and not fits(NUMBERS[name], value)):
+                raise damaged_cell(self.name, name, value)
             cells[name] = visible(value) if isinstance(value, str) else value
         return cells
 
@@ -186,6 +186,11 @@ class Connection:
             raise DatabaseError(f"{self.name} {_reason(error)}") from None
         except UnicodeError as error:
             raise DatabaseError(f"{self.name} is damaged: {error}") from None
+
+
+def damaged_cell(database: str, name: str, value: object) -> DatabaseError:
+    """The error for a cell that cannot be in a column of that name."""
+    return DatabaseError(f"{database} is damaged: it holds {value!r:.40} where '{name}' should be")
 
 
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"

@@ -141,7 +141,7 @@ SELECT r.hash AS run, p.hash AS problem, p.kernel, p.shape, p.dtype, m.name AS m
     s.hash AS settings, r.strategy, r.neighbourhood, r.seed, r.text AS options, r.started, r.changed, r.state,
     (SELECT max(0, count(*) - 1) FROM evaluations e WHERE e.run = r.id) AS evaluations,
     (SELECT count(*) FROM evaluations e WHERE e.run = r.id AND e.failure <> '') AS failures,
-    (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS seconds,
+    (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS clock,
     (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root,
     best.cost, trace.hash AS trace, start.hash AS start, program.hash AS program,
     EXISTS (SELECT 1 FROM incumbents i WHERE i.problem = p.id AND i.settings = s.id AND i.timed) AS is_timed
@@ -160,7 +160,7 @@ def runs(connection: Connection) -> list[RunSummary]:
     found: list[RunSummary] = []
     for row in connection.rows(_RUNS):
         values: JSON = dict(row)
-        values["options"] = read_json(row["options"], connection.path)
+        values["options"], values["seconds"] = read_json(row["options"], connection.path), values.pop("clock")
         program, start = values.pop("program"), values.pop("start")
         values["is_timed"] = bool(row["is_timed"])
         run = RunSummary(**values, gain=None)
