@@ -103,7 +103,8 @@ def _run(connection: Connection, hashed: str) -> JSON:
     )
     improved = connection.rows(
         "SELECT e.number, e.seconds AS clock, e.cost, t.hash AS trace, p.hash AS program, s.hash AS start"
-        " FROM evaluations e JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace JOIN programs p ON p.id = e.program"
+        " FROM evaluations e JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace"
+        " JOIN programs p ON p.id = e.program"
         " JOIN traces root ON root.id = r.root JOIN programs s ON s.id = root.program"
         " WHERE r.hash = ? AND e.best ORDER BY e.number",
         hashed,

@@ -56,7 +56,7 @@ def load_model(path: Path) -> tuple[TextModel, str]:
         shape = Shape(**json.loads(found["shape"]))
         weights = load(data, TextModel.schema(shape))
     except (UsageError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise UsageError(f"the weights '{path}' are damaged: {error}; make them again with {COMMAND}") from None
+        raise UsageError(f"the weights '{path}' are damaged; make them again with {COMMAND} ({error})") from None
     model = TextModel(shape)
     model.parts.load_state_dict(weights)
     return model, _digest(model, found)
