@@ -51,7 +51,7 @@ def train_text(given: argparse.Namespace) -> None:
     check_writable(str(given.file))
     end = time.monotonic() + 60 * given.minutes
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     with Progress(*columns, console=console, refresh_per_second=1) as progress:
         walks = _generate(given, time.monotonic() + 60 * given.minutes * GENERATING, progress)
         facts = _learn(given, walks, end, progress)

@@ -93,7 +93,7 @@ class Narrator(TuneListener):
 
     def verified(self, decision: Decision) -> None:
         """Print the decision."""
-        self._console.print(decision.said, highlight=False, soft_wrap=True)
+        self._console.print(decision.said, highlight=False, markup=False, soft_wrap=True)
 
     def measured(self, timed: Sequence[Timed]) -> None:
         """Print the table, and the factors by which the last program is faster."""
@@ -104,7 +104,8 @@ class Narrator(TuneListener):
         *others, last = timed
         for other in others:
             if max(last.cost, other.cost) < inf:
-                self._console.print(f"{other.cost / last.cost:.2f} times as fast as {other.title}", highlight=False)
+                said = f"{other.cost / last.cost:.2f} times as fast as {other.title}"
+                self._console.print(said, highlight=False, markup=False)
 
     def decided(self, note: str) -> None:
         """Print what the last measurement decided."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -38,8 +39,8 @@ class Connection:
                 "':memory:' is no database here: give a file, in a temporary folder if it is to be thrown away"
                 " (Database.in_memory() in Python)"
             )
-        if path is not None and not create and not path.exists():
-            raise DatabaseError(f"there is no database '{path}'")
+        if path is not None:
+            _check_file(path, create=create)
         self._is_read_only = path is not None and _is_read_only(path)
         with self._clear_errors():
             self._sqlite = _connect(path, create=create, read_only=self._is_read_only)
@@ -204,6 +205,22 @@ def _schema() -> list[tuple[object, ...]]:
     found = connection.execute(_SCHEMA).fetchall()
     connection.close()
     return found
+
+
+def _check_file(path: Path, *, create: bool) -> None:
+    """Raise DatabaseError for what cannot be a database: a folder, a pipe, a device, a name that files cannot have."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if not create:
+            raise DatabaseError(f"there is no database '{path}'") from None
+    except OSError as error:
+        raise DatabaseError(f"there can be no database '{path}': {error.strerror}") from None
+    except ValueError:
+        raise DatabaseError(f"there can be no database '{path}': its name has a zero byte") from None
+    else:
+        if not stat.S_ISREG(mode):
+            raise DatabaseError(f"'{path}' is no file; a database is one")
 
 
 def _is_read_only(path: Path) -> bool:
