@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pdojo.errors import DatabaseError
+from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database.rows import visible
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, NUMBERS, VERSION, fits
 
@@ -185,6 +185,8 @@ class Connection:
             raise  # A mistake of ours.
         except sqlite3.DatabaseError as error:
             raise DatabaseError(f"{self.name} {_reason(error)}") from None
+        except UnicodeEncodeError:
+            raise UsageError(f"{self.name} keeps texts, and a name here has bytes that are none") from None
         except UnicodeError as error:
             raise DatabaseError(f"{self.name} is damaged: {error}") from None
 

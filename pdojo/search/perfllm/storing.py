@@ -45,7 +45,7 @@ def load(data: bytes, schema: Schema) -> dict[str, Any]:
     try:
         tree = json.loads(stamp_of(data)[_TREE])
         found = _made(tree, import_safetensors().load(data))
-    except UsageError:
+    except (UsageError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  # safetensors has errors of its own for each kind of damage
         raise UsageError(f"it is no tree of tensors: {type(error).__name__} {error}") from None
