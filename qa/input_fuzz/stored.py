@@ -48,12 +48,13 @@ EPISODES = 4
 SHAPE = Shape(4, 2, 1, 1)
 _VALUES: tuple[Any, ...] = (
     None, 0, -1, 1, 10**12, 2**63, 10**400, 1.5, 1e308, float("nan"), True, "x", "", "é\ud800", [], [[1]], {},
-    {"dict": []}, {"dict": 3}, {"dict": [[[], 1]]}, {"dict": [["a", 1]]}, {"tensor": "0"}, {"tensor": "999"}, {"tensor": []},
+    {"dict": []}, {"dict": 3}, {"dict": [[[], 1]]}, {"dict": [["a", 1]]},
+    {"tensor": "0"}, {"tensor": "999"}, {"tensor": []},
 )  # fmt: skip
 _STAMPS = (
     "", "x", "{}", "[]", "[" * 3000, '{"width": 100000}', '{"width": -2, "heads": 1}', '{"heads": 0}',
-    '{"width": "96"}',
-    '{"line_layers": 100000}', '{"width": 9999999998, "heads": 1}', '{"width": 96.0}', "\0", "9" * 5000,
+    '{"width": "96"}', '{"line_layers": 100000}', '{"width": 9999999998, "heads": 1}', '{"width": 96.0}',
+    "\0", "9" * 5000,
 )  # fmt: skip
 _ENTRIES: Mapping[str, tuple[Any, ...]] = {
     "dtype": ("F64", "F16", "BOOL", "I64", "U8", "X", None),

@@ -276,6 +276,44 @@ def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: py
     assert message in capsys.readouterr().err
 
 
+def test_names_are_no_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[").mkdir()
+    Path("[/foo].pdojo").write_text(print_notation(workload("relu:4").instantiate()))
+    arguments = ["agent", "[/foo].pdojo", "-o", "[red]", "--machine", "toy", "--evaluator", "analytical"]
+    assert main([*arguments, "--episodes", "1", "--agent", "horizon=1,successors=1,width=4"]) == 0
+    said = capsys.readouterr().out
+    assert "[/foo].pdojo" in said
+    assert "policy: [red]/policy" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("settings.json", b"[1]", "it holds no settings"),
+        ("settings.json", b"[" * 5000, "cannot go on from"),
+        ("log.csv", b"episode\n\xff\n", "cannot go on from"),
+        ("log.csv", b"episode\n" + b"x" * 200_000, "cannot go on from"),
+        ("checkpoint", b"", "cannot go on from"),
+    ],
+)
+def test_a_damaged_folder_is_named(
+    name: str, content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "--episodes", "1") == 0
+    (tmp_path / name).write_bytes(content)
+    assert run(tmp_path, "--episodes", "1") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "remove the folder to begin again" in said
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    assert run(tmp_path, "--episodes", "1") == 2
+    assert "a pipe, a socket or a device" in capsys.readouterr().err
+
+
 # Policies
 
 
