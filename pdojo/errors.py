@@ -20,6 +20,8 @@ class PdojoError(Exception):
 
 def shortened(message: str) -> str:
     """A message in which no line, and not the whole, repeats thousands of characters of what was given."""
+    if len(message) <= _LINE:
+        return message
     return _without_middle("\n".join(_without_middle(line, _LINE) for line in message.split("\n")), _WHOLE)
 
 

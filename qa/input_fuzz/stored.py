@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -46,7 +46,7 @@ SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=
 MACHINE = machine("toy")
 EPISODES = 4
 SHAPE = Shape(4, 2, 1, 1)
-_VALUES: tuple[Any, ...] = (
+_VALUES: tuple[object, ...] = (
     None, 0, -1, 1, 10**12, 2**63, 10**400, 1.5, 1e308, float("nan"), True, "x", "", "é\ud800", [], [[1]], {},
     {"dict": []}, {"dict": 3}, {"dict": [[[], 1]]}, {"dict": [["a", 1]]},
     {"tensor": "0"}, {"tensor": "999"}, {"tensor": []},
@@ -145,7 +145,7 @@ def _read_checkpoint(file: Path) -> None:
 
 
 def _read_policy(file: Path) -> None:
-    trainer = Trainer([_kernel()], Settings(**{**SETTINGS.to_json(), "policy": str(file)}), 1, EPISODES)
+    trainer = Trainer([_kernel()], replace(SETTINGS, policy=str(file)), 1, EPISODES)
     trainer.agent.look(_kernel().dojo())
 
 
@@ -302,7 +302,8 @@ def _replace(tree: Any, random: Random) -> None:
         case 0:
             del place[key]
         case 1 if isinstance(place, list):
-            place.insert(cast("int", key), random.choice(cast("list[Any]", place)))
+            items = cast("list[object]", place)
+            items.insert(cast("int", key), random.choice(items))
         case _:
             place[key] = random.choice(_VALUES)
 

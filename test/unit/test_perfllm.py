@@ -344,6 +344,10 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
         encoder("hf:", MACHINE)
 
 
+def _agreeing(_: object = None) -> str:
+    return "y"
+
+
 def test_code_of_a_model_is_not_run(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is answered on standard input."""
     marker = tmp_path / "ran"
@@ -354,7 +358,7 @@ def test_code_of_a_model_is_not_run(model: Path, tmp_path: Path, monkeypatch: py
     auto = {"AutoConfig": "configuration.C", "AutoModel": "modeling.M", "AutoTokenizer": ["tokenization.T", None]}
     (folder / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": auto}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T", "auto_map": auto}))
-    monkeypatch.setattr(builtins, "input", lambda *_: "y")
+    monkeypatch.setattr(builtins, "input", _agreeing)
     with pytest.raises(UsageError, match="its own code is never run"):
         encoder(f"hf:{folder}", MACHINE)
     assert not marker.exists()

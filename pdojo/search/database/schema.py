@@ -321,7 +321,7 @@ def fits(column: Column, value: object) -> bool:
 def _numbers() -> dict[str, Column]:
     """Columns of numbers by the names that queries give them. Joins yield None for missing rows."""
     found = {name: column for table in TABLES.values() for name, column in table.columns.items()}
-    found |= dict.fromkeys(("root", "plain", "clock"), found["cost"])
+    found |= dict.fromkeys(("root_cost", "plain_cost", "clock"), found["cost"])
     numbers = {name: column for name, column in found.items() if column.kind in ("integer", "real")}
     # The text of a measurement has that name, too.
     del numbers["seconds"]
