@@ -9,11 +9,15 @@ from operator import index
 from types import NoneType, SimpleNamespace
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.source import did_you_mean
+from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_ELSEWHERE = {KernelOp, Machine}
+"""What `programs` checks, with better messages."""
 _MEANT = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
 
 
@@ -56,6 +60,8 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 def _fitting(title: str, name: str, value: Any, alternatives: tuple[Any, ...]) -> Any:
     """The value, a whole number as Python's. Raises UsageError if none of the annotations fits it."""
     kinds = [get_origin(each) or each for each in alternatives]
+    if _ELSEWHERE.intersection(kinds):
+        return value
     whole = _whole(value) if int in kinds or float in kinds else None
     if whole is not None:
         return whole

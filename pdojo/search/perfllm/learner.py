@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import lru_cache
 from random import Random
 from typing import Any, TypeAlias
 
@@ -220,6 +221,7 @@ def _weights(net: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part.state_dict() for name, part in net.items()}
 
 
+@lru_cache(maxsize=4)
 def policy_schema(settings: Settings, size: int) -> Schema:
     """The schema of `Learner.policy` for vectors of that length."""
     with import_torch().device("meta"):
