@@ -102,7 +102,7 @@ def test_cells_of_other_types_are_harmless_or_one_clear_error(filled: Path, tmp_
     """SQLite takes any value in any column."""
     random = Random(11)
     noticed = 0
-    for number in range(120):
+    for number in range(60):
         path = Path(shutil.copy(filled, tmp_path / f"{number}.sqlite"))
         table = random.choice(list(TABLES))
         column = random.choice([*TABLES[table].columns, "hash"] if TABLES[table].hashed else [*TABLES[table].columns])
@@ -117,7 +117,7 @@ def test_cells_of_other_types_are_harmless_or_one_clear_error(filled: Path, tmp_
             except PdojoError:
                 noticed += 1
         path.unlink()
-    assert noticed > 30
+    assert noticed > 15
 
 
 def test_a_file_that_may_only_be_read(

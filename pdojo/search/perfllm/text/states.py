@@ -144,7 +144,7 @@ class Collection:
         except OSError as error:
             raise UsageError(f"cannot use '{path}': {error.strerror}") from None
         except ValueError as error:
-            raise UsageError(f"'{path}' is damaged: {error}; remove it") from None
+            raise UsageError(f"'{path}' is damaged; remove it ({error})") from None
 
     @property
     def states(self) -> int:
