@@ -56,7 +56,7 @@ def refused(call: Callable[[], object], *expected: str) -> None:
         ({"trace": LONG}, ("File name too long",)),
         ({"database": LONG}, ("File name too long",)),
         ({"database": "a\0b"}, ("zero byte",)),
-        ({"database": "."}, ("'.' is no file; a database is one",)),
+        ({"database": "."}, ("the database '.' cannot be used: it is no file",)),
     ],
 )
 def test_options_of_tune(options: dict[str, Any], expected: tuple[str, ...]) -> None:
@@ -148,12 +148,12 @@ def test_messages_do_not_repeat_what_was_given() -> None:
         (opt, ["relu:4", "--machine", ""], "a machine is the name of one"),
         (opt, ["relu:4", "-o", LONG], "File name too long"),
         (opt, [f"./{LONG}"], "File name too long"),
-        (db, ["list", "--database", ""], "is no file; a database is one"),
+        (db, ["list", "--database", ""], "cannot be used: it is no file"),
         (db, ["list", "--database", LONG], "File name too long"),
         (db, ["merge", LONG], "File name too long"),
         (db, ["import", LONG], "File name too long"),
         (db, ["import", "/dev/zero"], "a pipe, a socket or a device"),
-        (db, ["list", "--database", "/dev/zero"], "is no file; a database is one"),
+        (db, ["list", "--database", "/dev/zero"], "cannot be used: it is no file"),
         (tune, ["relu:4", "-o", LONG], "File name too long"),
         (tune, ["relu:4", "--search", "sample", "--budget", f"{'9' * 400}h"], "is no budget"),
         (tune, ["relu:4", "--search", "sample", "--budget", "9" * 400], "is no budget"),

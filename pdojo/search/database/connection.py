@@ -222,7 +222,7 @@ def _check_file(path: Path, *, create: bool) -> None:
         raise DatabaseError(f"there can be no database '{path}': its name has a zero byte") from None
     else:
         if not stat.S_ISREG(mode):
-            raise DatabaseError(f"'{path}' is no file; a database is one")
+            raise DatabaseError(f"the database '{path}' cannot be used: it is no file")
 
 
 def _is_read_only(path: Path) -> bool:
