@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
@@ -56,6 +57,7 @@ ID = "pdojo/Kernel-v0"
 """The name by which `gymnasium.make` knows the environment."""
 
 
+@checked
 def kernel_env(
     kernel: KernelLike,
     machine: Machine | str | None = None,

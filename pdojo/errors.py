@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_LINE, _WHOLE = 2000, 20_000
+"""Most characters of a line, and of all lines of a message."""
+
 
 class PdojoError(Exception):
     """A user's mistake. `str(error)` is one complete message: what is wrong, where, and what to do.
@@ -10,6 +13,21 @@ class PdojoError(Exception):
     """
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message))
+
+
+def shortened(message: str) -> str:
+    """A message in which no line, and not the whole, repeats thousands of characters of what was given."""
+    if len(message) <= _LINE:
+        return message
+    return _without_middle("\n".join(_without_middle(line, _LINE) for line in message.split("\n")), _WHOLE)
+
+
+def _without_middle(text: str, most: int) -> str:
+    left = len(text) - most
+    return text if left <= 0 else f"{text[: most * 3 // 4]} ... {left} characters ... {text[-most // 4 :]}"
 
 
 class UsageError(PdojoError):

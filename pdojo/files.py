@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+_PART = 1 << 20
 LARGEST = 1 << 20
 """Most bytes of a kernel, a trace, a machine description or a program in assembly."""
 
@@ -43,10 +44,13 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 def read_bounded(stream: BinaryIO, largest: int = LARGEST) -> bytes:
     """The rest of a stream. Raises OSError where that is more than `largest` bytes."""
-    data = stream.read(largest + 1)
-    if len(data) > largest:
-        raise OSError(errno.EFBIG, f"it is larger than {largest >> 20} MiB")
-    return data
+    data = bytearray()
+    # In parts: one read of that many bytes would take as much memory for the smallest file.
+    while part := stream.read(min(_PART, largest + 1 - len(data))):
+        data += part
+        if len(data) > largest:
+            raise OSError(errno.EFBIG, f"it is larger than {largest >> 20} MiB")
+    return bytes(data)
 
 
 def decode(data: bytes) -> str:
@@ -54,12 +58,17 @@ def decode(data: bytes) -> str:
     return data.decode("utf-8-sig")
 
 
-def exists(path: str) -> bool:
+def exists(path: str | Path) -> bool:
     """Whether something has that path; nothing has a path that the system cannot take."""
+    return os.path.exists(path)
+
+
+def changed(path: Path) -> int:
+    """The moment of the last change of a file, in nanoseconds; 0 without one."""
     try:
-        return Path(path).exists()
+        return path.stat().st_mtime_ns
     except (OSError, ValueError):
-        return False
+        return 0
 
 
 def replace_file(target: Path, data: bytes) -> None:

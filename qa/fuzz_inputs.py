@@ -2,21 +2,25 @@
 
 Each input is a valid text with mistakes, at the level of tokens and of bytes. It must be taken, or refused with one
 clear error, within five seconds: a traceback or a recursion that is too deep is a failure. The same seed gives the same
-inputs. Exit code 1 if some failed.
+inputs. With --files, inputs are damaged files of the agent and of trainings (`qa.input_fuzz.stored`); reading one may
+take 256 MiB of memory. Exit code 1 if some failed.
 """
 
 from __future__ import annotations
 
+import resource
 import signal
 import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 from types import FrameType
+from typing import TypeAlias
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 
@@ -27,6 +31,8 @@ from qa.input_fuzz.readers import READERS
 
 SECONDS = 5.0
 """Most processor seconds for reading an input."""
+MEMORY = 1 << 28
+"""Most bytes that reading a file may reserve."""
 _WEIGHTS = {"notation": 6, "mlir": 6, "trace": 2, "machine": 2, "moves": 3, "shape": 1, "assembly": 1}
 
 
@@ -66,11 +72,27 @@ def drawn(seed: int, number: int) -> tuple[str, bytes]:
     return form, mutated(random.choice(texts), random, texts)
 
 
+def drawn_file(seed: int, number: int) -> tuple[str, bytes]:
+    """The form and the bytes of a damaged file, by number; the forms take turns."""
+    from qa.input_fuzz.stored import FILES, damaged
+
+    form = list(FILES)[number % len(FILES)]
+    return form, damaged(form, Random(f"{seed}:{number}"))
+
+
+def read_file(form: str, data: bytes) -> None:
+    """Read a file with little memory. Raises PdojoError if it is refused, MemoryError or others if it takes more."""
+    from qa.input_fuzz.stored import read_stored
+
+    with bounded_memory(MEMORY):
+        read_stored(form, data)
+
+
 def judge(form: str, data: bytes) -> str | None:
     """The problem of reading an input; None if it is taken. Raises PdojoError if it is refused."""
     try:
         with _limit(SECONDS):
-            READERS[form](data)
+            READERS[form](data) if form in READERS else read_file(form, data)
     except PdojoError as error:
         if not str(error).strip():
             return "an error without a message"
@@ -82,10 +104,13 @@ def judge(form: str, data: bytes) -> str | None:
     return None
 
 
-def fuzz(seed: int, numbers: range, found: Found) -> Iterator[Failure]:
+Draw: TypeAlias = Callable[[int, int], tuple[str, bytes]]
+
+
+def fuzz(seed: int, numbers: range, found: Found, draw: Draw = drawn) -> Iterator[Failure]:
     """Judge inputs by number; yields failures at once."""
     for number in numbers:
-        form, data = drawn(seed, number)
+        form, data = draw(seed, number)
         start = time.perf_counter()
         try:
             problem = judge(form, data)
@@ -97,6 +122,18 @@ def fuzz(seed: int, numbers: range, found: Found) -> Iterator[Failure]:
         if problem is not None:
             found.failures.append(Failure(number, form, data, problem))
             yield found.failures[-1]
+
+
+@contextmanager
+def bounded_memory(most: int) -> Generator[None]:
+    """A context in which this process can reserve at most so many bytes more."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @contextmanager
@@ -128,17 +165,18 @@ def _run(args: Sequence[str] | None) -> None:
     add = parser.add_argument
     add("--inputs", type=positive, default=100_000, metavar="N", help="how many (100,000 by default)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of everything random")
+    add("--files", action="store_true", help="damaged files instead of texts")
     add("--number", type=int, metavar="N", help="only input N of the seed, as a failure names it")
     given = parser.parse_args(args)
     numbers = range(given.inputs) if given.number is None else range(given.number, given.number + 1)
     found = Found()
-    for failure in fuzz(given.seed, numbers, found):
+    for failure in fuzz(given.seed, numbers, found, drawn_file if given.files else drawn):
         sys.stdout.write(f"{failure}\n\n")
         sys.stdout.flush()
-    for form in _WEIGHTS:
+    for form in sorted(found.taken.keys() | found.refused.keys()):
         if total := found.taken[form] + found.refused[form]:
             sys.stdout.write(
-                f"{form:9} {total:7,} inputs, {found.taken[form]:6,} taken, {found.refused[form]:7,} refused\n"
+                f"{form:11} {total:7,} inputs, {found.taken[form]:6,} taken, {found.refused[form]:7,} refused\n"
             )
     sys.stdout.write(f"slowest {found.slowest:.2f} s; {len(found.failures)} failures of {len(numbers):,} inputs\n")
     if found.failures:

@@ -49,6 +49,11 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
         sys.stderr.write(f"error: {error}\n")
         return 1
     except OSError as error:
+        if error.filename is not None:
+            # Whatever else the system refuses is about a file that the user named, or cannot give.
+            refused = UsageError(f"cannot use '{_name(error.filename)}': {error.strerror}")
+            sys.stderr.write(f"{message(refused)}\n")
+            return refused.exit_code
         if not _lost_output(error):
             raise
         if not isinstance(error, BrokenPipeError):
@@ -66,10 +71,16 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
     return 0
 
 
+def _name(file: object) -> str:
+    """The name of a file as text."""
+    return os.fsdecode(file) if isinstance(file, bytes) else str(file)
+
+
 def _write_all_characters() -> None:
     """Write characters that the terminal's encoding lacks as escapes, also to standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None if the shell closed it
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # until the process ends
+        # Writing fails, as it would for a closed file; reading would take its place as file 1.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     stream: object = sys.stdout
     if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
         stream.reconfigure(errors="backslashreplace")
@@ -77,7 +88,7 @@ def _write_all_characters() -> None:
 
 def _lost_output(error: OSError) -> bool:
     """True if standard output takes no more data; later output is dropped."""
-    if error.filename is not None or error.errno not in _FULL:
+    if error.errno not in _FULL:
         return False
     # Python would report the error again when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

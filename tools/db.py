@@ -12,10 +12,12 @@ from typing import TypeAlias
 
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.db_tables import print_counts, print_details, print_differences, run_table, standing_table
+from pdojo_tools.inputs import read_long
 from pdojo_tools.outputs import write_output
 from rich.console import Console
 
 from pdojo.errors import UsageError
+from pdojo.files import exists
 from pdojo.search.database import Database, default_path
 from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
@@ -23,6 +25,8 @@ from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import find, runs, standings, subject
 
 Given: TypeAlias = argparse.Namespace
+LARGEST = 1 << 30
+"""Most bytes of an export that is read."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -145,7 +149,7 @@ def _diff(given: Given) -> None:
 def _merge(given: Given) -> None:
     other = Path(given.other)
     here = default_path() if given.database is None else Path(given.database)
-    if other.exists() and here.exists() and other.samefile(here):
+    if exists(other) and exists(here) and other.samefile(here):
         raise UsageError(f"'{other}' is the database itself")
     with Database(other, create=False) as source, _open(given, create=True) as database:
         added = import_lines(database.connection, export_lines(source.connection), str(other))
@@ -174,20 +178,11 @@ def _shown(path: Path) -> str:
 
 
 def _import(given: Given) -> None:
-    text = _read(given.file)
+    text = read_long(given.file, LARGEST)
     source = "<stdin>" if given.file == "-" else given.file
     with _open(given, create=True) as database:
         added = import_lines(database.connection, text.split("\n"), source)
     print_counts(Console(), f"added from {source}", added)
-
-
-def _read(path: str) -> str:
-    try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"cannot read '{path}': it is not a text file") from None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from pdojo.api.programs import library_workload
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
-from pdojo.files import read_bounded
+from pdojo.files import LARGEST, decode, read_bounded, read_text
 from pdojo.frontends.text import Chunk, decoded, read_file
 
 
@@ -25,8 +25,18 @@ def read_input(path: str | None) -> Chunk:
     return read_file(Path(path))
 
 
-def _read_standard() -> bytes:
+def read_long(path: str, largest: int) -> str:
+    """The text of a file, or of standard input (`-`), of at most so many bytes. Raises UsageError."""
     try:
-        return read_bounded(sys.stdin.buffer)
+        return decode(_read_standard(largest)) if path == "-" else read_text(Path(path), largest)
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read '{path}': it is not a text file") from None
+
+
+def _read_standard(largest: int = LARGEST) -> bytes:
+    try:
+        return read_bounded(sys.stdin.buffer, largest)
     except OSError as error:
         raise UsageError(f"cannot read standard input: {error.strerror}") from None

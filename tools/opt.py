@@ -66,7 +66,7 @@ class PdojoOptMain(xDSLOptMain):
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         self.target = self._target(self.args.target)
         given = self.args
-        self.machine = given.machine and named_machine(given.machine, trust=given.trust_machine)
+        self.machine = None if given.machine is None else named_machine(given.machine, trust=given.trust_machine)
         self.setup_pipeline()
 
     def register_all_dialects(self) -> None:

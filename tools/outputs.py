@@ -21,7 +21,8 @@ def write_output(content: str | bytes, path: str | None) -> None:
     if path is None or path == "-":
         _write_standard(content)
         return
-    data = content.encode() if isinstance(content, str) else content
+    # Names of files may have bytes that are no text.
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         if _is_special(Path(path)):
             with Path(path).open("wb") as file:

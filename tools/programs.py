@@ -44,8 +44,8 @@ def machine_for(
     `host` replaces the machine of that name. With `trust`, code in a machine file may be compiled.
     """
     own = "host" if kernel.machine is None else kernel.machine.data
-    if (name or own) == "host" and host is not None:
+    if (own if name is None else name) == "host" and host is not None:
         described = host
     else:
-        described = named_machine(name, trust=trust) if name else known_machine(own)
+        described = known_machine(own) if name is None else named_machine(name, trust=trust)
     return described if threads is None else replace(described, threads=threads)

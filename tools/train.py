@@ -31,13 +31,13 @@ def _run(args: Sequence[str] | None) -> None:
 def _agent(given: argparse.Namespace) -> None:
     from pdojo_tools.training.session import train_agent
 
-    train_agent(Console(), given)
+    train_agent(Console(markup=False), given)
 
 
 def _costs(given: argparse.Namespace) -> None:
     from pdojo_tools.training.costs import train_costs
 
-    train_costs(Console(), given)
+    train_costs(Console(markup=False), given)
 
 
 def _text(given: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, overload
 
+from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, kernel_of, machine_for, machine_named
 from pdojo.backends.arguments import Outputs
 from pdojo.backends.arrays import AnyArray
@@ -34,6 +35,7 @@ def compile(
 ) -> CallableKernel: ...
 
 
+@checked
 def compile(
     subject: KernelLike,
     machine: Machine | str | None = None,
@@ -67,6 +69,7 @@ def compile(
     return compile_for(kernel_of(subject), described, threads=threads, optimize=optimize)
 
 
+@checked
 def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = None, seed: int = 0) -> Outputs:
     """Compile a kernel and call it once; on a machine that is simulated, run it on the simulator.
 
@@ -86,6 +89,7 @@ def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = 
     return call(kernel_of(subject), arrays, described, seed)
 
 
+@checked
 def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
     """Play with a kernel: list the legal moves, make them, take them back.
 

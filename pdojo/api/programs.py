@@ -9,6 +9,7 @@ from typing import TypeAlias
 from xdsl.context import Context
 from xdsl.universe import Universe
 
+from pdojo.api.options import checked
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.machine import Machine
@@ -41,6 +42,7 @@ class Named:
     """What gives the kernel at other sizes: its workload, or its text in the notation; None if it has neither."""
 
 
+@checked
 def load(path: str | Path, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> KernelOp:
     """The kernel of a file, in the notation or as xDSL IR, or a library kernel.
 
@@ -63,6 +65,7 @@ def load(path: str | Path, name: str | None = None, *, shape: str | None = None,
     return named(path, name, shape=shape, dtype=dtype).kernel
 
 
+@checked
 def parse(text: str, name: str | None = None) -> KernelOp:
     """The kernel of a text, in the notation or as xDSL IR.
 
@@ -80,7 +83,7 @@ def parse(text: str, name: str | None = None) -> KernelOp:
     >>> kernel.sym_name.data
     'double'
     """
-    return kernel_in(texts.decoded(text.encode(), "<text>"), name)
+    return kernel_in(texts.given(text, "<text>"), name)
 
 
 def kernel_of(subject: KernelLike) -> KernelOp:
@@ -93,7 +96,7 @@ def named(subject: KernelLike, name: str | None = None, *, shape: str | None = N
     if isinstance(subject, KernelOp):
         return Named(subject, subject.sym_name.data)
     if isinstance(subject, str) and "\n" in subject:
-        return _of_chunk(texts.decoded(subject.encode(), "<text>"), name, "")
+        return _of_chunk(texts.given(subject, "<text>"), name, "")
     if not isinstance(subject, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
         raise UsageError(
             f"a kernel is a KernelOp, a text, a path or the name of a library kernel, and this is a "
@@ -117,7 +120,9 @@ def named(subject: KernelLike, name: str | None = None, *, shape: str | None = N
 def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
     kernel = kernel_in(chunk, name)
     source = chunk.text if chunk.format(None) == "notation" else None
-    return Named(kernel, title or kernel.sym_name.data, source=source)
+    # Bytes of a name that are no text become escapes: titles are written into files.
+    shown = title.encode(errors="backslashreplace").decode()
+    return Named(kernel, shown or kernel.sym_name.data, source=source)
 
 
 def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.source import did_you_mean
@@ -25,6 +26,7 @@ from pdojo.search.tuning import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 
+@checked
 def tune(
     subject: KernelLike,
     machine: Machine | str | None = None,

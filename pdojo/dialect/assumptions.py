@@ -12,6 +12,8 @@ from pdojo.errors import UsageError
 
 ALIGNMENT = 64
 """Default alignment of interface arrays in bytes: a cache line, or a vector."""
+LARGEST = 1 << 30
+"""Largest alignment in bytes."""
 
 
 def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
@@ -20,9 +22,10 @@ def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
     One number is for all arrays; several are in the order of the kernel's arguments. Raises UsageError for a number
     that is no power of two, and for a wrong count of numbers.
     """
-    wrong = next((number for number in alignments if number < 1 or number & (number - 1)), None)
+    wrong = next((number for number in alignments if not 1 <= number <= LARGEST or number & (number - 1)), None)
     if wrong is not None:
-        raise UsageError(f"an alignment is a power of two, not {wrong}")
+        most = f" up to {LARGEST}" * (wrong > LARGEST)
+        raise UsageError(f"an alignment is a power of two{most}, not {wrong}")
     aligned = kernel.clone()
     interface = [buffer for buffer in nest_of(kernel).buffers if buffer.op is None]
     each = alignments * len(interface) if len(alignments) == 1 else alignments

@@ -73,6 +73,14 @@ def read_file(path: Path) -> Chunk:
     return decoded(data, str(path))
 
 
+def given(text: str, name: str) -> Chunk:
+    """A text that a program gives; raises as `decoded` does, and for halves of characters."""
+    try:
+        return decoded(text.encode(), name)
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{name} is no text: character {error.start} is half of one") from None
+
+
 def decoded(data: bytes, name: str) -> Chunk:
     """Bytes that were read as text; raises UsageError for what is none. `name` is how messages call it."""
     try:

@@ -10,7 +10,7 @@ from math import inf
 from random import Random
 from time import perf_counter
 
-from pdojo.errors import UsageError
+from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload
 from pdojo.search.children import Children, children
 from pdojo.search.costs import Costs, Overturned, Rival
@@ -217,7 +217,11 @@ class _Search:
             by_fingerprint[fingerprint] = self.known[fingerprint]
             self._doing("resuming")
         self.repeated = saved.repeated
-        self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
+        try:
+            self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
+        except (UsageError, NotationError):
+            # The file is as it was saved (`database.checkpoints`): by a pdojo that saves other things.
+            raise _OldCheckpoint from None
 
     # The budget
 

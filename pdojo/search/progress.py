@@ -16,6 +16,9 @@ from pdojo.search.node import Node
 from pdojo.search.racing import Race
 from pdojo.transforms.trace import Trace
 
+MOST = 10**15
+"""Most evaluations and seconds of a budget."""
+
 
 @dataclass(frozen=True)
 class Budget:
@@ -31,7 +34,9 @@ class Budget:
             raise UsageError("a search needs a budget: a number of evaluations, or a time")
         for name, given in (("evaluations", self.evaluations), ("seconds", self.seconds)):
             if given is not None and not given >= 0:
-                raise UsageError(f"a budget of {name} is not negative, as {given} is")
+                raise UsageError(f"a budget of {name} is not negative, as {given!s:.40} is")
+            if given is not None and given > MOST:
+                raise UsageError(f"a budget of {name} is at most {MOST:.0e}, not {given!s:.40}")
 
 
 class Ending(Enum):

@@ -41,6 +41,8 @@ from pdojo.search.experts.threads import balance
 
 VERSION = 2
 """Version of the features: models of other versions are not comparable."""
+SIZE = 97
+"""Number of the features."""
 HINTS = ("nontemporal", "prefetch")
 NEAREST = 4
 """Scopes around an access that have a feature of their own."""

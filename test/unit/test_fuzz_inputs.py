@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import time
 
 import pytest
 
 from pdojo.errors import PdojoError, UsageError
 from qa import fuzz_inputs
-from qa.fuzz_inputs import Found, drawn, fuzz, judge, main
+from qa.fuzz_inputs import Found, bounded_memory, drawn, drawn_file, fuzz, judge, main
 from qa.input_fuzz.corpus import corpus
 from qa.input_fuzz.readers import READERS
 
@@ -80,3 +81,25 @@ def test_what_is_a_failure(
 def test_refusals_are_no_failures() -> None:
     with pytest.raises(PdojoError):
         judge("notation", b"kernel")
+
+
+def test_damaged_files() -> None:
+    """A short run; `python -m qa.fuzz_inputs --files` is the long one."""
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    pytest.importorskip("safetensors", reason="safetensors is not installed")
+    from qa.input_fuzz.stored import FILES, stored
+
+    for form in FILES:
+        assert judge(form, stored(form)) is None
+    found = Found()
+    assert list(fuzz(1, range(600), found, drawn_file)) == []
+    # The cache is done without.
+    assert all(found.refused[form] > 10 for form in FILES if form != "vectors")
+    assert found.taken["vectors"] == 60
+
+
+def test_much_memory_is_a_failure() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(MemoryError), bounded_memory(1 << 25):
+        bytearray(1 << 27)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import json
+import shutil
+import socket
+import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,10 +26,12 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.experts import expert_pass
 from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
+from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
 from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
+from pdojo.search.structure import SIZE as FEATURES
 from pdojo.search.structure import named_structure, structure
 from pdojo.transforms.game import Game
 
@@ -258,7 +265,7 @@ def test_moves_change_the_features() -> None:
 def test_features_have_names_and_are_finite() -> None:
     for dojo in states("softmax:32x64", 8, 4):
         named = named_structure(dojo.game.program.nest, MACHINE)
-        assert len({name for name, _ in named}) == len(named)
+        assert len({name for name, _ in named}) == len(named) == FEATURES
         assert numpy.isfinite([value for _, value in named]).all()
 
 
@@ -335,3 +342,66 @@ def test_a_missing_model_is_named(tmp_path: Path) -> None:
         encoder(f"hf:{tmp_path / 'nothing'}", MACHINE)
     with pytest.raises(UsageError, match="name the model"):
         encoder("hf:", MACHINE)
+
+
+def _agreeing(_: object = None) -> str:
+    return "y"
+
+
+def test_code_of_a_model_is_not_run(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is answered on standard input."""
+    marker = tmp_path / "ran"
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    code = f"open({str(marker)!r}, 'w').close()\n"
+    for name in ("configuration", "modeling", "tokenization"):
+        (folder / f"{name}.py").write_text(code)
+    auto = {"AutoConfig": "configuration.C", "AutoModel": "modeling.M", "AutoTokenizer": ["tokenization.T", None]}
+    (folder / "config.json").write_text(json.dumps({"model_type": "own", "auto_map": auto}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "T", "auto_map": auto}))
+    monkeypatch.setattr(builtins, "input", _agreeing)
+    with pytest.raises(UsageError, match="its own code is never run"):
+        encoder(f"hf:{folder}", MACHINE)
+    assert not marker.exists()
+
+
+def test_nothing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers", reason="transformers is not installed")
+
+    def connect(*_: object) -> None:
+        raise AssertionError("a connection is made")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="cannot load the model 'nosuch': nothing has that name here"):
+        encoder("hf:nosuch", MACHINE)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors", "tokenizer_config.json"])
+def test_a_damaged_model_is_named(model: Path, tmp_path: Path, name: str) -> None:
+    folder = Path(shutil.copytree(model, tmp_path / "model"))
+    (folder / name).write_bytes((folder / name).read_bytes()[:-40] + b"[" * 30)
+    with pytest.raises(UsageError, match=r"cannot load the model '.*model': "):
+        encoder(f"hf:{folder}", MACHINE)
+
+
+@pytest.mark.parametrize("how", ["damaged", "a folder", "no folder", "other vectors"])
+def test_vectors_that_cannot_be_kept_are_made_again(how: str, tmp_path: Path) -> None:
+    file = tmp_path / "cache" / "embeddings.sqlite"
+    vector = numpy.arange(3, dtype=numpy.float32)
+    match how:
+        case "damaged":
+            file.parent.mkdir()
+            file.write_bytes(b"no database " * 500)
+        case "a folder":
+            file.mkdir(parents=True)
+        case "no folder":
+            file.parent.write_text("")
+        case _:
+            Kept("name", 3, file.parent).add({"a": vector})
+            with closing(sqlite3.connect(file)) as connection, connection:
+                connection.execute("UPDATE vectors SET vector = ?", (b"12345",))
+    kept = Kept("name", 3, file.parent)
+    assert kept.of(["a"]) == {}
+    kept.add({"a": vector})
+    assert all((found == vector).all() for found in kept.of(["a"]).values())

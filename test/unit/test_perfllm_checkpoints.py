@@ -248,7 +248,7 @@ def measured(path: Path) -> set[str]:
 
 def test_trees_survive() -> None:
     tree = {"a": [1, 2.5, None, "text"], "b": {3: torch.arange(4), "c": [torch.zeros(0, 2)]}, "d": True}
-    found = storing.load(storing.dump(tree, {"kind": "test"}))
+    found = storing.load(storing.dump(tree, {"kind": "test"}), object)
     assert found["a"] == tree["a"]
     assert found["d"] is True
     assert found["b"][3].tolist() == [0, 1, 2, 3]
@@ -259,6 +259,6 @@ def test_trees_survive() -> None:
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 something else", b"\x08\x00\x00\x00\x00\x00\x00\x00{}      "])
 def test_other_data_are_refused(data: bytes) -> None:
     with pytest.raises(UsageError):
-        storing.load(data)
+        storing.load(data, object)
     with pytest.raises(UsageError):
-        storing.load(storing.dump({"a": torch.ones(9)})[:-3])
+        storing.load(storing.dump({"a": torch.ones(9)})[:-3], object)

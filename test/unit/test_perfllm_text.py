@@ -223,7 +223,7 @@ def test_pretraining_goes_on(walked: list[Walk]) -> None:
     for _ in range(5):
         first.step()
     other = fresh(SMALL, segments_of(walked[3:]), 12, 99)
-    other.restore(load(dump(first.state())))
+    other.restore(load(dump(first.state()), other.schema()))
     assert other.done == 5
     for _ in range(7):
         other.step()

@@ -8,12 +8,16 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from pdojo_tools import db
+from pdojo_tools.db_tables import print_details, run_table, standing_table
+from rich.console import Console
 
 from pdojo.errors import DatabaseError, PdojoError, UsageError
 from pdojo.search.database import Database, Problem
@@ -21,7 +25,7 @@ from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import KINDS, Found, runs, standings, subject
-from pdojo.search.database.schema import digest
+from pdojo.search.database.schema import TABLES, digest
 from pdojo.transforms.trace import Trace
 from search_games import TextCosts, Weather, find, start
 
@@ -45,12 +49,13 @@ def read_all(path: Path) -> None:
     """Everything that reads: what the tool prints, an export, a dry run of pruning."""
     with Database(path) as database:
         connection = database.connection
-        standings(connection)
-        runs(connection)
+        console = Console(file=StringIO())
+        console.print(standing_table(standings(connection)))
+        console.print(run_table(runs(connection)))
         for kind in KINDS:
             for row in connection.rows(f"SELECT hash FROM {kind}"):
                 found = Found(kind, row["hash"])
-                details(connection, found)
+                print_details(console, details(connection, found))
                 subject(connection, found)
         list(export_lines(connection))
         prune(connection, Pruning(slower_than=1.5, failures=True), dry_run=True)
@@ -83,6 +88,36 @@ def test_flipped_bits_are_harmless_or_one_clear_error(filled: Path, tmp_path: Pa
 def go_on(path: Path) -> None:
     with Database(path) as database:
         find(TextCosts(), 6, database=database)
+
+
+VALUES = (
+    None, 0, -1, 2**62, 1.5, float("inf"), -1e308, "", "x", "{}", "[]", "null", '{"a":1}', "[" * 3000, '{"a":' * 3000,
+    '{"a":"\\ud800"}', b"\xff\xfe", b"", "9" * 5000, '{"threads": 1e999, "samples": "x"}', '{"environment": 3}',
+    '{"environment": {"a": []}, "samples": [1, "x"]}', '{"propose": "x"}', '{"propose": NaN}', "9999-99-99",
+)  # fmt: skip
+"""Cells that a file may hold, whatever the column."""
+
+
+def test_cells_of_other_types_are_harmless_or_one_clear_error(filled: Path, tmp_path: Path) -> None:
+    """SQLite takes any value in any column."""
+    random = Random(11)
+    noticed = 0
+    for number in range(60):
+        path = Path(shutil.copy(filled, tmp_path / f"{number}.sqlite"))
+        table = random.choice(list(TABLES))
+        column = random.choice([*TABLES[table].columns, "hash"] if TABLES[table].hashed else [*TABLES[table].columns])
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        with suppress(sqlite3.Error), connection:
+            connection.execute(f"UPDATE {table} SET {column} = ?", (random.choice(VALUES),))
+        connection.close()
+        for action in (read_all, go_on) if number % 12 == 0 else (read_all,):
+            try:
+                action(path)
+            except PdojoError:
+                noticed += 1
+        path.unlink()
+    assert noticed > 15
 
 
 def test_a_file_that_may_only_be_read(

@@ -239,7 +239,7 @@ def test_export_import_and_merge_by_the_tool(
     assert db.main(["export", "--database", str(path), "-o", str(lines)]) == 0
     assert db.main(["import", str(lines), "--database", one]) == 0
     assert "31 measurements" in capsys.readouterr().out
-    monkeypatch.setattr("sys.stdin", io.StringIO(lines.read_text()))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.read_bytes())))
     assert db.main(["import", "-", "--database", other]) == 0
     assert db.main(["merge", str(path), "--database", third]) == 0
     capsys.readouterr()

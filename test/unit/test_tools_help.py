@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-MODULES = [name.partition(":")[0] for name in COMMANDS.values()]
+MODULES = [f"pdojo_tools.{place.partition(':')[2]}" for place in COMMANDS.values()]
 CHECKS = ["benchmarks.bench", "benchmarks.demo", "qa.completeness", "qa.fuzz", "qa.fuzz_inputs", "qa.mutants"]
 
 

@@ -44,6 +44,7 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer, came
 from pdojo.search.strategies import strategy
+from pdojo.search.structure import SIZE
 from pdojo.search.tuning import assume_alignment
 from pdojo.transforms.move import Move
 
@@ -275,6 +276,44 @@ def test_mistakes(arguments: list[str], message: str, tmp_path: Path, capsys: py
     assert message in capsys.readouterr().err
 
 
+def test_names_are_no_markup(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "[").mkdir()
+    Path("[/foo].pdojo").write_text(print_notation(workload("relu:4").instantiate()))
+    arguments = ["agent", "[/foo].pdojo", "-o", "[red]", "--machine", "toy", "--evaluator", "analytical"]
+    assert main([*arguments, "--episodes", "1", "--agent", "horizon=1,successors=1,width=4"]) == 0
+    said = capsys.readouterr().out
+    assert "[/foo].pdojo" in said
+    assert "policy: [red]/policy" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("settings.json", b"[1]", "it holds no settings"),
+        ("settings.json", b"[" * 5000, "cannot go on from"),
+        ("log.csv", b"episode\n\xff\n", "cannot go on from"),
+        ("log.csv", b"episode\n" + b"x" * 200_000, "cannot go on from"),
+        ("checkpoint", b"", "cannot go on from"),
+    ],
+)
+def test_a_damaged_folder_is_named(
+    name: str, content: bytes, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, "--episodes", "1") == 0
+    (tmp_path / name).write_bytes(content)
+    assert run(tmp_path, "--episodes", "1") == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert "remove the folder to begin again" in said
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    assert run(tmp_path, "--episodes", "1") == 2
+    assert "a pipe, a socket or a device" in capsys.readouterr().err
+
+
 # Policies
 
 
@@ -283,15 +322,15 @@ def test_a_policy_is_one_of_its_agent(tmp_path: Path) -> None:
     path = str(tmp_path / "out" / "policy")
     mine = Settings.parse(SHORT)
     name = StructureEncoder(MACHINE).name
-    assert load_policy(path, mine, name)["net"]
+    assert load_policy(path, mine, name, SIZE)["net"]
     with pytest.raises(UsageError, match="has the shape '8 wide, dueling, target max', and this agent '9 wide"):
-        load_policy(path, replace(mine, width=9), name)
+        load_policy(path, replace(mine, width=9), name, SIZE)
     with pytest.raises(UsageError, match="has the encoder 'structure"):
-        load_policy(path, mine, "hf:other")
+        load_policy(path, mine, "hf:other", SIZE)
     for other in ((tmp_path / "out" / "checkpoint").read_bytes(), b"no such file", b""):
         (tmp_path / "other").write_bytes(other)
         with pytest.raises(UsageError, match="other' is no policy of pdojo"):
-            load_policy(str(tmp_path / "other"), mine, name)
+            load_policy(str(tmp_path / "other"), mine, name, SIZE)
         with pytest.raises(UsageError, match="other' is no cost model of pdojo"):
             Screen(str(tmp_path / "other"))
 
@@ -385,7 +424,7 @@ def json_free(ranking: Ranking) -> dict[str, object]:
     """The state after a round through a file."""
     from pdojo.search.perfllm.storing import dump, load
 
-    return load(dump(ranking.state()))
+    return load(dump(ranking.state()), Ranking.schema(4))
 
 
 def test_rank_correlation() -> None:

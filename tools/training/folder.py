@@ -7,13 +7,16 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from math import inf
 from pathlib import Path
-from typing import Any, get_type_hints
+from sys import float_info
+from typing import Any, cast, get_type_hints
 
 from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
-from pdojo.files import replace_file
+from pdojo.files import exists, read_bytes, read_text, replace_file
+from pdojo.search.perfllm.storing import LARGEST
 from pdojo.search.perfllm.training.trainer import Row
 
 _KINDS = get_type_hints(Row)
@@ -48,13 +51,16 @@ class Folder:
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Note the settings of a new training. Raises UsageError if the folder has a training with others."""
         path, text = self.path / "settings.json", json.dumps(settings, indent=1)
-        try:
-            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-        except (OSError, ValueError) as error:
-            raise UsageError(f"cannot read '{path}': {error}") from None
-        if known is None:
+        if not exists(path):
             write_output(f"{text}\n", str(path))
             return
+        try:
+            known = json.loads(read_text(path))
+        except (OSError, ValueError, RecursionError) as error:
+            raise UsageError(self.damaged(path.name, error)) from None
+        if not isinstance(known, dict):
+            raise UsageError(self.damaged(path.name, "it holds no settings"))
+        known = cast("dict[str, object]", known)
         wanted = json.loads(text)
         changed = next((name for name in wanted if known.get(name) != wanted[name]), None)
         if changed is not None:
@@ -67,9 +73,14 @@ class Folder:
         """The state of the trainer; None if there is none."""
         path = self.path / "checkpoint"
         try:
-            return path.read_bytes() if path.exists() else None
+            return read_bytes(path, LARGEST) if exists(path) else None
         except OSError as error:
-            raise UsageError(f"cannot read '{path}': {error.strerror}") from None
+            raise UsageError(self.damaged(path.name, error)) from None
+
+    def damaged(self, name: str, error: object) -> str:
+        """The message for a file of the folder that cannot be used."""
+        reason = error.strerror if isinstance(error, OSError) else error
+        return f"cannot go on from '{self.path / name}': {reason}; remove the folder to begin again, or name another"
 
     def keep(self, checkpoint: bytes, policy: bytes) -> None:
         """Replace the state and the policy. Raises UsageError."""
@@ -88,13 +99,14 @@ class Folder:
         """
         path = self.path / "log.csv"
         try:
-            text = path.read_text(encoding="utf-8") if path.exists() else ""
+            text = read_text(path, LARGEST) if exists(path) else ""
             found = [_row(line) for line in csv.DictReader(io.StringIO(text)) if None not in line.values()]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"cannot read '{path}': {error}") from None
+        except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+            raise UsageError(self.damaged(path.name, error)) from None
         kept = found[:count]
         if [row.episode for row in kept] != list(range(count)):
-            raise UsageError(f"'{path}' does not have the {count} episodes that the checkpoint knows")
+            reason = f"it does not have the {count} episodes that the checkpoint knows"
+            raise UsageError(self.damaged(path.name, reason))
         write_output(_lines(kept, heading=True), str(path))
         return kept
 
@@ -118,4 +130,9 @@ def _row(line: Mapping[str, str]) -> Row:
     for name in _COLUMNS:
         kind = _KINDS[name]
         values[name] = line[name] == "True" if kind is bool else kind(line[name])
+        if kind in (int, float):
+            # The network may promise less than nothing, and a kernel that has failed has an infinite cost.
+            least, most = -inf if name == "predicted" else 0, inf if name == "cost" else float_info.max
+            if not least <= values[name] <= most:
+                raise ValueError(f"'{name}' cannot be {line[name]:.40}")
     return Row(**values)

@@ -23,7 +23,7 @@ from pdojo.search.database import Database, Problem
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
 from pdojo.search.experts import play_pass
-from pdojo.search.perfllm.encoders import encoder_name
+from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.policy import identity_of
 from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
@@ -47,7 +47,7 @@ def train_agent(console: Console, given: argparse.Namespace) -> None:
         "kernels": [kernel.title for kernel in kernels],
         "machine": kernels[0].machine.name,
         "evaluator": kernels[0].evaluator,
-        "encoder": encoder_name(settings.encoder),
+        "encoder": encoder(settings.encoder, kernels[0].machine).name,
         "policy": identity_of(settings.policy) if settings.policy else "",
         "screen": identity_of(settings.screen) if settings.screen else "",
         "demonstrations": list(given.demonstrations),
@@ -56,7 +56,10 @@ def train_agent(console: Console, given: argparse.Namespace) -> None:
     folder.begin(facts)
     saved = folder.checkpoint()
     if saved is not None:
-        trainer.restore(saved)
+        try:
+            trainer.restore(saved)
+        except UsageError as error:
+            raise UsageError(folder.damaged("checkpoint", error)) from None
         console.print(f"going on after {trainer.done} of {trainer.episodes} episodes")
     rows = folder.rows(trainer.done)
     if given.ray:

@@ -51,7 +51,7 @@ def train_text(given: argparse.Namespace) -> None:
     check_writable(str(given.file))
     end = time.monotonic() + 60 * given.minutes
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     with Progress(*columns, console=console, refresh_per_second=1) as progress:
         walks = _generate(given, time.monotonic() + 60 * given.minutes * GENERATING, progress)
         facts = _learn(given, walks, end, progress)
@@ -95,7 +95,7 @@ def _learn(given: argparse.Namespace, walks: Sequence[Any], end: float, progress
     training = fresh(shape, learned, given.steps, given.seed)
     checkpoint, wanted = _beside(given.file, "checkpoint"), stamp(shape, _settings(given))
     if checkpoint.exists():
-        training.restore(_restored(checkpoint, wanted))
+        _restore(training, checkpoint, wanted)
     task = progress.add_task("learning", total=given.steps, completed=training.done)
 
     def store() -> None:
@@ -126,17 +126,17 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
     return {"seed": given.seed, "of steps": given.steps, "hold out": given.hold_out, "machines": list(MACHINES)}
 
 
-def _restored(checkpoint: Path, wanted: dict[str, str]) -> dict[str, Any]:
-    """The state of a checkpoint. Raises UsageError if it is of another pre-training."""
-    from pdojo.search.perfllm.storing import load, stamp_of
-    from pdojo.search.perfllm.text.weights import LARGEST
+def _restore(training: Any, checkpoint: Path, wanted: dict[str, str]) -> None:
+    """Go on from a checkpoint. Raises UsageError if it is of another pre-training."""
+    from pdojo.search.perfllm.storing import LARGEST, load, stamp_of
 
     try:
         data = read_bytes(checkpoint, LARGEST)
         if wanted.items() <= stamp_of(data).items():
-            return load(data)
+            training.restore(load(data, training.schema()))
+            return
     except OSError as error:
         raise UsageError(f"cannot read '{checkpoint}': {error.strerror}") from None
-    except UsageError:
-        raise UsageError(f"'{checkpoint}' is damaged; remove it to start again") from None
+    except UsageError as error:
+        raise UsageError(f"'{checkpoint}' is damaged: {error}; remove it to start again") from None
     raise UsageError(f"'{checkpoint}' was made with other arguments, or by another version; remove it to start again")

@@ -12,10 +12,13 @@ from typing import Any, TypeAlias, cast
 from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
+from pdojo.files import exists, read_text
 from pdojo.search.progress import Result
 
 JSON: TypeAlias = dict[str, Any]
 FORMAT = 2
+LARGEST = 1 << 28
+"""Most bytes of a comparison that is read."""
 NEAR = 0.95
 """A search has arrived at this fraction of the best known program's speed."""
 
@@ -182,11 +185,11 @@ class Comparison:
     @staticmethod
     def open(path: Path, settings: JSON) -> Comparison:
         """The comparison in a file, or a new one without a file. Raises UsageError if the settings differ."""
-        if not path.exists():
+        if not exists(path):
             return Comparison(settings)
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            stored, form = data["settings"], data["format"]
+            data = json.loads(read_text(path, LARGEST))
+            stored, form = dict(data["settings"]), data["format"]
             references = {
                 name: Reference(each["unit"], *(_cost(each[cost]) for cost in ("plain", "passed")))
                 for name, each in data["references"].items()
@@ -194,7 +197,7 @@ class Comparison:
             curves = [Curve.from_json(curve) for curve in data["curves"]]
         except OSError as error:
             raise UsageError(f"cannot read '{path}': {error.strerror}") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UsageError(f"'{path}' is there, and no comparison; name another file with -o") from None
         if form != FORMAT:
             raise UsageError(f"'{path}' has format {form}, and this version reads {FORMAT}; name another file with -o")

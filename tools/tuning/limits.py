@@ -19,10 +19,10 @@ def parse_budget(text: str) -> Budget:
     seconds: float | None = None
     for part in text.split(","):
         word = part.strip()
-        time = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", word)
+        time = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([smh])", word)
         if time is not None and seconds is None:
             seconds = float(time[1]) * _SECONDS[time[2]]
-        elif re.fullmatch(r"\d+", word) and evaluations is None:
+        elif re.fullmatch(r"[0-9]{1,15}", word) and evaluations is None:
             evaluations = int(word)
         else:
             raise UsageError(f"'{text}' is no budget: {_FORM}")

@@ -88,7 +88,7 @@ class Narrator(TuneListener):
 
     def verified(self, decision: Decision) -> None:
         """Print the decision."""
-        self._console.print(decision.said, highlight=False, soft_wrap=True)
+        self._console.print(decision.said, highlight=False, markup=False, soft_wrap=True)
 
     def recalled(self, moment: str) -> None:
         """Print that the measurement is an earlier one."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from pdojo_tools.outputs import check_folder, check_writable, write_output
 
 from pdojo.errors import PdojoError, UsageError
+from pdojo.files import exists
 from pdojo.search.subject import Subject
 from pdojo.transforms.trace import Trace
 
@@ -47,7 +48,7 @@ class Targets:
     def read_trace(self, number: int) -> Trace | None:
         """The existing trace; None if there is no file, or it is no trace."""
         path = self._path(self.trace, number, ".trace")
-        if path is None or not Path(path).is_file():
+        if path is None or not exists(path):
             return None
         try:
             return Trace.load(path)

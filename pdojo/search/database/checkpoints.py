@@ -9,8 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from pdojo.errors import DatabaseError
-from pdojo.files import replace_file
+from pdojo.files import read_bytes, replace_file
 
+LARGEST = 1 << 30
+"""Most bytes of a checkpoint."""
 _KIND = "pdojo checkpoint 1"
 
 
@@ -35,7 +37,7 @@ def read(database: Path, run: str) -> Checkpoint | None:
     """The checkpoint of the run with that hash; None if there is none. Raises DatabaseError for a damaged one."""
     path = folder_of(database) / run
     try:
-        head, _, data = path.read_bytes().partition(b"\n")
+        head, _, data = read_bytes(path, LARGEST).partition(b"\n")
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -44,7 +46,7 @@ def read(database: Path, run: str) -> Checkpoint | None:
         facts = json.loads(head)
         if facts["kind"] == _KIND and facts["sha256"] == sha256(data).hexdigest():
             return Checkpoint(int(facts["told"]), int(facts["repeated"]), data)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
     raise DatabaseError(f"'{path}' is damaged: delete it, and the search proposes again what is in its log")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from pdojo.errors import DatabaseError
+from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database.rows import visible
-from pdojo.search.database.schema import APPLICATION, KINDS, MIGRATIONS, VERSION
+from pdojo.search.database.schema import APPLICATION, MIGRATIONS, NUMBERS, VERSION, fits
 
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
@@ -38,8 +39,8 @@ class Connection:
                 "':memory:' is no database here: give a file, in a temporary folder if it is to be thrown away"
                 " (Database.in_memory() in Python)"
             )
-        if path is not None and not create and not path.exists():
-            raise DatabaseError(f"there is no database '{path}'")
+        if path is not None:
+            _check_file(path, create=create)
         self._is_read_only = path is not None and _is_read_only(path)
         with self._clear_errors():
             self._sqlite = _connect(path, create=create, read_only=self._is_read_only)
@@ -66,8 +67,8 @@ class Connection:
         cells: Cells = {}
         for name in row.keys():  # noqa: SIM118  # iterating over a row gives its values
             value = row[name]
-            if isinstance(value, bytes) or not isinstance(value, KINDS.get(name, object)):
-                raise DatabaseError(f"{self.name} is damaged: it holds {value!r:.40} where '{name}' should be")
+            if isinstance(value, bytes) or (name in NUMBERS and not fits(NUMBERS[name], value)):
+                raise damaged_cell(self.name, name, value)
             cells[name] = visible(value) if isinstance(value, str) else value
         return cells
 
@@ -184,8 +185,15 @@ class Connection:
             raise  # A mistake of ours.
         except sqlite3.DatabaseError as error:
             raise DatabaseError(f"{self.name} {_reason(error)}") from None
+        except UnicodeEncodeError:
+            raise UsageError(f"{self.name} keeps texts, and a name here has bytes that are none") from None
         except UnicodeError as error:
             raise DatabaseError(f"{self.name} is damaged: {error}") from None
+
+
+def damaged_cell(database: str, name: str, value: object) -> DatabaseError:
+    """The error for a cell that cannot be in a column of that name."""
+    return DatabaseError(f"{database} is damaged: it holds {value!r:.40} where '{name}' should be")
 
 
 _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
@@ -199,6 +207,22 @@ def _schema() -> list[tuple[object, ...]]:
     found = connection.execute(_SCHEMA).fetchall()
     connection.close()
     return found
+
+
+def _check_file(path: Path, *, create: bool) -> None:
+    """Raise DatabaseError for what cannot be a database: a folder, a pipe, a device, a name that files cannot have."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if not create:
+            raise DatabaseError(f"there is no database '{path}'") from None
+    except OSError as error:
+        raise DatabaseError(f"there can be no database '{path}': {error.strerror}") from None
+    except ValueError:
+        raise DatabaseError(f"there can be no database '{path}': its name has a zero byte") from None
+    else:
+        if not stat.S_ISREG(mode):
+            raise DatabaseError(f"the database '{path}' cannot be used: it is no file")
 
 
 def _is_read_only(path: Path) -> bool:

@@ -28,7 +28,7 @@ def details(connection: Connection, found: Found) -> JSON:
 
 def _problem(connection: Connection, problem: str) -> JSON:
     row = connection.only(
-        "SELECT p.kernel, p.shape, p.dtype, p.label, plain.text AS plain, m.name AS machine, m.text AS facts"
+        "SELECT p.kernel, p.shape, p.dtype, p.label, plain.text, m.name AS machine, m.text AS facts"
         " FROM problems p JOIN programs plain ON plain.id = p.plain JOIN machines m ON m.id = p.machine"
         " WHERE p.hash = ?",
         problem,
@@ -42,7 +42,8 @@ def _problem(connection: Connection, problem: str) -> JSON:
             best |= {"trace": _text(connection, "traces", standing.trace), **_program(connection, standing.program)}
         bests.append(best)
     facts = read_json(row["facts"], connection.path)
-    return {"kind": "problem", "hash": problem, **dict(row), "facts": facts, "bests": bests}
+    plain = row.pop("text")
+    return {"kind": "problem", "hash": problem, **row, "plain": plain, "facts": facts, "bests": bests}
 
 
 def _program(connection: Connection, fingerprint: str) -> JSON:
@@ -101,13 +102,15 @@ def _run(connection: Connection, hashed: str) -> JSON:
         hashed,
     )
     improved = connection.rows(
-        "SELECT e.number, e.seconds, e.cost, t.hash AS trace, p.hash AS program, s.hash AS start FROM evaluations e"
-        " JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace JOIN programs p ON p.id = e.program"
+        "SELECT e.number, e.seconds AS clock, e.cost, t.hash AS trace, p.hash AS program, s.hash AS start"
+        " FROM evaluations e JOIN runs r ON r.id = e.run JOIN traces t ON t.id = e.trace"
+        " JOIN programs p ON p.id = e.program"
         " JOIN traces root ON root.id = r.root JOIN programs s ON s.id = root.program"
         " WHERE r.hash = ? AND e.best ORDER BY e.number",
         hashed,
     )
     for row in improved:
+        row["seconds"] = row.pop("clock")
         row["gain"] = gain_of(connection, run, row["program"], row.pop("start"), row["cost"])
     return {
         "kind": "run",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
 from pdojo.errors import DatabaseError
-from pdojo.search.database.connection import Connection
+from pdojo.search.database.connection import Connection, damaged_cell
 from pdojo.search.database.memory import race_of, samples_of
 from pdojo.search.database.rows import Key, insert, read_json, visible
-from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical
+from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical, fits
 
 FORMAT = "pdojo searches"
 LAYOUT = 6
@@ -34,6 +33,9 @@ def export_lines(connection: Connection) -> Iterator[str]:
                     column: read_json(row[column], connection.path) if spec.kind == "json" else row[column]
                     for column, spec in table.columns.items()
                 }
+                for column, spec in table.columns.items():
+                    if not fits(replace(spec, least=None), values[column]):
+                        raise damaged_cell(connection.name, column, values[column])
                 yield canonical({"table": name, **({"hash": row["hash"]} if table.hashed else {}), **values})
 
 
@@ -122,20 +124,8 @@ def _object(line: str, source: str, number: int) -> JSON:
 
 
 def _fits(spec: Column, value: object) -> bool:
-    if value is None:
-        return spec.optional
-    match spec.kind:
-        case "json":
-            return isinstance(value, dict)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
-        case "real":
-            # JSON has integers of any size, and SQLite has none.
-            least, most = -sys.float_info.max if spec.least is None else spec.least, sys.float_info.max
-            return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
-        case "text":
-            # JSON may name halves of characters, and what terminals obey.
-            return isinstance(value, str) and visible(value) == value
+    # JSON may name halves of characters, and what terminals obey.
+    return fits(spec, value) and (not isinstance(value, str) or visible(value) == value)
 
 
 def _fail(source: str, number: int, what: str) -> NoReturn:

@@ -30,7 +30,7 @@ def measured_programs(database: Database, machine: str, evaluator: str) -> list[
         " JOIN settings s ON s.id = m.settings JOIN machines d ON d.id = s.machine"
         " JOIN programs p ON p.id = m.program JOIN traces t ON t.program = p.id"
         " JOIN problems q ON q.id = t.problem AND q.machine = d.id"
-        " WHERE d.name = ? AND s.evaluator = ? AND m.failure = '' ORDER BY m.id",
+        " WHERE d.name = ? AND s.evaluator = ? AND m.failure = '' AND m.cost > 0 ORDER BY m.id",
         machine,
         evaluator,
     )

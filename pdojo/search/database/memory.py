@@ -66,9 +66,9 @@ class StoredRun:
         self._key = key
         self._problem = problem
         self._logged: dict[int, tuple[str, float]] = {
-            row["number"]: (row["hash"], row["seconds"])
+            row["number"]: (row["hash"], row["clock"])
             for row in connection.rows(
-                "SELECT e.number, p.hash, e.seconds FROM evaluations e JOIN programs p ON p.id = e.program"
+                "SELECT e.number, p.hash, e.seconds AS clock FROM evaluations e JOIN programs p ON p.id = e.program"
                 " WHERE e.run = ?",
                 key.id,
             )

@@ -58,7 +58,7 @@ class Standing:
 
 _STANDINGS = """
 SELECT p.hash AS problem, p.kernel, p.shape, p.dtype, p.label, m.name AS machine, m.text AS facts,
-    s.evaluator, s.unit, s.hash AS settings, plain.cost AS plain,
+    s.evaluator, s.unit, s.hash AS settings, plain.cost AS plain_cost,
     b.cost, program.hash AS program, trace.hash AS trace, trace.text AS moves, b.measured,
     tried.programs, tried.failures,
     (SELECT count(*) FROM runs r WHERE r.problem = p.id AND r.settings = s.id) AS runs,
@@ -86,6 +86,7 @@ def standings(connection: Connection) -> list[Standing]:
 def _standing(row: Cells, connection: Connection) -> Standing:
     values = dict(row)
     values["threads"] = read_json(values.pop("facts"), connection.path).get("threads", 1)
+    values["plain"] = values.pop("plain_cost")
     values["moves"] = None if row["moves"] is None else len(moves_in(row["moves"]))
     return Standing(**values)
 
@@ -141,8 +142,8 @@ SELECT r.hash AS run, p.hash AS problem, p.kernel, p.shape, p.dtype, m.name AS m
     s.hash AS settings, r.strategy, r.neighbourhood, r.seed, r.text AS options, r.started, r.changed, r.state,
     (SELECT max(0, count(*) - 1) FROM evaluations e WHERE e.run = r.id) AS evaluations,
     (SELECT count(*) FROM evaluations e WHERE e.run = r.id AND e.failure <> '') AS failures,
-    (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS seconds,
-    (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root,
+    (SELECT max(seconds) FROM evaluations e WHERE e.run = r.id) AS clock,
+    (SELECT cost FROM evaluations e WHERE e.run = r.id AND e.number = 0) AS root_cost,
     best.cost, trace.hash AS trace, start.hash AS start, program.hash AS program,
     EXISTS (SELECT 1 FROM incumbents i WHERE i.problem = p.id AND i.settings = s.id AND i.timed) AS is_timed
 FROM runs r JOIN problems p ON p.id = r.problem JOIN machines m ON m.id = p.machine JOIN settings s ON s.id = r.settings
@@ -160,7 +161,8 @@ def runs(connection: Connection) -> list[RunSummary]:
     found: list[RunSummary] = []
     for row in connection.rows(_RUNS):
         values: JSON = dict(row)
-        values["options"] = read_json(row["options"], connection.path)
+        values["options"], values["seconds"] = read_json(row["options"], connection.path), values.pop("clock")
+        values["root"] = values.pop("root_cost")
         program, start = values.pop("program"), values.pop("start")
         values["is_timed"] = bool(row["is_timed"])
         run = RunSummary(**values, gain=None)

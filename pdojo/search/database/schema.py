@@ -7,7 +7,7 @@ import math
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
@@ -301,21 +301,36 @@ TABLES: dict[str, Table] = {
 """All tables; a table follows the tables that it refers to."""
 
 
-_PYTHON: Mapping[Kind, tuple[type, ...]] = {"text": (str,), "json": (str,), "integer": (int,), "real": (int, float)}
+def fits(column: Column, value: object) -> bool:
+    """True if a value can be in a column; JSON is an object, and a reference is a hash."""
+    if value is None:
+        return column.optional
+    match column.kind:
+        case "json":
+            return isinstance(value, dict)
+        case "integer":
+            return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+        case "real":
+            # JSON has integers of any size, and SQLite has none.
+            least, most = -sys.float_info.max if column.least is None else column.least, sys.float_info.max
+            return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+        case "text":
+            return isinstance(value, str)
 
 
-def _kinds() -> dict[str, tuple[type, ...]]:
-    found: dict[str, tuple[type, ...]] = {"hash": (str,), "id": (int,)}
-    for table in TABLES.values():
-        for name, column in table.columns.items():
-            # Queries name columns after the tables that they refer to, and yield None for missing rows.
-            if not column.refers:
-                found[name] = tuple({*found.get(name, ()), *_PYTHON[column.kind], type(None)})
-    return found
+def _numbers() -> dict[str, Column]:
+    """Columns of numbers by the names that queries give them. Joins yield None for missing rows."""
+    found = {name: column for table in TABLES.values() for name, column in table.columns.items()}
+    found |= dict.fromkeys(("root_cost", "plain_cost", "clock"), found["cost"])
+    numbers = {name: column for name, column in found.items() if column.kind in ("integer", "real")}
+    # The text of a measurement has that name, too.
+    del numbers["seconds"]
+    # An evaluator of one's own may have costs below zero.
+    return {name: replace(column, least=None, optional=True) for name, column in numbers.items()}
 
 
-KINDS = _kinds()
-"""Python types of cells by column name."""
+NUMBERS: Mapping[str, Column] = _numbers()
+"""Columns of numbers by name. All other columns have texts, and SQLite makes texts of numbers in them."""
 
 
 def digest(text: str) -> str:

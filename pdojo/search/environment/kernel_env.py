@@ -31,6 +31,9 @@ Observation = dict[str, Any]
 """An observation: arrays and the text by name."""
 BOUND = 1e9
 """Bound of the features."""
+MOST_ACTIONS = 1 << 20
+LONGEST = 1 << 24
+"""Bounds of the arrays and texts of an observation."""
 SEEDS = 1 << 62
 """Seeds drawn for environments that nobody gave one are below."""
 
@@ -71,9 +74,11 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise UsageError(f"unknown render mode '{render_mode}'; known are ansi, html")
-        for what, value in (("capacity", capacity), ("longest", longest)):
+        for what, value, most in (("capacity", capacity, MOST_ACTIONS), ("longest", longest, LONGEST)):
             if value < 1:
                 raise UsageError(f"an environment needs '{what}' of at least 1, not {value}")
+            if value > most:
+                raise UsageError(f"an environment has '{what}' of at most {most}, not {value}")
         self.episode = Episode(start, prices, rules)
         """The episode, for agents that look at successors themselves."""
         self.render_mode = render_mode
@@ -100,6 +105,8 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         Raises UsageError for other options, MeasurementError if the start cannot be run, and what `Episode.reset` does.
         """
         super().reset(seed=seed)
+        if options is not None and not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"options of reset are a dictionary, not {options!r:.60}")
         given = dict(options or {})
         trace = given.pop("trace", None)
         if given:
@@ -113,7 +120,10 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action. An index that is not offered has the reward 0 and `info["illegal"]`."""
-        wanted = int(action)
+        try:
+            wanted = int(action)
+        except (TypeError, ValueError, OverflowError):
+            raise UsageError(f"an action is a whole number, not {action!r:.60}") from None
         number = wanted if 0 <= wanted < len(self._actions) else -1
         made = self._actions[number] if number >= 0 else None
         found = self.episode.step(number)
@@ -163,6 +173,8 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
     def restore(self, data: Mapping[str, Any]) -> tuple[Observation, dict[str, Any]]:
         """Go on where `to_json` was called. Raises UsageError if that was an environment with other settings."""
+        if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+            raise UsageError(f"a stored environment is a dictionary, not {data!r:.60}")
         if data.get("rules") != self.episode.rules.to_json():
             raise UsageError("the stored episode has other rules than this environment")
         episode = Episode.from_json(data, self.episode.start, self.episode.prices)

@@ -13,9 +13,10 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import Offer, offer_of_move, offers_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
-from pdojo.search.perfllm.learner import Learner, Vector
-from pdojo.search.perfllm.memory import packed, unpacked
+from pdojo.search.perfllm.learner import Learner, Vector, learner_schema
+from pdojo.search.perfllm.memory import memory_schema, packed, unpacked
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.schema import COUNT, RANDOM, Schema, restore_random, stored_random
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.transforms.move import Move
@@ -179,9 +180,8 @@ class Agent:
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs, as plain data and tensors."""
-        version, words, gauss = self.random.getstate()
         return {
-            "random": [version, list(words), gauss],
+            "random": stored_random(self.random),
             "seed": self._seed,
             "looks": self._looks,
             "loss": self.loss,
@@ -189,11 +189,21 @@ class Agent:
             "memory": packed(self.replay, self.vectors),
         }
 
+    def schema(self) -> Schema:
+        """The schema of `state`."""
+        return {
+            "random": RANDOM,
+            "seed": range(2**63),
+            "looks": COUNT,
+            "loss": float,
+            "learner": learner_schema(self.settings, self.encoder.size),
+            "memory": memory_schema(self.encoder.size),
+        }
+
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the agent that `state` was taken from."""
-        version, words, gauss = state["random"]
-        self.random.setstate((version, tuple(words), gauss))
+        """Become the agent that `state` was taken from; it fits `schema`. Raises UsageError."""
+        restore_random(self.random, state["random"])
         self._seed, self._looks, self.loss = state["seed"], state["looks"], state["loss"]
         self.vectors = unpacked(self.replay, state["memory"])
-        self._learner = Learner(self.settings, len(next(iter(self.vectors.values()))), self._seed)
+        self._learner = Learner(self.settings, self.encoder.size, self._seed)
         self._learner.restore(state["learner"])

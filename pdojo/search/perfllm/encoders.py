@@ -8,11 +8,10 @@ from typing import Protocol
 import numpy
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector
-from pdojo.search.structure import VERSION, structure
+from pdojo.search.structure import SIZE, VERSION, structure
 
 ENCODERS = ("structure", "text-small:FILE", "hf:MODEL")
 """Names of the encoders."""
@@ -26,6 +25,11 @@ class Encoder(Protocol):
         """Names the encoder and all that its vectors depend on; stored with a run."""
         ...
 
+    @property
+    def size(self) -> int:
+        """Length of a vector."""
+        ...
+
     def encode(self, programs: Sequence[Offer]) -> list[Vector]:
         """One vector per program."""
         ...
@@ -35,6 +39,7 @@ class StructureEncoder:
     """Structural features (`pdojo.search.structure`); they need neither a download nor a GPU."""
 
     name = f"structure {VERSION}"
+    size = SIZE
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -58,8 +63,3 @@ def encoder(name: str, machine: Machine) -> Encoder:
     if name != "structure":
         raise UsageError(f"unknown encoder '{name}'; known are {', '.join(ENCODERS)}")
     return StructureEncoder(machine)
-
-
-def encoder_name(name: str) -> str:
-    """What identifies an encoder (`Encoder.name`). Raises as `encoder` does."""
-    return encoder(name, host()).name

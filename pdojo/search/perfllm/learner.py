@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import lru_cache
 from random import Random
 from typing import Any, TypeAlias
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.schema import COUNT, Array, Schema, Some
 from pdojo.search.perfllm.settings import Settings
 
 Vector: TypeAlias = NDArray[numpy.float32]
@@ -58,8 +60,8 @@ class Learner:
         """Length of a program's vector."""
         self._torch = import_torch()
         self._scale = Scale(size)
-        self._net = self._network(seed)
-        self._frozen = self._network(seed)
+        self._net = _network(settings, size, seed)
+        self._frozen = _network(settings, size, seed)
         self._optimizer = self._torch.optim.Adam(
             [p for part in self._net.values() for p in part.parameters()], lr=settings.learning_rate
         )
@@ -67,23 +69,6 @@ class Learner:
         """The best reward seen: no target is above it."""
         self.steps = 0
         """Calls of `learn`."""
-
-    def _network(self, seed: int) -> dict[str, Any]:
-        torch, width = self._torch, self.settings.width
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-
-            def layers(size: int) -> Any:
-                return torch.nn.Sequential(
-                    torch.nn.Linear(size, width),
-                    torch.nn.ReLU(),
-                    torch.nn.Linear(width, width),
-                    torch.nn.ReLU(),
-                    torch.nn.Linear(width, 1),
-                )
-
-            # With one head, the advantage is the value of the action.
-            return {"value": layers(self.size), "advantage": layers(2 * self.size + 1)}
 
     # Values
 
@@ -182,11 +167,10 @@ class Learner:
 
     def policy(self) -> dict[str, Any]:
         """The network and the scale of its inputs."""
-        net = {name: part.state_dict() for name, part in self._net.items()}
-        return deepcopy({"net": net, "scale": self._scale.state()})
+        return deepcopy({"net": _weights(self._net), "scale": self._scale.state()})
 
     def adopt(self, policy: Mapping[str, Any]) -> None:
-        """Begin with the network of a policy, as the older copy, too."""
+        """Begin with the network of a policy, as the older copy, too; it fits `policy_schema`."""
         for name, part in self._net.items():
             part.load_state_dict(policy["net"][name])
             self._frozen[name].load_state_dict(policy["net"][name])
@@ -196,8 +180,8 @@ class Learner:
         """A copy of everything that `restore` needs, as plain data, arrays and tensors."""
         return deepcopy(
             {
-                "net": {name: part.state_dict() for name, part in self._net.items()},
-                "frozen": {name: part.state_dict() for name, part in self._frozen.items()},
+                "net": _weights(self._net),
+                "frozen": _weights(self._frozen),
                 "optimizer": self._optimizer.state_dict(),
                 "scale": self._scale.state(),
                 "best": self.best,
@@ -206,13 +190,71 @@ class Learner:
         )
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the learner that `state` was taken from."""
+        """Become the learner that `state` was taken from; it fits `learner_schema`."""
         for name, part in self._net.items():
             part.load_state_dict(state["net"][name])
             self._frozen[name].load_state_dict(state["frozen"][name])
-        self._optimizer.load_state_dict(state["optimizer"])
+        restore_optimizer(self._optimizer, state["optimizer"])
         self._scale.restore(state["scale"])
         self.best, self.steps = state["best"], state["steps"]
+
+
+def _network(settings: Settings, size: int, seed: int) -> dict[str, Any]:
+    torch, width = import_torch(), settings.width
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+
+        def layers(size: int) -> Any:
+            return torch.nn.Sequential(
+                torch.nn.Linear(size, width),
+                torch.nn.ReLU(),
+                torch.nn.Linear(width, width),
+                torch.nn.ReLU(),
+                torch.nn.Linear(width, 1),
+            )
+
+        # With one head, the advantage is the value of the action.
+        return {"value": layers(size), "advantage": layers(2 * size + 1)}
+
+
+def _weights(net: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part.state_dict() for name, part in net.items()}
+
+
+@lru_cache(maxsize=4)
+def policy_schema(settings: Settings, size: int) -> Schema:
+    """The schema of `Learner.policy` for vectors of that length."""
+    with import_torch().device("meta"):
+        return {"net": _weights(_network(settings, size, 0)), "scale": Scale.schema(size)}
+
+
+def learner_schema(settings: Settings, size: int) -> Schema:
+    """The schema of `Learner.state` for vectors of that length."""
+    with import_torch().device("meta"):
+        net = _network(settings, size, 0)
+    parameters = [p for part in net.values() for p in part.parameters()]
+    return {
+        **dict.fromkeys(("net", "frozen"), _weights(net)),
+        "optimizer": optimizer_schema(parameters),
+        "scale": Scale.schema(size),
+        "best": float,
+        "steps": COUNT,
+    }
+
+
+def optimizer_schema(parameters: Sequence[Any]) -> Schema:
+    """The schema of the state of Adam; parameters without a gradient have none."""
+    moments: dict[int, Schema] = {}
+    for number, parameter in enumerate(parameters):
+        squares = Array("float32", tuple(parameter.shape), least=0)
+        moments[number] = {"step": Array("float32", least=0), "exp_avg": parameter, "exp_avg_sq": squares}
+    return {"state": Some(moments), "param_groups": object}
+
+
+def restore_optimizer(optimizer: Any, state: Mapping[str, Any]) -> None:
+    """Restore moments. Rates are those of the settings, not of the file."""
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
 
 
 class Scale:
@@ -239,6 +281,11 @@ class Scale:
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs."""
         return {"count": self._count, "mean": self._mean, "squares": self._squares}
+
+    @staticmethod
+    def schema(size: int) -> Schema:
+        """The schema of `state` for vectors of that length."""
+        return {"count": COUNT, "mean": Array("float64", (size,)), "squares": Array("float64", (size,), least=0)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Become the scale of a state."""

@@ -7,9 +7,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
+from pdojo.errors import UsageError
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.perfllm.replay import Replay, Transition, Visit
+from pdojo.search.perfllm.schema import Array, Schema
 
 NONE = -1
 """The visit after the end of an episode."""
@@ -48,8 +51,26 @@ def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
     }
 
 
+def memory_schema(size: int) -> Schema:
+    """The schema of `packed` for vectors of that length."""
+    transitions = {name: Array("int64", ("transitions",), least=0) for name in ("before", "actions")}
+    return {
+        "names": Array("uint8", ("programs", 32)),
+        "vectors": Array("float32", ("programs", size)),
+        "visits": Array("int64", ("entries",), least=0),
+        "starts": Array("int64", ("starts",), least=0),
+        "after": Array("int64", ("transitions",), least=NONE),
+        "rewards": Array("float64", ("transitions",), least=0),
+        **transitions,
+    }
+
+
 def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
-    """Fill an empty replay with the transitions of `packed`, arrays or tensors; returns the vectors."""
+    """Fill an empty replay with the transitions of `packed`, arrays or tensors; returns the vectors.
+
+    `arrays` fit `memory_schema`. Raises UsageError if their numbers contradict each other.
+    """
+    _check_numbers({name: numpy.asarray(array) for name, array in arrays.items()})
     names = [bytes(row).hex() for row in numpy.asarray(arrays["names"])]
     starts, numbers = arrays["starts"].tolist(), arrays["visits"].tolist()
     rows = [[names[number] for number in numbers[a:b]] for a, b in pairwise(starts)]
@@ -58,3 +79,16 @@ def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
     for before, action, reward, after in zip(*columns, strict=True):
         replay.add(Transition(visits[before], action, reward, None if after == NONE else visits[after]))
     return dict(zip(names, numpy.asarray(arrays["vectors"]), strict=True))
+
+
+def _check_numbers(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Raise UsageError for visits, programs or actions that do not exist."""
+    starts, visits, actions = arrays["starts"], arrays["visits"], arrays["actions"]
+    # A visit has a state, and may have no offers.
+    whole = starts.size > 0 and starts[0] == 0 and starts[-1] == visits.size and bool((numpy.diff(starts) > 0).all())
+    if not whole or (visits >= len(arrays["names"])).any():
+        raise UsageError("'visits' are no rows of programs")
+    if any((arrays[name] >= starts.size - 1).any() for name in ("before", "after")):
+        raise UsageError("'before' and 'after' are no numbers of visits")
+    if (actions >= numpy.diff(starts)[arrays["before"]]).any():
+        raise UsageError("'actions' are no numbers of offers")

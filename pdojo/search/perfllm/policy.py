@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Any
 
 from pdojo.errors import UsageError
-from pdojo.search.perfllm.learner import Learner
+from pdojo.search.perfllm.learner import Learner, policy_schema
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.storing import dump, load, read_file, read_stamped
+from pdojo.search.perfllm.storing import dump, load_stamped, read_file, read_stamped
 
 _KIND = "pdojo policy 1"
 
@@ -23,8 +23,8 @@ def policy_of(learner: Learner, encoder: str, facts: Mapping[str, str]) -> bytes
     return dump(learner.policy(), {**facts, "kind": _KIND, "shape": _shape(learner.settings), "encoder": encoder})
 
 
-def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
-    """The networks of a policy file, for `Learner.adopt`.
+def load_policy(path: str, settings: Settings, encoder: str, size: int) -> dict[str, Any]:
+    """The networks of a policy file, for `Learner.adopt`; `size` is the length of the encoder's vectors.
 
     Raises UsageError if the file is no policy, or one of other networks or of another encoder.
     """
@@ -32,7 +32,8 @@ def load_policy(path: str, settings: Settings, encoder: str) -> dict[str, Any]:
     for what, wanted in (("shape", _shape(settings)), ("encoder", encoder)):
         if stamp.get(what) != wanted:
             raise UsageError(f"'{path}' has the {what} '{stamp.get(what)}', and this agent '{wanted}'")
-    return load(data)
+    remedy = "train it again with pdojo-train agent"
+    return load_stamped(data, policy_schema(settings, size), path, remedy)
 
 
 @lru_cache(maxsize=4)

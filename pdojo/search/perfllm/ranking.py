@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from pdojo.search.perfllm.learner import Scale, Vector, import_torch, one_thread
+from pdojo.search.perfllm.schema import Schema
 
 WIDTH = 128
 PAIRS = 256
@@ -45,13 +46,7 @@ class Ranking:
         self._size = size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self._net = torch.nn.Sequential(
-                torch.nn.Linear(size, WIDTH),
-                torch.nn.ReLU(),
-                torch.nn.Linear(WIDTH, WIDTH),
-                torch.nn.ReLU(),
-                torch.nn.Linear(WIDTH, 1),
-            )
+            self._net = _network(size)
 
     def costs(self, vectors: Sequence[Vector]) -> list[float]:
         """Predicted log costs of programs of one kernel, up to a constant."""
@@ -112,12 +107,23 @@ class Ranking:
         return {"size": self._size, "net": self._net.state_dict(), "scale": self._scale.state()}
 
     @staticmethod
+    def schema(size: int) -> Schema:
+        """The schema of `state` for vectors of that length."""
+        with import_torch().device("meta"):
+            return {"size": range(size, size + 1), "net": _network(size).state_dict(), "scale": Scale.schema(size)}
+
+    @staticmethod
     def from_state(state: Mapping[str, Any]) -> Ranking:
-        """The ranking of `state`."""
+        """The ranking of `state`, which fits `schema`."""
         made = Ranking(state["size"])
         made._net.load_state_dict(state["net"])
         made._scale.restore(state["scale"])
         return made
+
+
+def _network(size: int) -> Any:
+    nn = import_torch().nn
+    return nn.Sequential(nn.Linear(size, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float:

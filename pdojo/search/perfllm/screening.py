@@ -9,8 +9,8 @@ from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.perfllm.ranking import Ranking
-from pdojo.search.perfllm.storing import load, read_stamped
-from pdojo.search.structure import VERSION
+from pdojo.search.perfllm.storing import load_stamped, read_stamped
+from pdojo.search.structure import SIZE, VERSION
 
 KIND = "pdojo cost model 1"
 AT_RANDOM = 0.25
@@ -27,7 +27,8 @@ class Screen:
                 f"'{path}' knows version {stamp.get('features')} of the features, and this pdojo has version {VERSION}:"
                 " train it again with pdojo-train costs"
             )
-        self.ranking = Ranking.from_state(load(data))
+        remedy = "train it again with pdojo-train costs"
+        self.ranking = Ranking.from_state(load_stamped(data, Ranking.schema(SIZE), path, remedy))
 
     def kept(self, drawn: Sequence[Offer], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Offer]:
         """The stop, at most `count` of the other offers: the predicted fastest, and some at random."""

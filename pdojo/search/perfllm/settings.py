@@ -102,18 +102,11 @@ class Settings:
     and episodes begin at the best programs, not on the way to them."""
 
     def __post_init__(self) -> None:
+        for name, kind in _KINDS.items():
+            _check(name, kind, getattr(self, name))
         if self.target not in TARGETS:
             raise UsageError(f"unknown target '{self.target}'; known are {', '.join(TARGETS)}")
         Rules(self.successors, self.granularity)
-        for name in ("horizon", "successors", "replay", "batch", "sync", "width", "screened", "elites"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"'{name}' is at least 1, not {getattr(self, name)}")
-        for name in ("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UsageError(f"'{name}' is from 0 to 1, not {getattr(self, name)}")
-        for name in ("patience", "parsimony"):
-            if getattr(self, name) < 0:
-                raise UsageError(f"'{name}' is at least 0, not {getattr(self, name)}")
         if self.screen and self.encoder != "structure":
             raise UsageError(f"'screen' is a model of the encoder 'structure', not of '{self.encoder}'")
 
@@ -127,11 +120,10 @@ class Settings:
 
         What is left out has the defaults of the granularity (`DEFAULTS`).
         """
-        known: dict[str, type[Any]] = {name: type(value) for name, value in asdict(cls()).items()}
         data: JSON = {}
         for part in text.split(","):
             name, _, value = part.strip().partition("=")
-            kind = known.get(name, str)
+            kind = _KINDS.get(name, str)
             try:
                 data[name] = _BOOLEANS[value] if kind is bool else kind(value)
             except (KeyError, ValueError):
@@ -141,8 +133,39 @@ class Settings:
     @classmethod
     def from_json(cls, data: JSON) -> Settings:
         """The settings of `to_json`. Raises UsageError for names that are none."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            raise UsageError(f"unknown setting '{unknown[0]}'; {did_you_mean(unknown[0], sorted(known))}")
+        unknown = next((str(name) for name in data if name not in _KINDS), None)
+        if unknown is not None:
+            raise UsageError(f"unknown setting '{unknown}'; {did_you_mean(unknown, sorted(_KINDS))}")
         return cls(**data)
+
+
+_KINDS: Mapping[str, type[Any]] = {field.name: type(field.default) for field in fields(Settings)}
+"""Types of the settings by name."""
+_COUNTS = range(1, 1 << 31)
+_SHARES = (0.0, 1.0)
+_BOUNDS: Mapping[str, range | tuple[float, float]] = {
+    **dict.fromkeys(("horizon", "replay", "sync"), _COUNTS),
+    **dict.fromkeys(("successors", "batch", "screened", "elites"), range(1, 1 << 16)),
+    "width": range(1, 1 << 13),
+    "updates": range(1 << 16),
+    "patience": range(1 << 31),
+    **dict.fromkeys(("discount", "epsilon_first", "epsilon_last", "epsilon_decay", "resume_best"), _SHARES),
+    "learning_rate": (1e-12, 1.0),
+    "clip": (1e-12, 1e12),
+    "parsimony": (0.0, 1e6),
+}
+"""Numbers that make sense, the last one of a pair included."""
+
+
+def _check(name: str, kind: type[Any], value: object) -> None:
+    """Raise UsageError for a value of another type, or out of bounds."""
+    numbers = int | float if kind is float else kind
+    if not isinstance(value, numbers) or (kind is not bool and isinstance(value, bool)):
+        raise UsageError(f"'{name}' takes {_MEANT[kind]}, not {value!r:.40}")
+    bounds = _BOUNDS.get(name)
+    if bounds is None or not isinstance(value, int | float):
+        return
+    least, most = (bounds.start, bounds.stop - 1) if isinstance(bounds, range) else bounds
+    if not least <= value <= most:
+        where = f"at least {least:g}" if value < least and bounds is not _SHARES else f"from {least:g} to {most:g}"
+        raise UsageError(f"'{name}' is {where}, not {value!s:.40}")

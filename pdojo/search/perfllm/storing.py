@@ -13,6 +13,7 @@ import numpy
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes
 from pdojo.search.perfllm.learner import import_torch
+from pdojo.search.perfllm.schema import Schema, check
 
 LARGEST = 1 << 28
 """Most bytes of a file."""
@@ -36,15 +37,20 @@ def dump(tree: Mapping[str, Any], stamp: Mapping[str, str] | None = None) -> byt
     return bytes(import_safetensors().save(tensors, {**(stamp or {}), _TREE: text}))
 
 
-def load(data: bytes) -> dict[str, Any]:
-    """The tree of `dump`; arrays are tensors now. Raises UsageError for other data."""
+def load(data: bytes, schema: Schema) -> dict[str, Any]:
+    """The tree of `dump`, which fits the schema; arrays are tensors now. Raises UsageError for other data.
+
+    Tensors take as much memory as they do in `data`.
+    """
     try:
-        header = stamp_of(data)
-        return dict(_made(json.loads(header[_TREE]), import_safetensors().load(data)))
-    except UsageError:
+        tree = json.loads(stamp_of(data)[_TREE])
+        found = _made(tree, import_safetensors().load(data))
+    except (UsageError, MemoryError):
         raise
     except Exception as error:  # noqa: BLE001  # safetensors has errors of its own for each kind of damage
-        raise UsageError(f"the data are damaged: {error}") from None
+        raise UsageError(f"it is no tree of tensors: {type(error).__name__} {error}") from None
+    check(found, schema)
+    return found
 
 
 def read_file(path: str, what: str) -> bytes:
@@ -65,13 +71,22 @@ def read_stamped(path: str, what: str, kind: str) -> tuple[bytes, dict[str, str]
     raise UsageError(f"'{path}' is no {what} of pdojo")
 
 
+def load_stamped(data: bytes, schema: Schema, path: str, remedy: str) -> dict[str, Any]:
+    """The tree of a file's bytes, as `load`. Raises UsageError, which names the file and the remedy, for other data."""
+    try:
+        return load(data, schema)
+    except UsageError as error:
+        raise UsageError(f"'{path}' is damaged: {error}; {remedy}") from None
+
+
 def stamp_of(data: bytes) -> dict[str, str]:
     """The texts in front of the data. Raises UsageError for data of another kind."""
     try:
         size = int.from_bytes(data[:8], "little")
-        return {str(name): str(text) for name, text in json.loads(data[8 : 8 + size])["__metadata__"].items()}
-    except (ValueError, KeyError, AttributeError, TypeError):
-        raise UsageError("the data are not those of an agent, or are damaged") from None
+        header = json.loads(data[8 : 8 + size])
+        return {str(name): str(text) for name, text in header["__metadata__"].items()}
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        raise UsageError("it has no header of safetensors") from None
 
 
 def _plain(value: object, tensors: dict[str, Any]) -> object:

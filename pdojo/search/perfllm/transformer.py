@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -12,8 +11,9 @@ from typing import Any
 import numpy
 
 from pdojo.errors import UsageError
-from pdojo.files import cache_folder
+from pdojo.files import exists
 from pdojo.search.environment.offers import Offer
+from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Vector, import_torch
 
 BATCH = 32
@@ -25,8 +25,9 @@ MOST_TOKENS = 2048
 class TransformerEncoder:
     """The mean of the last hidden states of a model, over the tokens of a program.
 
-    `model` is a folder, or a name that `transformers` finds. Raises UsageError if packages or the model are missing.
-    The model runs in bfloat16, on the GPU if PyTorch has one, and vectors are kept on disk (`Kept`).
+    `model` is a folder, or the name of a model in the cache of `transformers`: nothing is downloaded, and no code of a
+    model is run. Raises UsageError if packages or the model are missing, or the model cannot read programs. It runs in
+    bfloat16, on the GPU if PyTorch has one, and vectors are kept on disk (`Kept`).
     """
 
     def __init__(self, model: str, cache: Path | None = None) -> None:
@@ -37,16 +38,23 @@ class TransformerEncoder:
             from transformers import AutoModel, AutoTokenizer
         except ImportError:
             raise UsageError("the encoder 'hf' needs transformers: pip install 'pdojo[learn]'") from None
+        # Code in the folder would need a consent, which nobody is asked for; weights are not unpickled.
+        safe = {"trust_remote_code": False, "local_files_only": True}
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(model)
-            self._model = AutoModel.from_pretrained(model, dtype=torch.bfloat16)
-        except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise UsageError(f"cannot load the model '{model}': {reason}; give the folder of a model") from None
+            self._tokenizer = AutoTokenizer.from_pretrained(model, **safe)
+            self._model = AutoModel.from_pretrained(model, dtype=torch.bfloat16, weights_only=True, **safe)
+            self._prepare()
+        except Exception as error:  # noqa: BLE001  # transformers and each model have errors of their own
+            raise UsageError(_reason(model, error)) from None
+        self._kept = Kept(self.name, self.size, cache)
+
+    def _prepare(self) -> None:
+        """Prepare tokenizer and model, and read a text for the length of vectors. Raises whatever the model does."""
+        torch = self._torch
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         if self._tokenizer.pad_token is None:
-            raise UsageError(f"the tokenizer of '{model}' has neither a padding nor an end token")
+            raise UsageError("its tokenizer has neither a padding nor an end token")
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         # Encoders and decoders alike are used for their hidden states only.
         self._model.to(self._device).eval()
@@ -54,7 +62,7 @@ class TransformerEncoder:
         positions: Any = getattr(self._model.config, "max_position_embeddings", None)
         self._limit = min(limit, positions) if positions else limit
         self.name = f"hf {_identity(self._model, self._limit)}"
-        self._kept = Kept(self.name, cache)
+        self.size = len(self._read(["kernel"])[0])
 
     def encode(self, programs: Sequence[Offer]) -> list[Vector]:
         """Pooled hidden states, in batches of texts of similar length."""
@@ -80,44 +88,17 @@ class TransformerEncoder:
         return list(pooled.cpu().numpy().astype(numpy.float32))
 
 
+def _reason(model: str, error: Exception) -> str:
+    if not exists(model):
+        return f"cannot load the model '{model}': nothing has that name here; give the folder of a model"
+    first = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return f"cannot load the model '{model}': {first}; give the folder of a model (its own code is never run)"
+
+
 @lru_cache(maxsize=1)
 def transformer_encoder(model: str) -> TransformerEncoder:
     """The encoder of a model, which is loaded once."""
     return TransformerEncoder(model)
-
-
-class Kept:
-    """Vectors on disk, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
-
-    Several processes may use it at once.
-    """
-
-    def __init__(self, encoder: str, folder: Path | None = None) -> None:
-        self._encoder = encoder
-        place = cache_folder("perfllm") if folder is None else folder
-        place.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(place / "embeddings.sqlite", timeout=60)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
-
-    def of(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that are there."""
-        found: dict[str, Vector] = {}
-        for text in dict.fromkeys(texts):
-            row = self._connection.execute("SELECT vector FROM vectors WHERE key = ?", (self._key(text),)).fetchone()
-            if row is not None:
-                found[text] = numpy.frombuffer(row[0], dtype=numpy.float32)
-        return found
-
-    def add(self, vectors: dict[str, Vector]) -> None:
-        """Keep vectors."""
-        with self._connection:
-            rows = [(self._key(text), vector.tobytes()) for text, vector in vectors.items()]
-            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
-
-    def _key(self, text: str) -> bytes:
-        return sha256(f"{self._encoder}\n{text}".encode()).digest()
 
 
 def _identity(model: Any, limit: int) -> str:

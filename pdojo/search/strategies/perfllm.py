@@ -9,6 +9,8 @@ from math import inf
 from random import Random
 from typing import Any
 
+from pdojo.dialect.machines.registry import host
+from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
 from pdojo.search.experts import play_pass
@@ -17,10 +19,11 @@ from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.archive import WHOLE, Archive, Elite
-from pdojo.search.perfllm.encoders import encoder, encoder_name
+from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.policy import identity_of, load_policy
 from pdojo.search.perfllm.replay import STOP, Visit
+from pdojo.search.perfllm.schema import COUNT, Row, Schema
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
@@ -63,8 +66,11 @@ class PerfLLM:
         self.steps = steps
         """The budget, over which exploration falls."""
         self.agent_settings = settings = settings or Settings()
-        self._encoded_by = encoder_name(settings.encoder)
-        self._policy = load_policy(settings.policy, settings, self._encoded_by) if settings.policy else None
+        reader = encoder(settings.encoder, host())
+        self._encoded_by = reader.name
+        self._policy = None
+        if settings.policy:
+            self._policy = load_policy(settings.policy, settings, reader.name, reader.size)
         self._screen = Screen(settings.screen) if settings.screen else None
 
     @property
@@ -202,8 +208,11 @@ class PerfLLM:
         return dump(state)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number."""
-        state = load(data)
+        """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number.
+
+        Raises UsageError for other data.
+        """
+        state = load(data, {**_SCHEMA, "agent": self._agent.schema()})
         self._agent.restore(state["agent"])
         self.episodes, self._made, self._latest = (state[name] for name in ("episodes", "made", "latest"))
         self._path = _restored(state["path"], nodes)
@@ -237,6 +246,19 @@ class PerfLLM:
             self._path = [self._root, *self._archive.prefix(self._random, whole)]
         self._node = self._path[-1]
         self._moment = self._moment_of(self._node)
+
+
+_PATH = Row((Row((COUNT,), str),), Row((COUNT,), str))
+"""Schema of a path with at least one node."""
+_ELITES = [Row((float, *_PATH.head), _PATH.rest)]
+_SCHEMA: Mapping[str, Schema] = {
+    **dict.fromkeys(("episodes", "made", "latest", "waited", "look"), COUNT),
+    **dict.fromkeys(("elites", "champions"), _ELITES),
+    "path": _PATH,
+    "menus": [Row((COUNT, str, [str], [str]), [str])],
+    "shown": [str],
+}
+"""Schema of what is saved beside the agent."""
 
 
 def _moves_of_pass(dojo: Dojo) -> list[Move]:
@@ -273,9 +295,14 @@ def _restored_elite(stored: Sequence[Any], nodes: Mapping[int, Node]) -> Elite[N
 
 
 def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> list[Node]:
-    """The nodes of an episode. A known program may have been reached by other moves than at first."""
+    """The nodes of an episode. A known program may have been reached by other moves than at first.
+
+    Raises UsageError for an unknown number, NotationError for a text that is no move.
+    """
     found: list[Node] = []
     for number, *texts in stored:
         parent = found[-1] if found else None
+        if number not in nodes:
+            raise UsageError(f"there is no program {number}")
         found.append(replace(nodes[number], moves=tuple(Move.parse(text) for text in texts), parent=parent))
     return found

@@ -10,12 +10,13 @@ from typing import Any
 import numpy
 
 from pdojo.errors import UsageError
+from pdojo.files import changed
 from pdojo.search.environment.offers import Offer
+from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Vector, import_torch, one_thread
 from pdojo.search.perfllm.text.model import TextModel
 from pdojo.search.perfllm.text.tokens import Line, lines_of
 from pdojo.search.perfllm.text.weights import COMMAND, load_model
-from pdojo.search.perfllm.transformer import Kept
 
 BATCH = 64
 """Programs that the model reads at once."""
@@ -34,7 +35,8 @@ class TextEncoder:
         self._model = model
         self._model.parts.eval()
         self.name = f"text-small {digest}"
-        self._kept = Kept(self.name, cache)
+        self.size = model.shape.width
+        self._kept = Kept(self.name, self.size, cache)
         self._numbers: dict[Line, int] = {}
         """Rows of lines in `_lines`."""
         self._lines: Any = self._torch.empty(0, model.shape.width)
@@ -73,7 +75,7 @@ def text_encoder(file: str) -> TextEncoder:
     """The encoder with the weights of a file. Raises UsageError without a file, or for one that does not fit."""
     if not file:
         raise UsageError(f"no weights come with pdojo: make some with {COMMAND}, and take text-small:FILE.safetensors")
-    return _encoder(file, Path(file).stat().st_mtime_ns if Path(file).is_file() else 0)
+    return _encoder(file, changed(Path(file)))
 
 
 @lru_cache(maxsize=1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from pdojo.errors import UsageError
 from pdojo.search.perfllm.learner import import_torch
+from pdojo.search.perfllm.schema import Schema, check
 from pdojo.search.perfllm.text.tokens import Line, vocabulary
 
 BATCH_TOKENS = 1 << 13
@@ -16,7 +18,7 @@ BATCH_TOKENS = 1 << 13
 
 @dataclass(frozen=True)
 class Shape:
-    """The size of the network. Raises ValueError if it is impossible."""
+    """The size of the network. Raises UsageError if it is impossible."""
 
     width: int = 96
     """Numbers of a line's vector, and of a program's."""
@@ -25,8 +27,12 @@ class Shape:
     program_layers: int = 2
 
     def __post_init__(self) -> None:
+        check(asdict(self), _SIZES)
         if self.width % 2 or self.width % self.heads:
-            raise ValueError(f"a width of {self.width} is odd, or no multiple of {self.heads} heads")
+            raise UsageError(f"a width of {self.width} is odd, or no multiple of {self.heads} heads")
+
+
+_SIZES = {"width": range(2, 4097), "heads": range(1, 257), "line_layers": range(1, 65), "program_layers": range(1, 65)}
 
 
 class TextModel:
@@ -57,6 +63,12 @@ class TextModel:
             width, self.shape.heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
         )
         return nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
+
+    @staticmethod
+    def schema(shape: Shape) -> Schema:
+        """The schema of the weights. A network of that shape is not made."""
+        with import_torch().device("meta"):
+            return TextModel(shape).parts.state_dict()
 
     def of_lines(self, lines: Sequence[Line]) -> Any:
         """Vectors [lines, width]."""

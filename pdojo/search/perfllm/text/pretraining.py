@@ -20,7 +20,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from pdojo.search.perfllm.learner import import_torch, one_thread
+from pdojo.search.perfllm.learner import import_torch, one_thread, optimizer_schema, restore_optimizer
+from pdojo.search.perfllm.schema import RANDOM, Array, Row, Schema, restore_random, stored_random
 from pdojo.search.perfllm.text.model import Shape, TextModel
 from pdojo.search.perfllm.text.states import Walk
 from pdojo.search.perfllm.text.tokens import Line, lines_of
@@ -31,6 +32,8 @@ LEARNING_RATE = 1e-3
 WARM = 0.05
 CLIP = 1.0
 """Largest norm of a gradient."""
+SMALLEST = 1e-6
+"""Deviations below count as 1."""
 SEGMENTS = 6
 """Walks of a batch."""
 SEGMENT = 8
@@ -155,24 +158,34 @@ class Pretraining:
 
     def state(self) -> dict[str, Any]:
         """Everything that `restore` needs, as plain data and tensors."""
-        version, words, gauss = self._random.getstate()
         return {
             "parts": self.model.parts.state_dict(),
             "heads": self._heads.state_dict(),
             "optimizer": self._optimizer.state_dict(),
             "scales": [self._mean, self._scale, self._change],
-            "random": [version, list(words), gauss],
+            "random": stored_random(self._random),
             "done": self.done,
         }
 
+    def schema(self) -> Schema:
+        """The schema of `state`."""
+        deviations = Array("float32", tuple(self._scale.shape), least=SMALLEST)
+        return {
+            "parts": self.model.parts.state_dict(),
+            "heads": self._heads.state_dict(),
+            "optimizer": optimizer_schema(self._parameters),
+            "scales": Row((self._mean, deviations, deviations)),
+            "random": RANDOM,
+            "done": range(self.steps + 1),
+        }
+
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the pre-training that `state` was taken from."""
+        """Become the pre-training that `state` was taken from; it fits `schema`. Raises UsageError."""
         self.model.parts.load_state_dict(state["parts"])
         self._heads.load_state_dict(state["heads"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        restore_optimizer(self._optimizer, state["optimizer"])
         self._mean, self._scale, self._change = state["scales"]
-        version, words, gauss = state["random"]
-        self._random.setstate((version, tuple(words), gauss))
+        restore_random(self._random, state["random"])
         self.done = state["done"]
 
 
@@ -184,7 +197,7 @@ def fresh(shape: Shape, segments: Sequence[Segment], steps: int, seed: int) -> P
 def _deviation(values: NDArray[numpy.float32]) -> NDArray[numpy.float32]:
     """The standard deviation of each column; 1 for columns that do not change."""
     found = values.std(0)
-    return numpy.where(found > 1e-6, found, 1.0).astype(numpy.float32)
+    return numpy.where(found > SMALLEST, found, 1.0).astype(numpy.float32)
 
 
 def _has_next(batch: Sequence[Segment]) -> list[bool]:

@@ -14,14 +14,18 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError, UsageError
-from pdojo.files import replace_file
+from pdojo.files import exists, read_text, replace_file
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.structure import VERSION, structure
+from pdojo.search.perfllm.schema import Row, check
+from pdojo.search.structure import SIZE, VERSION, structure
+from pdojo.transforms.registry import transformation_names
 
 MACHINES = ("x86-64-avx2", "x86-64-avx512", "aarch64-neon", "snitch", "nvidia-sm90")
+LARGEST = 1 << 30
+"""Most bytes of a file of walks."""
 MOVES = 24
 """Most moves of a walk."""
 SIZES = (4, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256)
@@ -98,8 +102,31 @@ def _instance(name: str, random: Random) -> KernelOp:
     return with_permission(kernel, Numerics.NUMBERS) if random.random() < 0.25 else kernel
 
 
+def _walk_in(line: str) -> Walk:
+    """The walk of a line. Raises ValueError for other lines."""
+    try:
+        data = json.loads(line)
+        check(data, _WALK)
+    except (RecursionError, UsageError) as error:
+        raise ValueError(f"a line has no walk, {error}") from None
+    found = Walk(**data)
+    if not len(found.texts) == len(found.features) == len(found.families) + 1:
+        raise ValueError("a walk has other numbers of programs and moves")
+    if not set(found.families) <= set(transformation_names()):
+        raise ValueError("a walk has a move of an unknown family")
+    return found
+
+
+_WALK = {
+    **dict.fromkeys(("kernel", "machine"), str),
+    "texts": [str],
+    "families": [str],
+    "features": [Row((float,) * SIZE)],
+}
+
+
 class Collection:
-    """Walks in a file, one a line, which an interrupted run goes on with. Raises UsageError for a file of others."""
+    """Walks in a file, one a line, which an interrupted run goes on with. Raises UsageError for another file."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self._path, self._seed = path, seed
@@ -107,17 +134,17 @@ class Collection:
         header = {"seed": seed, "features": VERSION, "kernels": kernel_names(), "machines": MACHINES, "moves": MOVES}
         first = json.dumps(header)
         try:
-            lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+            lines = read_text(path, LARGEST).split("\n") if exists(path) else []
             # A line that was interrupted has no end.
             whole = lines[:-1]
             if whole and whole[0] != first:
                 raise UsageError(f"'{path}' has states of another seed or version; remove it, or choose another file")
-            self.walks.extend(Walk(**json.loads(line)) for line in whole[1:])
+            self.walks.extend(map(_walk_in, whole[1:]))
             replace_file(path, "".join(f"{line}\n" for line in whole or [first]).encode())
         except OSError as error:
             raise UsageError(f"cannot use '{path}': {error.strerror}") from None
-        except (ValueError, TypeError):
-            raise UsageError(f"'{path}' is damaged; remove it") from None
+        except ValueError as error:
+            raise UsageError(f"'{path}' is damaged; remove it ({error})") from None
 
     @property
     def states(self) -> int:

@@ -11,15 +11,13 @@ from typing import Any
 
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
-from pdojo.search.perfllm.storing import dump, load, stamp_of
+from pdojo.search.perfllm.storing import LARGEST, dump, load, stamp_of
 from pdojo.search.perfllm.text.model import Shape, TextModel
 from pdojo.search.perfllm.text.tokens import vocabulary_digest
 
 VERSION = "1"
 """Version of tokens, network and file: files of other versions are not read."""
 KIND = "pdojo text-small"
-LARGEST = 1 << 28
-"""Most bytes of a file."""
 COMMAND = "pdojo-train text FILE.safetensors"
 """The command that makes such a file."""
 
@@ -55,10 +53,12 @@ def load_model(path: Path) -> tuple[TextModel, str]:
         raise UsageError(f"'{path}' has no weights of text-small, or is damaged; make it with {COMMAND}") from None
     check_stamp(found, path)
     try:
-        model = TextModel(Shape(**json.loads(found["shape"])))
-        model.parts.load_state_dict(load(data))
-    except (UsageError, RuntimeError, ValueError, TypeError, KeyError):
-        raise UsageError(f"the weights '{path}' are damaged; make them again with {COMMAND}") from None
+        shape = Shape(**json.loads(found["shape"]))
+        weights = load(data, TextModel.schema(shape))
+    except (UsageError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise UsageError(f"the weights '{path}' are damaged; make them again with {COMMAND} ({error})") from None
+    model = TextModel(shape)
+    model.parts.load_state_dict(weights)
     return model, _digest(model, found)
 
 

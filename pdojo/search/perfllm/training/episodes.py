@@ -9,10 +9,12 @@ from random import Random
 from time import perf_counter
 from typing import Any
 
+from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.environment.prices import HARMLESS, Prices
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.encoders import Encoder, encoder
+from pdojo.search.perfllm.learner import policy_schema
 from pdojo.search.perfllm.memory import packed
 from pdojo.search.perfllm.replay import STOP, Replay, Transition
 from pdojo.search.perfllm.screening import Screen
@@ -86,7 +88,7 @@ class Player:
         """Play an episode. `policy` is a tree of `Learner.policy` as bytes, None for new networks."""
         kernel = self._kernels[order.kernel]
         reader: Encoder = encoder(self._settings.encoder, kernel.machine)
-        networks = None if policy is None else load(policy)
+        networks = None if policy is None else load(policy, policy_schema(self._settings, reader.size))
         agent = Agent(self._settings, reader, Random(f"{self._seed} {order.number}"), networks, self._screen)
         return _Episode(agent, self._prices_of(order.kernel), order).played(kernel.dojo())
 
@@ -116,7 +118,8 @@ class _Episode:
         plain, _, _ = self._cost(state)
         start = self._order.way[-1] if self._order.way else ()
         skipped = state.become(map(Move.parse, start))
-        assert not skipped, f"moves of an earlier episode do not apply: {skipped[0]}"
+        if skipped:
+            raise UsageError(f"moves of an earlier episode do not apply: {skipped[0]}")
         self._go(state)
         replay = Replay(max(1, len(self._transitions)))
         for transition in self._transitions:

@@ -16,6 +16,8 @@ from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.memory import unpacked
 from pdojo.search.perfllm.policy import load_policy, policy_of
 from pdojo.search.perfllm.replay import Replay
+from pdojo.search.perfllm.schema import Row as Items
+from pdojo.search.perfllm.schema import Schema
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
 from pdojo.search.perfllm.training.episodes import Action, Order, Played
@@ -79,7 +81,9 @@ class Trainer:
         self.parallel = parallel
         self._seed = seed
         self._encoder = encoder(settings.encoder, kernels[0].machine)
-        policy = load_policy(settings.policy, settings, self._encoder.name) if settings.policy else None
+        policy = None
+        if settings.policy:
+            policy = load_policy(settings.policy, settings, self._encoder.name, self._encoder.size)
         self.agent = Agent(settings, self._encoder, Random(seed), policy)
         self._shown = [(number, moves) for number, each in enumerate(shown) for moves in each if moves]
         self.done = 0
@@ -184,9 +188,17 @@ class Trainer:
             }
         )
 
+    def _schema(self) -> Schema:
+        return {
+            "done": range(self.episodes + 1),
+            "agent": self.agent.schema(),
+            "elites": Items(([Items((float, str), [str])],) * len(self.kernels)),
+            "met": Items((str,) * len(self.kernels)),
+        }
+
     def restore(self, data: bytes) -> None:
         """Become the trainer that `data` was saved from. Raises UsageError for other data."""
-        state: dict[str, Any] = load(data)
+        state: dict[str, Any] = load(data, self._schema())
         self.done = state["done"]
         self.agent.restore(state["agent"])
         for archive, stored in zip(self.archives, state["elites"], strict=True):

@@ -1,0 +1,332 @@
+"""Files that pdojo wrote and that were damaged since: those of the agent, its trainings and its cache."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy
+from pdojo_tools.training.folder import Folder
+from pdojo_tools.training.live import Display
+from pdojo_tools.training.report import page
+from rich.console import Console
+
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import print_notation
+from pdojo.kernels import workload
+from pdojo.search.dojo import Dojo
+from pdojo.search.environment.offers import offers_of
+from pdojo.search.environment.rules import Rules
+from pdojo.search.evaluation import Evaluation
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.node import Node, States, Verdict
+from pdojo.search.perfllm.kept import Kept
+from pdojo.search.perfllm.ranking import Ranking
+from pdojo.search.perfllm.screening import KIND, Screen
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.perfllm.storing import dump, load
+from pdojo.search.perfllm.text.model import Shape, TextModel
+from pdojo.search.perfllm.text.pretraining import Pretraining, fresh, segments_of
+from pdojo.search.perfllm.text.states import Collection, Walk
+from pdojo.search.perfllm.text.weights import load_model, stamp
+from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.players import Here
+from pdojo.search.perfllm.training.trainer import Row, Trainer
+from pdojo.search.strategies.perfllm import PerfLLM
+from pdojo.search.structure import SIZE, VERSION, structure
+
+SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=True)
+MACHINE = machine("toy")
+EPISODES = 4
+SHAPE = Shape(4, 2, 1, 1)
+_VALUES: tuple[object, ...] = (
+    None, 0, -1, 1, 10**12, 2**63, 10**400, 1.5, 1e308, float("nan"), True, "x", "", "é\ud800", [], [[1]], {},
+    {"dict": []}, {"dict": 3}, {"dict": [[[], 1]]}, {"dict": [["a", 1]]},
+    {"tensor": "0"}, {"tensor": "999"}, {"tensor": []},
+)  # fmt: skip
+_STAMPS = (
+    "", "x", "{}", "[]", "[" * 3000, '{"width": 100000}', '{"width": -2, "heads": 1}', '{"heads": 0}',
+    '{"width": "96"}', '{"line_layers": 100000}', '{"width": 9999999998, "heads": 1}', '{"width": 96.0}',
+    "\0", "9" * 5000,
+)  # fmt: skip
+_ENTRIES: Mapping[str, tuple[Any, ...]] = {
+    "dtype": ("F64", "F16", "BOOL", "I64", "U8", "X", None),
+    "shape": ([], [0], [1], [2**40], [-1], [0, 2**40], [4, 4, 4], [1.5], "x"),
+    "data_offsets": ([0, 0], [0, 8], [2**63, 2**64], [8, 0], [], None),
+}
+
+
+# The files as they should be
+
+
+@cache
+def _kernel() -> Kernel:
+    known = workload("softmax:4x8")
+    return Kernel("softmax:4x8", print_notation(known.instantiate()), MACHINE, "analytical", known, None, 0)
+
+
+def _trainer() -> Trainer:
+    return Trainer([_kernel()], SETTINGS, 1, EPISODES)
+
+
+@cache
+def _trained() -> tuple[Trainer, list[Row]]:
+    trainer, players = _trainer(), Here([_kernel()], SETTINGS, 1)
+    try:
+        return trainer, list(trainer.run(players))
+    finally:
+        players.close()
+
+
+@cache
+def _walk() -> Walk:
+    """A walk of three moves."""
+    state, random = _kernel().dojo(), Random(1)
+    found = Walk("softmax", "toy", [state.text], [structure(state.game.program.nest, MACHINE)], [])
+    for _ in range(3):
+        offer = offers_of(state, Rules(1), random)[1]
+        state = offer.state()
+        found.texts.append(state.text)
+        found.features.append(structure(state.game.program.nest, MACHINE))
+        found.families.append(offer.family)
+    return found
+
+
+def _pretraining() -> Pretraining:
+    return fresh(SHAPE, segments_of([_walk()]), 3, 1)
+
+
+@cache
+def _states() -> States:
+    return States(_kernel().dojo())
+
+
+def _node(number: int, state: Dojo, parent: Node | None) -> Node:
+    moves = tuple(step.resolved for step in state.trace.steps)
+    node = Node(number, moves, state.fingerprint, parent, Verdict(Evaluation(1 / (1 + number))), _states())
+    _states().put(node, state)
+    return node
+
+
+def _started(strategy: PerfLLM) -> Node:
+    root = _node(0, _kernel().dojo(), None)
+    strategy.start(root, neighbourhood("mutate"), Random(2))
+    return root
+
+
+@cache
+def _searched() -> tuple[bytes, dict[int, Node]]:
+    """A strategy after some programs, and these."""
+    strategy = PerfLLM(8, SETTINGS)
+    nodes = {0: _started(strategy)}
+    for number in range(1, 7):
+        proposal = strategy.ask()
+        assert proposal is not None
+        nodes[number] = _node(number, proposal.dojo, proposal.parent)
+        strategy.tell(nodes[number])
+    return strategy.save(), nodes
+
+
+# Reading them as pdojo does
+
+
+def _read_checkpoint(file: Path) -> None:
+    trainer = _trainer()
+    trainer.restore(file.read_bytes())
+    trainer.agent.learner.learn(trainer.agent.replay, trainer.agent.vectors, Random(1))
+    trainer.save()
+
+
+def _read_policy(file: Path) -> None:
+    trainer = Trainer([_kernel()], replace(SETTINGS, policy=str(file)), 1, EPISODES)
+    trainer.agent.look(_kernel().dojo())
+
+
+def _read_costs(file: Path) -> None:
+    Screen(str(file)).ranking.costs([numpy.zeros(SIZE, numpy.float32)])
+
+
+def _read_weights(file: Path) -> None:
+    load_model(file)
+
+
+def _read_pretraining(file: Path) -> None:
+    training = _pretraining()
+    training.restore(load(file.read_bytes(), training.schema()))
+    if training.done < training.steps:
+        training.step()
+
+
+def _read_search(file: Path) -> None:
+    strategy = PerfLLM(8, SETTINGS)
+    _started(strategy)
+    strategy.restore(file.read_bytes(), _searched()[1])
+    strategy.ask()
+
+
+def _read_walks(file: Path) -> None:
+    segments_of(Collection(file, 1).walks)
+
+
+def _read_settings(file: Path) -> None:
+    Folder(file.parent).begin({"episodes": 4, "kernels": ["softmax:4x8"]})
+
+
+def _read_log(file: Path) -> None:
+    rows = Folder(file.parent).rows(EPISODES)
+    Display(Console(file=StringIO()), ["softmax:4x8"], "s", EPISODES, rows).table()
+    page(rows, ["softmax:4x8"], [[]], "s", {})
+
+
+def _read_vectors(file: Path) -> None:
+    kept = Kept("a", 4, file.parent)
+    vector = numpy.ones(4, numpy.float32)
+    assert all((found == vector).all() for found in kept.of(["x", "y"]).values()), "another vector than was kept"
+    kept.add({"z": vector})
+
+
+def _vectors() -> bytes:
+    with TemporaryDirectory() as folder:
+        kept = Kept("a", 4, Path(folder))
+        kept.add(dict.fromkeys(("x", "y"), numpy.ones(4, numpy.float32)))
+        # Closing moves everything from the log into the file.
+        del kept
+        return (Path(folder) / "embeddings.sqlite").read_bytes()
+
+
+def _of_training(read: Callable[[Folder], Path]) -> bytes:
+    with TemporaryDirectory() as name:
+        return read(Folder(Path(name))).read_bytes()
+
+
+def _written_log(folder: Folder) -> Path:
+    folder.rows(0)
+    for row in _trained()[1]:
+        folder.add(row)
+    return folder.path / "log.csv"
+
+
+def _written_settings(folder: Folder) -> Path:
+    folder.begin({"episodes": 4, "kernels": ["softmax:4x8"]})
+    return folder.path / "settings.json"
+
+
+def _written_walks(folder: Folder) -> Path:
+    path = folder.path / "walks"
+    header = Collection(path, 1)
+    assert not header.walks
+    path.write_text(f"{path.read_text()}{json.dumps(asdict(_walk()))}\n")
+    return path
+
+
+Reader = Callable[[Path], None]
+FILES: Mapping[str, tuple[str, Reader, Callable[[], bytes]]] = {
+    "checkpoint": ("checkpoint", _read_checkpoint, lambda: _trained()[0].save()),
+    "policy": ("policy", _read_policy, lambda: _trained()[0].policy({})),
+    "costs": ("costs", _read_costs, lambda: dump(Ranking(SIZE).state(), {"kind": KIND, "features": str(VERSION)})),
+    "weights": ("weights", _read_weights, lambda: dump(TextModel(SHAPE).parts.state_dict(), stamp(SHAPE, {}))),
+    "pretraining": ("pretraining", _read_pretraining, lambda: dump(_pretraining_after().state())),
+    "search": ("search", _read_search, lambda: _searched()[0]),
+    "walks": ("walks", _read_walks, lambda: _of_training(_written_walks)),
+    "settings": ("settings.json", _read_settings, lambda: _of_training(_written_settings)),
+    "log": ("log.csv", _read_log, lambda: _of_training(_written_log)),
+    "vectors": ("embeddings.sqlite", _read_vectors, _vectors),
+}
+"""By form: the file's name, a reader, and a valid file. The reader raises PdojoError if it refuses the file."""
+
+
+def _pretraining_after() -> Pretraining:
+    training = _pretraining()
+    training.step()
+    return training
+
+
+@cache
+def stored(form: str) -> bytes:
+    """A valid file."""
+    return FILES[form][2]()
+
+
+def read_stored(form: str, data: bytes) -> None:
+    """Read a file as pdojo does, in a folder of its own. Raises PdojoError if it is refused."""
+    name, read, _ = FILES[form]
+    with TemporaryDirectory(prefix="pdojo-fuzz-") as folder:
+        path = Path(folder) / name
+        path.write_bytes(data)
+        read(path)
+
+
+# Damage
+
+
+def damaged(form: str, random: Random) -> bytes:
+    """A valid file with some damage: in trees of tensors often one that leaves the frame as it is."""
+    data = stored(form)
+    if data[8:9] != b"{" or random.random() < 0.3:
+        return _bytes(data, random)
+    size = int.from_bytes(data[:8], "little")
+    header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
+    stamps = header["__metadata__"]
+    match random.randrange(4):
+        case 0 | 1:
+            tree = json.loads(stamps["tree"])
+            _replace(tree, random)
+            stamps["tree"] = json.dumps(tree)
+        case 2:
+            stamps[random.choice(list(stamps))] = random.choice(_STAMPS)
+        case _:
+            entry = header[random.choice([name for name in header if name != "__metadata__"])]
+            what = random.choice(list(_ENTRIES))
+            entry[what] = random.choice(_ENTRIES[what])
+    raw = json.dumps(header).encode()
+    return len(raw).to_bytes(8, "little") + raw + body
+
+
+def _replace(tree: Any, random: Random) -> None:
+    """Replace, delete or repeat something in a tree."""
+    place, key = tree, next(iter(tree))
+    for _ in range(random.randrange(12)):
+        inner = place[key]
+        if not isinstance(inner, dict | list) or not inner:
+            break
+        place = cast("Any", inner)
+        key = random.choice(list(place)) if isinstance(inner, dict) else random.randrange(len(place))
+    match random.randrange(4):
+        case 0:
+            del place[key]
+        case 1 if isinstance(place, list):
+            items = cast("list[object]", place)
+            items.insert(cast("int", key), random.choice(items))
+        case _:
+            place[key] = random.choice(_VALUES)
+
+
+def _bytes(data: bytes, random: Random) -> bytes:
+    """Bytes changed, deleted, inserted, copied or cut off."""
+    changed = bytearray(data)
+    for _ in range(random.choice((1, 1, 2, 16))):
+        at = random.randrange(len(changed) + 1)
+        match random.randrange(6):
+            case 0 if at < len(changed):
+                changed[at] ^= 1 << random.randrange(8)
+            case 1:
+                changed[at : at + 1] = bytes((random.choice((0, 1, 0x7F, 0x80, 0xFF)),))
+            case 2:
+                del changed[at : at + random.choice((1, 1, 8, 100))]
+            case 3:
+                changed[at:at] = random.choice((b"-", b"9" * 30, b"nan", b'"', b"[" * 2000, b"\xff", b"\n"))
+            case 4:
+                other = random.randrange(len(changed) + 1)
+                changed[at : at + 100] = changed[other : other + 100]
+            case _ if random.random() < 0.3:
+                del changed[at:]
+            case _:
+                changed[at : at + 8] = random.randbytes(8)
+    return bytes(changed)

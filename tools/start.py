@@ -1,0 +1,28 @@
+"""The beginning of every tool: a keyboard interrupt while modules are loaded ends it like a later one.
+
+`opt`, `run` ... are the tools, by the names of their modules.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+
+
+def __getattr__(name: str) -> Callable[[], int]:
+    """The tool in the module of that name."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return partial(start, name)
+
+
+def start(name: str) -> int:
+    """Load a tool and run it on the command line; returns the exit code."""
+    try:
+        tool = import_module(f"pdojo_tools.{name}")
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    return tool.main()
