@@ -21,6 +21,10 @@ os.environ["PDOJO_UNCALIBRATED"] = "1"
 # Nor is what was decided about other kernels, and tests write nothing into the user's files.
 _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
+# Nor does the user's terminal: tests make their own.
+os.environ["TERM"] = "xterm"
+for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
+    os.environ.pop(_name, None)
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 

@@ -111,7 +111,10 @@ class Desk(App[str]):
         self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
 
     async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a job; None if it failed, which is reported. Raises CancelledError if the application closes."""
+        """The result of a job; None if it failed, which is reported.
+
+        Raises CancelledError if the application closes.
+        """
         result, failure = None, ""
         try:
             result = await lane.run(job, *args, **kwargs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -96,25 +97,34 @@ class Kept:
         self._encoder = encoder
         place = cache_folder("perfllm") if folder is None else folder
         place.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(place / "embeddings.sqlite", timeout=60)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
+        self._file = place / "embeddings.sqlite"
+        with self._opened() as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL)")
+
+    @contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection]:
+        """The file during one transaction."""
+        with closing(sqlite3.connect(self._file, timeout=60)) as connection:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            with connection:
+                yield connection
 
     def of(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors that are there."""
         found: dict[str, Vector] = {}
-        for text in dict.fromkeys(texts):
-            row = self._connection.execute("SELECT vector FROM vectors WHERE key = ?", (self._key(text),)).fetchone()
-            if row is not None:
-                found[text] = numpy.frombuffer(row[0], dtype=numpy.float32)
+        with self._opened() as connection:
+            for text in dict.fromkeys(texts):
+                row = connection.execute("SELECT vector FROM vectors WHERE key = ?", (self._key(text),)).fetchone()
+                if row is not None:
+                    found[text] = numpy.frombuffer(row[0], dtype=numpy.float32)
         return found
 
     def add(self, vectors: dict[str, Vector]) -> None:
         """Keep vectors."""
-        with self._connection:
-            rows = [(self._key(text), vector.tobytes()) for text, vector in vectors.items()]
-            self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        rows = [(self._key(text), vector.tobytes()) for text, vector in vectors.items()]
+        with self._opened() as connection:
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def _key(self, text: str) -> bytes:
         return sha256(f"{self._encoder}\n{text}".encode()).digest()
