@@ -35,7 +35,7 @@ AFTER = {
     "an odd offset": ([*COLLAPSED, "peel_scope@t:1{after=3}"], ""),
     "lanes at an odd offset": (
         [*COLLAPSED, "peel_scope@t:1{after=3}", f"peel_scope@t#1:1{{after={WIDEST}}}", "vectorize@t#1:1"],
-        f"vectors of {4 * WIDEST} bytes of t[{{0}},{{1}}+3] are only known to be aligned to 4 bytes; the hint 'nontemporal' could",
+        f"vectors of {4 * WIDEST} bytes of t[{{0}},{{1}}+3] are only known to be aligned to 4 bytes; the hint",
     ),
     "lanes at an aligned offset": ([*COLLAPSED, f"peel_scope@t:1{{after={WIDEST}}}", "vectorize@t#1:1"], ""),
     "masked lanes": (
