@@ -4,42 +4,54 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$p; break; fi; done)
 VENV ?= .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
 READY := $(VENV)/ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: all demo bench bench-compare peers learn test lint fuzz fuzz-inputs mutants completeness clean
+.PHONY: all demo bench bench-compare peers learn test test-all lint fuzz fuzz-inputs mutants completeness clean
 all: test
 
-# An interrupted installation leaves no stamp behind.
-$(READY): pyproject.toml setup.py
+# pdojo alone. An interrupted installation leaves no stamp behind.
+$(INSTALLED): pyproject.toml setup.py constraints.txt
 	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or later found; set PYTHON=/path/to/python3" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --no-compile --editable .
+	touch $@
+
+# With all that tests and checks need.
+$(READY): $(INSTALLED)
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 # PyTorch, ONNX Runtime and JAX, for the demo and the benchmark to compare with, and matplotlib for plots.
-peers: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch,onnx,jax,bench]'
+peers: $(INSTALLED)
+	$(PIP) --editable '.[torch,onnx,jax,bench]'
 
 # PyTorch and transformers, for the agent of PerfLLM.
-learn: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[learn]'
+learn: $(INSTALLED)
+	$(PIP) --editable '.[learn]'
 
 # Compared with PyTorch and ONNX Runtime where they are installed; DEMO='--threads 1' for other runs.
-demo: $(READY)
+demo: $(INSTALLED)
 	$(BIN)/python -m benchmarks.demo $(DEMO)
 
 # The paper's Table 3 beside the libraries that are installed; BENCH='softmax:100x1000 conv --threads 1,2' for others.
-bench: $(READY)
+bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 # What changed since the stored results of this processor: the newest results of `make bench`, or
 # COMPARE='new.json', COMPARE='new.json old.json', COMPARE='new.json --keep'.
-bench-compare: $(READY)
+bench-compare: $(INSTALLED)
 	$(BIN)/python -m benchmarks.compare $(COMPARE)
 
-# On all processors, a file of tests to a process that is free.
+# The quick tests, on all processors; TESTS='test/unit/test_moves.py -k fuse' for others.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(PYTEST) --quick $(TESTS)
+
+# Everything that needs no special hardware.
+test-all: $(READY)
+	$(PYTEST) $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check

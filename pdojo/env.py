@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from pdojo.api.options import checked
@@ -100,16 +101,23 @@ def kernel_env(
         name = evaluator_for(described, evaluator)
         check_runs_here(name, described)
         evaluator = make_evaluator(name, described, start.plain, 0)
-    prices = Prices(start, evaluator, database=database, workload=found.workload)
-    return KernelEnv(
-        start,
-        prices,
-        rules,
-        capacity=capacity or offered or 1024,
-        longest=longest,
-        successors=successors,
-        render_mode=render_mode,
-    )
+    # What was opened is closed if an option is wrong.
+    with ExitStack() as opened:
+        costs = opened.enter_context(closing(evaluator))
+        prices = Prices(start, costs, database=database, workload=found.workload)
+        opened.pop_all()
+        opened.enter_context(closing(prices))
+        environment = KernelEnv(
+            start,
+            prices,
+            rules,
+            capacity=capacity or offered or 1024,
+            longest=longest,
+            successors=successors,
+            render_mode=render_mode,
+        )
+        opened.pop_all()
+    return environment
 
 
 if ID not in gymnasium.registry:

@@ -21,13 +21,24 @@ os.environ["PDOJO_UNCALIBRATED"] = "1"
 # Nor is what was decided about other kernels, and tests write nothing into the user's files.
 _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
+# Nor does the user's terminal: tests make their own.
+os.environ["TERM"] = "xterm"
+for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
+    os.environ.pop(_name, None)
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
 
+LONG = Path(__file__).parent / "long.txt"
+"""The tests that the quick run leaves out, a line each: on one processor they take three seconds or more."""
+JUDGES = ("test/differential/", "test/property/")
+"""Folders whose files each are a judge of one kind; the quick run takes one test of each."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--slow` runs the slow tests too."""
+    """`--slow` runs the slow tests too, `--quick` a selection."""
     parser.addoption("--slow", action="store_true", help="run tests marked slow")
+    parser.addoption("--quick", action="store_true", help="run no long tests, and one of each file of judges")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,11 +48,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for."""
+    """Skip slow tests unless asked for; with --quick, leave out all but the quick tests."""
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+    if config.getoption("--quick"):
+        quick = _quick(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in quick])
+        items[:] = [item for item in items if item in quick]
+
+
+def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
+    long = set(LONG.read_text(encoding="utf-8").split())
+    rest = [item for item in items if item.nodeid.partition("[")[0] not in long and not item.get_closest_marker("slow")]
+    judges = {item.path: item for item in reversed(rest) if item.nodeid.startswith(JUDGES)}
+    return {*judges.values(), *(item for item in rest if not item.nodeid.startswith(JUDGES))}
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -24,7 +24,7 @@ from pdojo.search.experts import contraction, dots
 from pdojo.search.tuning import make_moves
 
 SMALL_CACHES = replace(host(), cache_bytes=(1 << 10, 4 << 10), threads=2)
-"""A processor whose caches small arrays exceed, so that tests of moments meet all questions."""
+"""This processor with caches that small arrays exceed, so that tests of moments meet its questions."""
 QUESTIONS = {
     "relu:64x512": {"address streams", "stores", "prefetch"},
     "softmax:64x512": {"prefetch", "prefetch in"},
@@ -56,9 +56,7 @@ def variants(kernel: KernelOp) -> Iterator[tuple[dict[str, str], KernelOp]]:
 def test_every_answer_gives_a_right_program(name: str) -> None:
     subject = workload(name)
     kernel = with_alignment(subject.instantiate(), 64)
-    asked: set[str] = set()
     for decisions, program in variants(kernel):
-        asked |= decisions.keys()
         executable = compile_kernel(program, threads=2)
         inputs = random_inputs(executable.parameters, 3)
         (expected,) = meaning(subject)(*inputs.values())
@@ -66,7 +64,14 @@ def test_every_answer_gives_a_right_program(name: str) -> None:
         executable(*arrays.arrays)
         assert arrays.damage() is None, decisions
         np.testing.assert_allclose(arrays.arrays[-1], expected, 3e-4, 1e-3, err_msg=str(decisions))
-    assert asked >= QUESTIONS[name]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions(name: str) -> None:
+    """They depend on the processor; 32 registers of 64 bytes leave all of these open."""
+    kernel = with_alignment(workload(name).instantiate(), 64)
+    on = replace(machine("x86-64-avx512"), cache_bytes=SMALL_CACHES.cache_bytes, threads=2)
+    assert {choice.question for choice in make_moves(kernel, on, "heuristic").choices} >= QUESTIONS[name]
 
 
 SUM_OF_SQUARES = """kernel sum_of_squares(x, y) -> (s)

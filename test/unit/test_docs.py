@@ -32,7 +32,10 @@ _BLOCK = re.compile(
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-SHOWN = ("examples", "docs", "pdojo", "tools", "README.md", "LICENSE", "Makefile", "pyproject.toml", "setup.py")
+SHOWN = (
+    *("examples", "docs", "pdojo", "tools", "README.md", "LICENSE"),
+    *("Makefile", "constraints.txt", "pyproject.toml", "setup.py"),
+)
 _RUN = ("console", "python", "pdojo", "mlir")
 _TOGETHER = "<!-- blocks build on each other -->\n"
 

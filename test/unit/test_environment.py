@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from math import inf
 from pathlib import Path
 from random import Random
@@ -23,7 +25,7 @@ from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.prices import HARMLESS, Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import validate
-from pdojo.search.evaluation import Evaluation
+from pdojo.search.evaluation import Evaluation, Evaluator
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.evaluators.cycles import Cycles
 from pdojo.search.experts import play_pass
@@ -40,9 +42,23 @@ def softmax(name: str = "x86-64-avx512") -> Dojo:
     return Dojo(workload("softmax:8x32").instantiate(), machine(name))
 
 
+OPENED = ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def all_are_closed() -> Iterator[None]:
+    """Closed databases and evaluators after each test."""
+    with OPENED:
+        yield
+
+
+def priced(state: Dojo, evaluator: Evaluator, database: Database | None = None) -> Prices:
+    return OPENED.enter_context(closing(Prices(state, evaluator, database=database)))
+
+
 def episode_of(dojo: Dojo | None = None, seed: int = 0, **rules: Any) -> Episode:
     state = dojo or softmax()
-    return Episode(state, Prices(state, Analytical(state.machine)), Rules(**rules), seed)
+    return Episode(state, priced(state, Analytical(state.machine)), Rules(**rules), seed)
 
 
 class Judged(TextCosts):
@@ -60,7 +76,7 @@ class Judged(TextCosts):
 
 def judged(failure: str = "", **rules: Any) -> Episode:
     state = start()
-    return Episode(state, Prices(state, Judged(state.text, failure)), Rules(**rules))
+    return Episode(state, priced(state, Judged(state.text, failure)), Rules(**rules))
 
 
 # Offers
@@ -289,7 +305,7 @@ def test_an_illegal_index_does_nothing(action: int) -> None:
 
 def test_a_start_without_cost_needs_a_scale() -> None:
     state = start()
-    prices = Prices(state, Judged("", "NoModel"))
+    prices = priced(state, Judged("", "NoModel"))
     with pytest.raises(MeasurementError, match=r"the start has no cost by 'text' \(planted\); give rewards a constant"):
         _ = Episode(state, prices).price
     assert Episode(state, prices, Rules(scale=1.0)).price == (0.0, inf, "NoModel", "planted")
@@ -299,7 +315,7 @@ def test_known_costs_are_not_asked_for_again(tmp_path: Path) -> None:
     state, costs = start(), TextCosts()
     with Database(tmp_path / "db") as database:
         for _ in range(2):
-            episode = Episode(state, Prices(state, costs, database=database), Rules(offered=4))
+            episode = Episode(state, priced(state, costs, database=database), Rules(offered=4))
             for _ in range(3):
                 episode.reset(seed=1)
                 for _ in range(3):
@@ -312,7 +328,7 @@ def test_timed_programs_run_beside_the_start_with_checked_results() -> None:
     """A machine that is slower by the minute changes no reward: both sides of a ratio are from the same turns."""
     state = start()
     weather = Weather(drift=0.5)
-    episode = Episode(state, Prices(state, weather), Rules(offered=8))
+    episode = Episode(state, priced(state, weather), Rules(offered=8))
     found = episode.step(next(k for k, offer in enumerate(episode.offers) if "unroll" in offer.label))
     true = weather.true_time(state.text) / weather.true_time(episode.dojo.text)
     assert found.reward == pytest.approx(true, rel=0.05)
@@ -322,17 +338,15 @@ def test_timed_programs_run_beside_the_start_with_checked_results() -> None:
 
 def test_cycles_on_snitch() -> None:
     state = Dojo(workload("relu:4x8").instantiate(), machine("snitch"))
-    prices = Prices(state, Cycles(state.machine, state.plain, workers=1))
-    try:
-        episode = Episode(state, prices, Rules(offered=None))
-        unrolled = next(k for k, offer in enumerate(episode.offers) if offer.family == "unroll")
-        found = episode.step(unrolled)
-        assert found.price.status == "Ok"
-        assert found.price.runtime == int(found.price.runtime)
-        assert found.reward == prices.cost(state).cost / found.price.runtime
-        assert episode.validate(3).is_ok
-    finally:
-        prices.close()
+    prices = priced(state, Cycles(state.machine, state.plain, workers=1))
+    episode = Episode(state, prices, Rules(offered=None))
+    unrolled = next(k for k, offer in enumerate(episode.offers) if offer.family == "unroll")
+    found = episode.step(unrolled)
+    assert found.price.status == "Ok"
+    assert found.price.runtime == int(found.price.runtime)
+    assert found.reward == prices.cost(state).cost / found.price.runtime
+    assert episode.validate(3).is_ok
+    prices.close()
     with pytest.raises(UsageError, match="was closed"):
         prices.cost(state)
 
@@ -439,7 +453,7 @@ def test_a_stored_episode_goes_on(granularity: str) -> None:
     episode.reset()
     walk(episode, [1, 99, 2])
     stored = json.loads(json.dumps(episode.to_json()))
-    again = Episode.from_json(stored, softmax(), Prices(state, Analytical(state.machine)))
+    again = Episode.from_json(stored, softmax(), priced(state, Analytical(state.machine)))
     assert again.to_json() == stored
     assert walk(again, [3, 4, 0]) == walk(episode, [3, 4, 0])
     over = Episode.from_json(again.to_json(), state, again.prices)
@@ -465,6 +479,6 @@ def test_what_is_no_stored_episode(change: dict[str, Any], text: str) -> None:
     state = softmax()
     stored = episode_of(state, offered=4).to_json()
     with pytest.raises(UsageError, match=text):
-        Episode.from_json({**stored, **change}, state, Prices(state, Analytical(state.machine)))
+        Episode.from_json({**stored, **change}, state, priced(state, Analytical(state.machine)))
     with pytest.raises(UsageError, match="this is no stored episode"):
-        Episode.from_json({}, state, Prices(state, Analytical(state.machine)))
+        Episode.from_json({}, state, priced(state, Analytical(state.machine)))

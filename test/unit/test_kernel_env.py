@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,15 +25,24 @@ from search_games import TextCosts
 ROOT = Path(__file__).parents[2]
 
 
+USUAL: dict[str, Any] = {"kernel": "softmax:4x8", "machine": "x86-64-avx2", "evaluator": "analytical", "offered": 8}
+OPENED = ExitStack()
+
+
+@pytest.fixture(autouse=True)
+def all_are_closed() -> Iterator[None]:
+    """Closed databases and evaluators after each test."""
+    with OPENED:
+        yield
+
+
 def environment(**options: Any) -> KernelEnv:
-    usual: dict[str, Any] = {"kernel": "softmax:4x8", "machine": "x86-64-avx2", "evaluator": "analytical", "offered": 8}
-    return kernel_env(**{**usual, **options})
+    return OPENED.enter_context(closing(kernel_env(**{**USUAL, **options})))
 
 
 def made(**options: Any) -> gymnasium.Env[Any, Any]:
     """What an agent of somebody else makes."""
-    usual: dict[str, Any] = {"kernel": "softmax:4x8", "machine": "x86-64-avx2", "evaluator": "analytical", "offered": 8}
-    return gymnasium.make(ID, **{**usual, **options})
+    return OPENED.enter_context(closing(gymnasium.make(ID, **{**USUAL, **options})))
 
 
 @pytest.mark.parametrize("granularity", ["single", "everywhere", "both", "edits"])
@@ -52,14 +63,12 @@ def test_gymnasium_accepts_it(granularity: str, reward: str, options: dict[str, 
         options = {"trace": str(path)}
     env = made(granularity=granularity, reward=reward, **options)
     check_env(env.unwrapped)
-    env.close()
 
 
 def test_a_runtime_is_accepted_too() -> None:
     """Known costs are not measured again, so that the same actions have the same rewards."""
     env = made(machine=None, evaluator="runtime", threads=1)
     check_env(env.unwrapped)
-    env.close()
 
 
 def test_the_mask_has_what_is_offered() -> None:
@@ -79,7 +88,6 @@ def test_the_mask_has_what_is_offered() -> None:
     observation, _, _, _, info = env.step(3)
     assert (info["illegal"], info["trace"] != []) == (False, True)
     np.testing.assert_array_equal(observation["features"], wanted)
-    env.close()
 
 
 def test_what_has_no_room_is_counted() -> None:
@@ -91,7 +99,6 @@ def test_what_has_no_room_is_counted() -> None:
     assert len(observation["program"]) == 40
     _, reward, _, _, info = env.step(7)
     assert (reward, info["illegal"]) == (0.0, True)
-    env.close()
 
 
 def test_seeds_repeat_and_differ() -> None:
@@ -119,7 +126,6 @@ def test_info_says_what_happened() -> None:
     assert (terminated, truncated, len(info["trace"])) == (False, True, 2)
     _, info = env.reset(options={"trace": ["join_scopes@m:0"]})
     assert info["trace"] == ["join_scopes@m:0"]
-    env.close()
 
 
 def test_forks_validate_and_replay() -> None:
@@ -136,7 +142,6 @@ def test_forks_validate_and_replay() -> None:
     assert (info["status"], len(info["trace"])) == ("Ok", 2)
     with pytest.raises(IllegalMove, match="move 0 of the trace, reuse_dims@e:0"):
         env.replay(["reuse_dims@e:0"])
-    env.close()
 
 
 @pytest.mark.parametrize("mode", ["ansi", "html"])
@@ -219,7 +224,6 @@ os.kill(os.getpid(), signal.SIGKILL)
     _, _, _, _, there = straight.step(1)
     assert info == {**there, "move": ""}
     assert again.step(2)[1:3] == straight.step(2)[1:3]
-    again.close()
 
 
 def test_an_evaluator_of_ones_own() -> None:
@@ -228,7 +232,6 @@ def test_an_evaluator_of_ones_own() -> None:
     env.reset(seed=0)
     env.step(1)
     assert len(costs.evaluated) == 2
-    env.close()
 
 
 @pytest.mark.parametrize(

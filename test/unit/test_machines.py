@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import llvmlite.binding as llvm
 import pytest
 from pdojo_tools.opt import main as opt
 
@@ -15,7 +19,7 @@ from pdojo.backends.llvm.optimize import processor
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.machines import host as detection
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
+from pdojo.dialect.machines.machine_file import machine_facts, machine_from_json, machine_to_json
 from pdojo.dialect.machines.registry import host, machine, machines
 from pdojo.errors import LoweringError, UsageError
 
@@ -254,3 +258,66 @@ def test_host() -> None:
     assert found.threads >= 1
     assert found.architecture
     assert processor(found).enabled
+
+
+NARROWER = {"x86_64": "x86-64-avx2", "aarch64": "aarch64-neon", "riscv64": "rv64gcv"}
+
+
+@pytest.fixture
+def narrowed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """The shipped machine that `host` is narrowed to."""
+    name = NARROWER.get(host().architecture)
+    if name is None or not set(machine(name).features) <= set(host().features):
+        pytest.skip(f"this processor contains none of {', '.join(NARROWER.values())}")
+    monkeypatch.setenv(detection.NARROWED, name)
+    detection.detect.cache_clear()
+    yield machine(name)
+    detection.detect.cache_clear()
+
+
+def test_a_narrowed_host_is_another_machine(narrowed: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code has only the narrower features; facts, stored results and measurements are its own."""
+    found = host()
+    assert found.name == "host"
+    assert found.description.endswith(f"narrowed to {narrowed.name}")
+    assert (found.features, found.vector_bytes, found.cpu) == (narrowed.features, narrowed.vector_bytes, narrowed.cpu)
+    for each in (None, found, machine("toy")):
+        assert processor(each).enabled == set(narrowed.features)
+        assert processor(each).name != llvm.get_host_cpu_name()
+    measurements, facts = detection.calibration_file(detection.uncalibrated()), machine_facts(found)
+    monkeypatch.delenv(detection.NARROWED)
+    detection.detect.cache_clear()
+    assert detection.calibration_file(detection.uncalibrated()) != measurements
+    assert machine_facts(host()) != facts
+    assert processor().name == llvm.get_host_cpu_name()
+
+
+def test_processes_of_a_narrowed_host_are_narrowed(narrowed: Machine, tmp_path: Path) -> None:
+    """A program that needs what the narrower machine lacks is refused, whatever the processor has."""
+    text = "kernel f(x) -> (y)\nx f32 [64] heap\ny f32 [64] heap\n\n64 y[{0}] = x[{0}] * 2\n"
+    kernel = written(tmp_path, text, "f.pdojo")
+    lanes = 2 * narrowed.vector_lanes("f32")[-1]
+    wide = written(tmp_path, f"# pdojo trace 1\ntile_scope@y:0{{size={lanes}}}\nvectorize@y:1\n", "f.trace")
+    command = [sys.executable, "-m", "pdojo_tools.run", str(kernel), "--no-time", "--trace", str(wide)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert f"extent {lanes} is no vector length of host" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("whole", "name", "error"),
+    [
+        ("x86-64-zen4", "x86-64-avx512", ""),
+        ("x86-64-zen4", "x86-64-avx2", ""),
+        ("x86-64-avx512", "x86-64-zen4", "can be narrowed to x86-64-avx2, x86-64-avx512, not to 'x86-64-zen4'"),
+        ("neoverse-v2", "x86-64-avx2", "can be narrowed to aarch64-neon, neoverse-v2, not to 'x86-64-avx2'"),
+        ("x86-64-avx2", "toy", "can be narrowed to x86-64-avx2, not to 'toy'"),
+        ("x86-64-avx2", "host", "can be narrowed to x86-64-avx2, not to 'host'"),
+    ],
+)
+def test_narrowing(whole: str, name: str, error: str) -> None:
+    if not error:
+        assert detection.narrowed(machine(whole), name) == machine(name)
+        return
+    with pytest.raises(UsageError, match=re.escape(error)):
+        detection.narrowed(machine(whole), name)

@@ -25,6 +25,7 @@ from pdojo_tools.playing import app as playing_app
 from pdojo_tools.playing.app import PlayApp
 from pdojo_tools.playing.choice import Entry, filtered
 from pdojo_tools.playing.dialogs import Ask, Help, Leave
+from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.page import Page, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State
 from textual.pilot import Pilot
@@ -382,6 +383,22 @@ def test_leaving_asks_where_moves_are_not_saved(tmp_path: Path) -> None:
 
     assert run(discard, "join_scopes@m:0", path=path).return_value == "left without saving 0 moves"
     assert len(Trace.load(path).moves) == 1
+
+
+@pytest.mark.parametrize("job", [int, lambda: int("x")], ids=["done", "failed"])
+def test_nothing_is_shown_when_the_screens_are_gone(job: Callable[[], int]) -> None:
+    """A timer or a job may end between the last screen and the application."""
+
+    async def body(app: PlayApp, pilot: Pilot[str]) -> None:
+        await pilot.press("q")
+
+    app = run(body)
+    assert not app.screen_stack
+    app.show_status("later")
+    lane = Lane("late")
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(app.done(lane, job))
+    lane.close()
 
 
 def test_being_ended_loses_no_moves(tmp_path: Path) -> None:

@@ -46,13 +46,13 @@ def test_a_stored_trace_applies_in_every_tool(source: str, tmp_path: Path, capsy
         kernel = str(tmp_path / "plain.pdojo")
         Path(kernel).write_text(text)
     trace, tuned = str(tmp_path / "t.trace"), tmp_path / "tuned.pdojo"
-    on = ["--machine", "x86-64-avx512"]
+    on = ["--machine", "host"]
     tuning = [kernel, *on, "--align", "128", "--no-measure", "-o", trace, "--emit", str(tuned)]
     assert tune.main(tuning) == 0, capsys.readouterr().err
     assert Trace.load(trace).alignments == (128,)
     assert opt.main([kernel, *on, "--apply-trace", trace, "-t", "notation", "-o", str(tmp_path / "again")]) == 0
     again, emitted = ((tmp_path / name).read_text() for name in ("again", "tuned.pdojo"))
-    assert again.replace("machine x86-64-avx512\n", "") == emitted
+    assert again.replace("machine host\n", "") == emitted
     capsys.readouterr()
     assert run.main([kernel, "--trace", trace, "--no-time"]) == 0
     assert "right: agrees" in capsys.readouterr().out

@@ -96,11 +96,12 @@ class Desk(App[str]):
 
     def show_status(self, text: str) -> None:
         """Show the status line; draw it only if it changed, for slow connections."""
-        # The line is gone when the game is over.
-        for status in self.screen_stack[0].query("#status").results(Static):
-            if text != self._status:
-                self._status = text
-                status.update(text)
+        # The line, and then its screen, are gone when the application closes.
+        for screen in self.screen_stack[:1]:
+            for status in screen.query("#status").results(Static):
+                if text != self._status:
+                    self._status = text
+                    status.update(text)
 
     def say(self, text: str, *, error: bool = False) -> None:
         """Show a message for some seconds and in the log."""
@@ -110,14 +111,23 @@ class Desk(App[str]):
         self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
 
     async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """The result of a job; None if it failed, which is reported."""
+        """The result of a job; None if it failed, which is reported.
+
+        Raises CancelledError if the application closes.
+        """
+        result, failure = None, ""
         try:
-            return await lane.run(job, *args, **kwargs)
+            result = await lane.run(job, *args, **kwargs)
         except PdojoError as error:
-            self.say(str(error), error=True)
+            failure = str(error)
         except Exception:  # noqa: BLE001  # a bug that one move shows must not lose all the others
-            self.say(f"this is a bug in pdojo:\n{traceback.format_exc()}", error=True)
-        return None
+            failure = f"this is a bug in pdojo:\n{traceback.format_exc()}"
+        if not self.is_running:
+            # There are no screens to show the result on.
+            raise asyncio.CancelledError
+        if failure:
+            self.say(failure, error=True)
+        return result
 
     def show(self, view: View) -> None:
         """Show a state of the game."""

@@ -62,11 +62,10 @@ def architecture_of(triple: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _initialise() -> dict[str, bool]:
-    """Prepare LLVM for this processor; returns its features by name."""
+def _initialise() -> None:
+    """Prepare LLVM for this processor."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return dict(llvm.get_host_cpu_features())
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +80,6 @@ def processor(machine: Machine | None = None) -> Processor:
     Raises LoweringError if the machine has another architecture, or features that the host lacks. A machine without
     features (a model for tests) stands for the host.
     """
-    present = _initialise()
     own = architecture_of(llvm.get_process_triple())
     if machine is not None and machine.architecture not in ("", own):
         raise LoweringError(
@@ -89,8 +87,8 @@ def processor(machine: Machine | None = None) -> Processor:
             f"compile for 'host'"
         )
     if machine is not None:
-        missing = [f for f in machine.features if not present.get(f)]
-        if missing and machine.features != host().features:
+        missing = [f for f in machine.features if f not in host().features]
+        if missing:
             raise LoweringError(
                 f"machine '{machine.name}' has {', '.join(missing)}, which this processor lacks; "
                 f"compile for 'host', or run on such a machine"
@@ -107,7 +105,7 @@ def any_processor(machine: Machine | None = None) -> Processor:
     triple = llvm.get_process_triple()
     own = architecture_of(triple)
     if machine is None or not machine.architecture or machine.features == host().features:
-        return Processor(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+        return _own(triple)
     if machine.architecture not in _TRIPLES:
         raise LoweringError(
             f"machine '{machine.name}' is of the architecture {machine.architecture}, which the LLVM backend does not "
@@ -117,7 +115,19 @@ def any_processor(machine: Machine | None = None) -> Processor:
         _initialise_others()
         triple = _TRIPLES[machine.architecture]
     elif not machine.features:
-        return Processor(triple, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
+        return _own(triple)
+    return _described(triple, machine)
+
+
+def _own(triple: str) -> Processor:
+    """The processor that `host` describes: the whole one of this computer, or a narrower one."""
+    present = llvm.get_host_cpu_features()
+    if host().features == tuple(sorted(name for name, there in present.items() if there)):
+        return Processor(triple, llvm.get_host_cpu_name(), present.flatten())
+    return _described(triple, host())
+
+
+def _described(triple: str, machine: Machine) -> Processor:
     name = machine.processor or _GENERIC[machine.architecture]
     return Processor(triple, name, ",".join(f"+{f}" for f in machine.features))
 

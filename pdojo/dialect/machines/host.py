@@ -12,18 +12,21 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
+from pdojo.dialect.machines import shipped_machines
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
+from pdojo.errors import UsageError
 from pdojo.files import cache_folder
 
 _ARM = ("aarch64", "arm64")
 _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
 """Machine descriptions of cores, by LLVM's names, whose pipelines differ from those that their features suggest."""
 
-
 UNCALIBRATED = "PDOJO_UNCALIBRATED"
 """Environment variable: if it is set and not empty, measurements of this processor are neither made nor used."""
+NARROWED = "PDOJO_HOST"
+"""Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
 
 
 @lru_cache(maxsize=1)
@@ -66,16 +69,33 @@ def _described_here() -> Machine:
 
     detected = cast("Mapping[str, bool]", llvm.get_host_cpu_features())
     features = {name for name, present in detected.items() if present}
-    return described(platform.machine(), features, llvm.get_host_cpu_name())
+    whole = described(platform.machine(), features, llvm.get_host_cpu_name())
+    name = os.environ.get(NARROWED)
+    return narrowed(whole, name) if name else whole
+
+
+def narrowed(whole: Machine, name: str) -> Machine:
+    """The shipped machine `name`. Raises UsageError if the processor `whole` lacks a feature of it."""
+    able = [each for each in map(shipped_machine, shipped_machines()[1:]) if _contains(whole, each)]
+    found = next((each for each in able if each.name == name), None)
+    if found is None:
+        known = ", ".join(each.name for each in able) or "nothing"
+        raise UsageError(f"{NARROWED}={name}: this processor can be narrowed to {known}, not to '{name}'")
+    return found
+
+
+def _contains(whole: Machine, narrower: Machine) -> bool:
+    return whole.architecture == narrower.architecture and set(narrower.features) <= set(whole.features)
 
 
 def uncalibrated() -> Machine:
     """The processor that this runs on, without what was measured on it."""
     base = _described_here()
+    name = os.environ.get(NARROWED)
     return replace(
         base,
         name="host",
-        description="the processor that this runs on",
+        description="the processor that this runs on" + (f", narrowed to {name}" if name else ""),
         threads=_threads(),
         cache_bytes=_cache_bytes() or base.cache_bytes,
         cache_line=_cache_line() or base.cache_line,

@@ -52,7 +52,12 @@ class Prices:
             opened = database
         else:
             opened = self._own = Database.in_memory() if database is None else Database(database)
-        memory = opened.memory(Problem.of(start, workload), evaluator)
+        try:
+            memory = opened.memory(Problem.of(start, workload), evaluator)
+        except BaseException:
+            if self._own is not None:
+                self._own.close()
+            raise
         self._costs = Costs(evaluator, memory, Times(), lambda _: None)
         self._known: dict[str, Evaluation] = {}
         self._is_closed = False

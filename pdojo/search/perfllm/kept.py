@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -29,30 +29,30 @@ class Kept:
 
     def __init__(self, encoder: str, size: int, folder: Path | None = None) -> None:
         self._encoder, self._size = encoder, size
-        self._connection: sqlite3.Connection | None = None
         place = cache_folder("perfllm") if folder is None else folder
+        self._file = place / "embeddings.sqlite"
         with suppress(OSError, sqlite3.Error):
             place.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(place / "embeddings.sqlite", timeout=60)
-            for statement in _PREPARE:
-                self._connection.execute(statement)
+            with self._opened() as connection:
+                for statement in _PREPARE:
+                    connection.execute(statement)
+
+    @contextmanager
+    def _opened(self) -> Generator[sqlite3.Connection]:
+        """The file during one transaction."""
+        with closing(sqlite3.connect(self._file, timeout=60)) as connection, connection:
+            yield connection
 
     def of(self, texts: Sequence[str]) -> dict[str, Vector]:
         """The vectors that are there."""
         found: dict[str, Vector] = {}
-        for text in dict.fromkeys(texts):
-            vector = self._vector(self._row(text))
-            if vector is not None:
-                found[text] = vector
+        with suppress(sqlite3.Error), self._opened() as connection:
+            for text in dict.fromkeys(texts):
+                row = connection.execute("SELECT vector FROM vectors WHERE key = ?", (self._key(text),)).fetchone()
+                vector = None if row is None else self._vector(row[0])
+                if vector is not None:
+                    found[text] = vector
         return found
-
-    def _row(self, text: str) -> object:
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                query = "SELECT vector FROM vectors WHERE key = ?"
-                for row in self._connection.execute(query, (self._key(text),)):
-                    return row[0]
-        return None
 
     def _vector(self, data: object) -> Vector | None:
         """The vector in a cell; None for anything else."""
@@ -63,10 +63,9 @@ class Kept:
 
     def add(self, vectors: Mapping[str, Vector]) -> None:
         """Keep vectors."""
-        if self._connection is not None:
-            rows = [(self._key(text), vector.tobytes()) for text, vector in vectors.items()]
-            with suppress(sqlite3.Error), self._connection:
-                self._connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+        rows = [(self._key(text), vector.tobytes()) for text, vector in vectors.items()]
+        with suppress(sqlite3.Error), self._opened() as connection:
+            connection.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
 
     def _key(self, text: str) -> bytes:
         return sha256(f"{self._encoder}\n{text}".encode()).digest()
