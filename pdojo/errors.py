@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from xdsl.utils.exceptions import DiagnosticException
+
 _LINE, _WHOLE = 2000, 20_000
 """Most characters of a line, and of all lines of a message."""
 
 
-class PdojoError(Exception):
+class PdojoError(DiagnosticException):
     """A user's mistake. `str(error)` is one complete message: what is wrong, where, and what to do.
 
-    Tools print it without a traceback and exit with `exit_code`; any other exception is a bug in pdojo.
+    Tools print it without a traceback and exit with `exit_code`; any other exception is a bug in pdojo. To xDSL's own
+    tools it is a diagnostic: `xdsl-opt --verify-diagnostics` prints it.
     """
 
     exit_code = 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -21,8 +23,34 @@ _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBI
 """Errors of a pipe, terminal or file that takes no more data."""
 
 
+class ShowText(argparse.Action):
+    """Print the text that `const` makes, and end; other arguments may be missing."""
+
+    def __init__(
+        self, option_strings: Sequence[str], dest: str, const: Callable[[], str], help: str | None = None
+    ) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print the text."""
+        sys.stdout.write(self.const())
+        sys.stdout.flush()
+        parser.exit()
+
+
+def versions() -> str:
+    """The versions of pdojo and of what its results depend on, pdojo's first."""
+    others = ", ".join(f"{name} {version(package)}" for name, package in (("xDSL", "xdsl"), ("llvmlite", "llvmlite")))
+    return f"pdojo {version('pdojo')} ({others}, Python {platform.python_version()})\n"
+
+
 class Arguments(argparse.ArgumentParser):
     """An argument parser that raises UsageError for mistakes."""
+
+    def add_version(self, *options: str) -> None:
+        """Add the option `--version`, and other names of it."""
+        text = "print the versions of pdojo and of its packages"
+        self.add_argument(*options, "--version", action=ShowText, const=versions, help=text)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""

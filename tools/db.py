@@ -42,6 +42,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-db", description=__doc__)
+    parser.add_version()
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(name: str, run: Callable[[Given], None], text: str) -> Callable[..., object]:

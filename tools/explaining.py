@@ -38,7 +38,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"  reason: {e.reason}"
         if e.witness:
             yield f"  witness: {e.witness}"
-        yield f"  would help: {'; '.join(e.remedies[:SHOWN]) or 'no single move that is legal here'}"
+        yield f"  would help: {'; '.join(e.remedies[:SHOWN]) or 'neither one move nor fusions of scopes'}"
     yield "  place:"
     yield from (f"    {line}" for line in e.place[:SHOWN])
     if len(e.place) > SHOWN:

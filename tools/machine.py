@@ -18,6 +18,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-machine", description=__doc__)
+    parser.add_version()
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     commands.add_parser("list", help="print the names of all machines")
     show = commands.add_parser("show", help="print a machine as a file")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from io import StringIO
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pdojo_tools.command import Arguments, add_align, message, run_tool
 from pdojo_tools.inputs import read_input
@@ -50,8 +50,6 @@ _ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
 class PdojoOptMain(xDSLOptMain):
     """xDSL's driver with the notation, moves in the command line, and one message per mistake."""
 
-    version_format: ClassVar[str] = "pdojo-opt built from xdsl version {xdsl_version}"
-
     def __init__(self, args: Sequence[str] | None = None) -> None:
         # Not the inherited constructor: it computes the universe three times, and exits by itself on a wrong target.
         self.universe = Universe.get_multiverse()
@@ -76,7 +74,9 @@ class PdojoOptMain(xDSLOptMain):
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """The arguments of `xdsl-opt`, and those of pdojo."""
+        assert isinstance(arg_parser, Arguments)
         super().register_all_arguments(arg_parser)
+        arg_parser.add_version("-v")
         add = arg_parser.add_argument
         add("-f", "--frontend", "--input-format", choices=("mlir", "notation"), help="form of the input; by content")
         add("-p", "--passes", action=AppendStep, help="passes, separated by commas; may be repeated")
@@ -240,6 +240,8 @@ class PdojoOptMain(xDSLOptMain):
                 one.apply(self.ctx, module)
                 if not self.args.disable_verify:
                     module.verify()
+            except PdojoError:
+                raise
             except DiagnosticException as error:
                 raise InvalidKernel(f"pass '{one.name}': {error}") from error
             except Exception as error:

@@ -26,6 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-play", description=__doc__)
+    parser.add_version()
     add = parser.add_argument
     add("program", metavar="KERNEL", help="a .pdojo or MLIR file, or a library kernel's name")
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")

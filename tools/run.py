@@ -52,6 +52,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-run", description=__doc__)
+    parser.add_version()
     add = parser.add_argument
     add("program", metavar="KERNEL", help="a .pdojo or MLIR file, - for standard input, or a library kernel's name")
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")

@@ -31,6 +31,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-snitch", description=__doc__)
+    parser.add_version()
     add = parser.add_argument
     add("program", metavar="FILE.s", help="assembly in GNU syntax with Snitch's instructions; - for standard input")
     add("--entry", metavar="LABEL", default="", help="the function to call; by default the first one")

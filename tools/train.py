@@ -48,6 +48,7 @@ def _text(given: argparse.Namespace) -> None:
 
 def _parser() -> Arguments:
     parser = Arguments(prog="pdojo-train", description=DESCRIPTION)
+    parser.add_version()
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Arguments)
     agent = commands.add_parser("agent", help="one policy over many kernels, for --agent policy=FOLDER/policy")
     _add_agent(agent)

@@ -6,11 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import islice
 from math import inf
 from random import Random
 from time import perf_counter
 
+<<<<<<< HEAD
 from pdojo.errors import NotationError, UsageError
+=======
+from pdojo.backends.measure import MeasuredProgram
+from pdojo.backends.sources import whole_digest
+from pdojo.errors import UsageError
+>>>>>>> part-h
 from pdojo.kernels import Workload
 from pdojo.search.children import Children, children
 from pdojo.search.costs import Costs, Overturned, Rival
@@ -20,18 +27,21 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator
 from pdojo.search.incumbents import Contender, Incumbents
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal, States, Verdict
+from pdojo.search.node import LoggedProposal, Node, Proposal, States, Verdict
 from pdojo.search.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.racing import Race
 from pdojo.search.strategies import Breeder, Saved, Strategy, check_proposers
+from pdojo.search.strategies.states import OutdatedState
 from pdojo.transforms.trace import Trace
 
 STALE = 1000
 """A search ends after this many proposals in a row without a new program."""
-SAVE_EVERY = 30.0
+SAVE_EVERY = 1.0
 """Seconds between two checkpoints of a strategy that has them; more if a checkpoint takes long."""
 SAVE_SHARE = 0.02
 """Most of the time that checkpoints may take."""
+MOVES = ("dialect/**/*.py", "transforms/**/*.py")
+"""Files that decide where moves lead."""
 AGAIN = 8
 """Most programs that race again after a failed incumbent."""
 
@@ -99,7 +109,7 @@ class _Best:
 
 
 class _OldCheckpoint(Exception):  # noqa: N818  # an event
-    """The traces of the log do not lead to its programs any more, so that a checkpoint does not fit."""
+    """pdojo has changed, so that a checkpoint does not fit: traces of the log, or states of the strategy."""
 
 
 class _Search:
@@ -122,6 +132,8 @@ class _Search:
         """Earlier incumbents, the latest last."""
         self.waiting: list[Node] = []
         """Nodes that race again in the next race."""
+        self.batches: list[int] = []
+        """Number of new programs in each batch so far, without the root."""
         self.amended: set[int] = set()
         """Numbers of rows of the history that differ from the log."""
         self.history: list[Row] = []
@@ -138,6 +150,8 @@ class _Search:
         """True if the strategy has checkpoints, and the database outlives the process."""
         self.save_at = perf_counter() + SAVE_EVERY
         """When the next checkpoint is due."""
+        self.is_whole = False
+        """True if a batch was told last that the budget did not cut short, so that a longer run has it, too."""
 
     def run(self, neighbourhood: Neighbourhood, makers: Children, random: Random, rivals: Sequence[Dojo]) -> Result:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
@@ -180,47 +194,67 @@ class _Search:
             asked = self._ask(makers)
             if not asked:
                 return Ending.EXHAUSTED
-            self._tell(asked, self._evaluate(asked))
+            self._tell_batch(asked)
+            self.is_whole &= all(one.candidate.fingerprint in self.known for one in asked)
             if perf_counter() >= self.save_at:
                 self._save()
 
     # Checkpoints
 
     def _save(self) -> None:
-        if not self.can_save:
+        if not (self.can_save and self.is_whole):
             return
         assert isinstance(self.strategy, Saved)
         began = perf_counter()
         with self.times.of("store"):
-            self.log.keep_checkpoint(Checkpoint(len(self.known), self.repeated, self.strategy.save()))
+            state = self.strategy.save()
+            told = len(self.known)
+            checkpoint = Checkpoint(whole_digest(*MOVES), told, tuple(self.batches), self.repeated, self.stale, state)
+            self.log.keep_checkpoint(checkpoint)
         now = perf_counter()
         self.save_at = now + max(SAVE_EVERY, (now - began) / SAVE_SHARE)
 
     def _restore(self) -> None:
-        """Go on from the checkpoint: what the log has is told to everyone but the strategy. Raises _OldCheckpoint."""
+        """Go on from the checkpoint: what the log has is told to everyone but the strategy.
+
+        Moves of the log are made again only if pdojo has changed since. Raises _OldCheckpoint if they lead elsewhere.
+        """
         saved = self.log.checkpoint() if isinstance(self.strategy, Saved) else None
         if saved is None:
             return
         assert isinstance(self.strategy, Saved)
         by_fingerprint = {self.root.fingerprint: self.root}
-        for fingerprint, trace, parent in self.log.proposals(saved.told)[1:]:
-            near = by_fingerprint.get(parent or "", self.root)
-            dojo = near.dojo.fork()
-            if dojo.become([step.resolved for step in trace.steps]) or dojo.fingerprint != fingerprint:
-                raise _OldCheckpoint
-            asked = [Proposal(dojo, near)]
-            self._tell(asked, self._evaluate(asked), aloud=False)
-            if fingerprint not in self.known:
-                # The time is up; the checkpoint is for a longer run.
-                self.can_save = False
-                return
-            by_fingerprint[fingerprint] = self.known[fingerprint]
+        is_known = saved.code == whole_digest(*MOVES)
+        logged = iter(self.log.proposals(saved.told)[1:])
+        for size in saved.batches:
+            asked: list[Proposal | LoggedProposal] = []
+            for fingerprint, text, trace, parent in islice(logged, size):
+                near = by_fingerprint.get(parent or "", self.root)
+                if is_known:
+                    program = MeasuredProgram(text, self.start.machine)
+                    asked.append(LoggedProposal(Candidate(program, fingerprint), trace, near))
+                else:
+                    asked.append(Proposal(_made_again(near, trace, fingerprint), near))
+            self._tell_batch(asked, aloud=False)
+            for one in asked:
+                if one.candidate.fingerprint not in self.known:
+                    # The time is up; the checkpoint is for a longer run.
+                    self.can_save = False
+                    return
+                by_fingerprint[one.candidate.fingerprint] = self.known[one.candidate.fingerprint]
             self._doing("resuming")
+<<<<<<< HEAD
         self.repeated = saved.repeated
         try:
             self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
         except (UsageError, NotationError):
             # The file is as it was saved (`database.checkpoints`): by a pdojo that saves other things.
+=======
+        self.repeated, self.stale = saved.repeated, saved.stale
+        try:
+            self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
+        except OutdatedState:
+>>>>>>> part-h
             raise _OldCheckpoint from None
 
     # The budget
@@ -239,10 +273,12 @@ class _Search:
         room = inf if self.budget.evaluations is None else self.budget.evaluations + 1 - self.evaluated
         asked: list[Proposal] = []
         new: set[str] = set()
+        self.is_whole = False
         with self.times.of("propose"):
             while len(asked) < self.strategy.batch and len(new) < room:
                 proposal = self.strategy.ask()
                 if proposal is None:
+                    self.is_whole = True
                     break
                 asked.append(proposal)
                 fingerprint = asked[-1].candidate.fingerprint
@@ -252,16 +288,17 @@ class _Search:
                 if is_new:
                     new.add(fingerprint)
                     self.costs.expect(asked[-1].candidate)
+            self.is_whole |= len(asked) == self.strategy.batch
             # What is timed has the processors for itself.
             makers.rest()
         return asked
 
-    def _evaluate(self, asked: Sequence[Proposal]) -> dict[str, tuple[Evaluation, float]]:
+    def _evaluate(self, asked: Sequence[Proposal | LoggedProposal]) -> dict[str, tuple[Evaluation, float]]:
         """Evaluations of the new programs and their times, as far as the budget's seconds allow."""
         new = {one.candidate.fingerprint: one for one in reversed(asked) if one.candidate.fingerprint not in self.known}
         ordered = [new[key] for key in dict.fromkeys(one.candidate.fingerprint for one in asked) if key in new]
         found: dict[str, tuple[Evaluation, float]] = {}
-        programs = [(one.candidate, one.dojo.trace) for one in ordered]
+        programs = [(one.candidate, one.trace) for one in ordered]
         while True:
             try:
                 again = [Candidate.of(node.dojo) for node in self.waiting]
@@ -279,17 +316,29 @@ class _Search:
             else:
                 return found
 
+    def _tell_batch(self, asked: Sequence[Proposal | LoggedProposal], *, aloud: bool = True) -> None:
+        before = len(self.known)
+        self._tell(asked, self._evaluate(asked), aloud=aloud)
+        self.batches.append(len(self.known) - before)
+
     def _tell(
-        self, asked: Sequence[Proposal], found: dict[str, tuple[Evaluation, float]], *, aloud: bool = True
+        self,
+        asked: Sequence[Proposal | LoggedProposal],
+        found: dict[str, tuple[Evaluation, float]],
+        *,
+        aloud: bool = True,
     ) -> None:
-        """Update the incumbent, log the batch, and tell the strategy unless `aloud` is False, in that order."""
+        """Update the incumbent, log the batch and tell the strategy, in that order.
+
+        With `aloud` False, the log has the batch, and the strategy knows it.
+        """
         told: list[Node] = []
-        new: list[tuple[Node, Proposal]] = []
+        new: list[tuple[Node, Proposal | LoggedProposal]] = []
         others: list[tuple[str, Trace]] = []
         for one in asked:
             known = self.known.get(one.candidate.fingerprint)
             if known is not None:
-                others.append((one.candidate.program.text, one.dojo.trace))
+                others.append((one.candidate.program.text, one.trace))
                 told.append(self._node(known.number, one, known.verdict))
             elif one.candidate.fingerprint in found:
                 evaluation, seconds = found[one.candidate.fingerprint]
@@ -304,25 +353,34 @@ class _Search:
             else:
                 break
         try:
+<<<<<<< HEAD
             rivals, self.waiting = [*(node for node, _ in new), *self.waiting], []
             self._contest(rivals)
+=======
+            rivals = [(node, one.candidate) for node, one in new]
+            rivals += [(node, Candidate.of(node.dojo)) for node in self.waiting]
+            self._contest(rivals)
+            self._wait(node for node, _ in rivals if self.costs.is_undecided(node.fingerprint))
+>>>>>>> part-h
         finally:
-            self._store([self._entry(node, one) for node, one in new], others)
+            entries = [self._entry(node, one) for node, one in new] if aloud else []
+            if aloud or self.amended:
+                self._store(entries, others)
         with self.times.of("propose"):
             for node in told if aloud else ():
                 if node.parent is not None:
                     self.strategy.tell(node)
 
-    def _contest(self, nodes: Sequence[Node]) -> None:
+    def _contest(self, nodes: Sequence[tuple[Node, Candidate]]) -> None:
         """Make the first program that beats the incumbent, and is right on fresh inputs, the incumbent.
 
         A program that loses to the root has won its races by luck.
         """
-        by_fingerprint = {node.fingerprint: node for node in nodes if node.evaluation.is_ok}
-        rivals = [_rival(node) for node in by_fingerprint.values()]
+        by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in nodes if node.evaluation.is_ok}
+        rivals = [Rival(candidate, node.cost) for node, candidate in by_fingerprint.values()]
         for fingerprint in self.costs.better(rivals, self._incumbent()):
-            node = by_fingerprint[fingerprint]
-            found = self.costs.match(_rival(node).candidate, Candidate.of(self.start))
+            node, candidate = by_fingerprint[fingerprint]
+            found = self.costs.match(candidate, Candidate.of(self.start))
             if not found.evaluation.is_ok:
                 self._fail(node, found.evaluation)
             elif not found.lost:
@@ -429,15 +487,16 @@ class _Search:
     def _best_cost(self) -> float:
         return inf if self.best is None else self.best.cost
 
-    def _node(self, number: int, one: Proposal, verdict: Verdict) -> Node:
-        moves = tuple(step.resolved for step in one.dojo.trace.steps)
+    def _node(self, number: int, one: Proposal | LoggedProposal, verdict: Verdict) -> Node:
+        moves = tuple(step.resolved for step in one.trace.steps)
         node = Node(number, moves, one.candidate.fingerprint, one.parent, verdict, self.states)
-        self.states.put(node, one.dojo)
+        if isinstance(one, Proposal):
+            self.states.put(node, one.dojo)
         return node
 
-    def _entry(self, node: Node, one: Proposal) -> Entry:
+    def _entry(self, node: Node, one: Proposal | LoggedProposal) -> Entry:
         parent = None if node.parent is None else node.parent.fingerprint
-        return Entry(self.history[node.number], one.candidate.program.text, one.dojo.trace, parent)
+        return Entry(self.history[node.number], one.candidate.program.text, one.trace, parent)
 
     def _store(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
         with self.times.of("store"):
@@ -480,6 +539,14 @@ class _Search:
             {phase: max(0.0, seconds) for phase, seconds in self.times.spent.items()},
             doing,
         )
+
+
+def _made_again(near: Node, trace: Trace, fingerprint: str) -> Dojo:
+    """The state of a trace, made from one nearby. Raises _OldCheckpoint if it has another fingerprint."""
+    dojo = near.dojo.fork()
+    if dojo.become([step.resolved for step in trace.steps]) or dojo.fingerprint != fingerprint:
+        raise _OldCheckpoint
+    return dojo
 
 
 def _rival(node: Node, dojo: Dojo | None = None) -> Rival:

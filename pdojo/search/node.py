@@ -127,3 +127,17 @@ class Proposal:
     def candidate(self) -> Candidate:
         """The state's program."""
         return Candidate.of(self.dojo)
+
+    @property
+    def trace(self) -> Trace:
+        """The state's trace."""
+        return self.dojo.trace
+
+
+@dataclass(frozen=True)
+class LoggedProposal:
+    """A proposal of a log, whose moves are not made again."""
+
+    candidate: Candidate
+    trace: Trace
+    parent: Node | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -16,10 +17,13 @@ from pdojo.transforms.apply import apply, candidates
 from pdojo.transforms.base import Dimension, Site, Transformation, identify
 from pdojo.transforms.document import legality_of
 from pdojo.transforms.move import Move
-from pdojo.transforms.registry import instantiate
+from pdojo.transforms.registry import instantiate, transformation
 
 TRIED = 200
 """Most legal moves that are tried as a remedy."""
+FUSED = 100
+"""Most programs that are made by fusions, to find some as a remedy."""
+FUSION = transformation("join_scopes")
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Explanation:
     reason: str = ""
     witness: str = ""
     remedies: tuple[str, ...] = ()
-    """Moves that would each make a refused move legal, or other remedies."""
+    """Moves that would each make a refused move legal; fusions in order, separated by commas; or other remedies."""
     numerics: str = ""
     """What a legal move does to rounding."""
     permitted: tuple[str, ...] = ()
@@ -78,16 +82,46 @@ def _place(program: Program, site: Site) -> tuple[str, ...]:
 
 
 def _remedies(program: Program, wanted: Transformation[Any], site: Site) -> list[str]:
-    """The remedies of a refused move: the kernel's permission, or one other move."""
+    """The remedies of a refused move: the kernel's permission, one other move, or else the fewest fusions."""
     if wanted.check(program, site) is None and not program.permits(numerics := wanted.numerics(program, site)):
         return [f"the line 'numerics {numerics.value}' in the kernel"]
-    found: list[str] = []
     legal = (move for move, refusal in candidates(program) if refusal is None)
-    for move in islice(legal, TRIED):
-        try:
-            after = apply(program, move).program
-            if wanted.refusal(after, wanted.resolve(after, identify(site))) is None:
-                found.append(str(move))
-        except (LocationError, IllegalMove):
-            continue
-    return found
+    place = identify(site)
+    found = [str(move) for move in islice(legal, TRIED) if _allows(_after(program, move), wanted, place)]
+    return found or _fusions(program, wanted, place)
+
+
+def _fusions(program: Program, wanted: Transformation[Any], place: str) -> list[str]:
+    """The fewest fusions after which a move is legal at a place, as one remedy; breadth first."""
+    waiting = deque[tuple[Program, tuple[Move, ...]]]([(program, ())])
+    met = {program.text}
+    while waiting:
+        before, made = waiting.popleft()
+        for site, choice in FUSION.candidates(before):
+            move = choice.at(before, site)
+            after = _after(before, move)
+            if after is None or after.text in met:
+                continue
+            if _allows(after, wanted, place):
+                return [",".join(map(str, (*made, move)))]
+            if len(met) == FUSED:
+                return []
+            met.add(after.text)
+            waiting.append((after, (*made, move)))
+    return []
+
+
+def _after(program: Program, move: Move) -> Program | None:
+    """The program after a move; None if it is illegal."""
+    try:
+        return apply(program, move).program
+    except IllegalMove:
+        return None
+
+
+def _allows(program: Program | None, wanted: Transformation[Any], place: str) -> bool:
+    """True if a move is legal at a place."""
+    try:
+        return program is not None and wanted.refusal(program, wanted.resolve(program, place)) is None
+    except (LocationError, IllegalMove):
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
 import sys
@@ -142,6 +143,69 @@ def test_forks_validate_and_replay() -> None:
     assert (info["status"], len(info["trace"])) == ("Ok", 2)
     with pytest.raises(IllegalMove, match="move 0 of the trace, reuse_dims@e:0"):
         env.replay(["reuse_dims@e:0"])
+
+
+def outcomes(env: gymnasium.Env[Any, Any], actions: list[int]) -> list[Any]:
+    """What actions lead to, without the arrays of the observations, and then the latest random numbers."""
+    told = [env.step(action)[1:] for action in actions]
+    return [*told, env.action_space.sample(), int(env.unwrapped.np_random.integers(1 << 30))]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_deep_copy_is_an_independent_game(wrapped: bool) -> None:
+    env = made(offered=4) if wrapped else environment(offered=4)
+    env.reset(seed=0)
+    env.action_space.seed(1)
+    env.step(1)
+    copies = [copy.deepcopy(env) for _ in range(3)]
+    expected = outcomes(env, [2, 1])
+    env.reset(seed=5)
+    for one in copies:
+        inner, original = one.unwrapped, env.unwrapped
+        assert isinstance(inner, KernelEnv)
+        assert isinstance(original, KernelEnv)
+        assert len(inner.episode.dojo.trace.steps) == 1
+        shared = [name for name, value in vars(inner).items() if value is vars(original)[name]]
+        assert {type(vars(inner)[name]) for name in shared} <= {bool, int, type(None)}
+    assert outcomes(copies[0], [2, 1]) == expected
+    copies[0].close()
+    env.close()
+    env.close()
+    with pytest.raises(UsageError, match="the environment was closed"):
+        env.reset()
+    assert outcomes(copies[1], [2, 1]) == expected
+    again = copy.deepcopy(copies[1])
+    copies[1].close()
+    again.reset(seed=0)
+    again.close()
+    assert outcomes(copies[2], [2, 1]) == expected
+    copies[2].close()
+
+
+class Closing(TextCosts):
+    """Costs that cannot be copied, and that must be closed once."""
+
+    closed = 0
+
+    def __deepcopy__(self, memo: object) -> Closing:
+        raise TypeError("processes cannot be copied")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_the_last_copy_closes_the_evaluator() -> None:
+    costs = Closing()
+    env = made(evaluator=costs)
+    env.reset(seed=0)
+    one, other = copy.deepcopy(env), copy.deepcopy(env)
+    del other
+    env.close()
+    assert costs.closed == 0
+    one.reset(seed=3)
+    one.close()
+    one.close()
+    assert costs.closed == 1
 
 
 @pytest.mark.parametrize("mode", ["ansi", "html"])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+import pdojo
+from pdojo.kernels import PRESETS
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -24,3 +28,22 @@ def test_help(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert out.startswith("usage: ")
     assert "--help" in out
+
+
+def printed(module: str, option: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        import_module(module).main([option])
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_version(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """pdojo's own version comes first; a kernel or a command may be missing."""
+    assert printed(module, "--version", capsys).startswith(f"pdojo {pdojo.__version__} (xDSL {version('xdsl')}, ")
+
+
+def test_kernels_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = printed("pdojo_tools.tune", "--list-kernels", capsys).splitlines()
+    assert {row.split()[0] for row in rows} == {*pdojo.kernels(), *PRESETS}
+    assert "softmax             R=24576 C=512  f32" in rows

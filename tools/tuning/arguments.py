@@ -6,8 +6,9 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 
-from pdojo_tools.command import Arguments, add_align, positive, random_seed
+from pdojo_tools.command import Arguments, ShowText, add_align, positive, random_seed
 from pdojo_tools.machines import add_machine
+from pdojo_tools.programs import list_kernels
 from pdojo_tools.tuning.limits import parse_budget
 
 from pdojo.dialect.machines.machine import Machine
@@ -110,6 +111,7 @@ def _usual_proposers(given: argparse.Namespace) -> int:
 
 def _arguments() -> Arguments:
     parser = Arguments(prog="pdojo-tune", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_version()
     _add_kernels(parser)
     _add_search(parser)
     _add_comparison(parser)
@@ -120,6 +122,7 @@ def _arguments() -> Arguments:
 
 def _add_kernels(parser: Arguments) -> None:
     add = parser.add_argument
+    add("--list-kernels", action=ShowText, const=list_kernels, help="print the library kernels and their sizes")
     add(
         "programs",
         metavar="KERNEL",

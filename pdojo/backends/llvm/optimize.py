@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host
@@ -147,4 +148,9 @@ def run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: Effo
     options.loop_interleaving = False
     options.loop_unrolling = False
     with llvm.create_pass_builder(machine, options) as builder, builder.getModulePassManager() as passes:
-        passes.run(module, builder)
+        try:
+            passes.run(module, builder)
+        finally:
+            # llvmlite 0.50 never frees a pass manager: `ObjectRef._dispose` hides its `_dispose`.
+            ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
+            passes.detach()

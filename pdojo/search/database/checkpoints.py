@@ -13,17 +13,23 @@ from pdojo.files import read_bytes, replace_file
 
 LARGEST = 1 << 30
 """Most bytes of a checkpoint."""
-_KIND = "pdojo checkpoint 1"
+_KIND = "pdojo checkpoint 2"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
     """The state of a strategy in a run."""
 
+    code: str
+    """Digest of the code that the run was made with."""
     told: int
     """Number of programs of the log that the strategy knew, the root included."""
+    batches: tuple[int, ...]
+    """Number of new programs in each batch."""
     repeated: int
     """Number of proposals that had repeated a program."""
+    stale: int
+    """Number of them since the latest new program."""
     data: bytes
     """What the strategy saved."""
 
@@ -34,7 +40,10 @@ def folder_of(database: Path) -> Path:
 
 
 def read(database: Path, run: str) -> Checkpoint | None:
-    """The checkpoint of the run with that hash; None if there is none. Raises DatabaseError for a damaged one."""
+    """The checkpoint of the run with that hash; None if there is none, or one of another version.
+
+    Raises DatabaseError for a damaged one.
+    """
     path = folder_of(database) / run
     try:
         head, _, data = read_bytes(path, LARGEST).partition(b"\n")
@@ -44,8 +53,13 @@ def read(database: Path, run: str) -> Checkpoint | None:
         raise DatabaseError(f"cannot read '{path}': {error.strerror}") from None
     try:
         facts = json.loads(head)
-        if facts["kind"] == _KIND and facts["sha256"] == sha256(data).hexdigest():
-            return Checkpoint(int(facts["told"]), int(facts["repeated"]), data)
+        if facts["sha256"] == sha256(data).hexdigest():
+            if facts["kind"] != _KIND:
+                return None
+            batches = tuple(map(int, facts["batches"]))
+            return Checkpoint(
+                str(facts["code"]), int(facts["told"]), batches, int(facts["repeated"]), int(facts["stale"]), data
+            )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         pass
     raise DatabaseError(f"'{path}' is damaged: delete it, and the search proposes again what is in its log")
@@ -54,8 +68,8 @@ def read(database: Path, run: str) -> Checkpoint | None:
 def write(database: Path, run: str, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint of a run; a process that dies meanwhile leaves the old one. Raises DatabaseError."""
     path = folder_of(database) / run
-    facts = {"kind": _KIND, "told": checkpoint.told, "repeated": checkpoint.repeated}
-    head = json.dumps({**facts, "sha256": sha256(checkpoint.data).hexdigest()})
+    facts = {name: value for name, value in vars(checkpoint).items() if name != "data"}
+    head = json.dumps({"kind": _KIND, **facts, "sha256": sha256(checkpoint.data).hexdigest()})
     try:
         path.parent.mkdir(exist_ok=True)
         replace_file(path, head.encode() + b"\n" + checkpoint.data)

@@ -123,16 +123,19 @@ class StoredRun:
                     {**_logged(row), "run": self._key.id},
                 )
 
-    def proposals(self, count: int) -> list[tuple[str, Trace, str | None]]:
-        """The first `count` programs of the log: fingerprint, trace, and the fingerprint of the parent."""
+    def proposals(self, count: int) -> list[tuple[str, str, Trace, str | None]]:
+        """The first `count` programs of the log: fingerprint, text, trace, and the fingerprint of the parent."""
         rows = self._connection.rows(
-            "SELECT p.hash, t.text, q.hash AS parent FROM evaluations e JOIN programs p ON p.id = e.program"
-            " JOIN traces t ON t.id = e.trace LEFT JOIN programs q ON q.id = e.parent"
-            " WHERE e.run = ? AND e.number < ? ORDER BY e.number",
+            "SELECT p.hash, p.text AS program, t.text, q.hash AS parent FROM evaluations e"
+            " JOIN programs p ON p.id = e.program JOIN traces t ON t.id = e.trace"
+            " LEFT JOIN programs q ON q.id = e.parent WHERE e.run = ? AND e.number < ? ORDER BY e.number",
             self._key.id,
             count,
         )
-        return [(row["hash"], Trace.parse(row["text"], "a trace in the database"), row["parent"]) for row in rows]
+        return [
+            (row["hash"], row["program"], Trace.parse(row["text"], "a trace in the database"), row["parent"])
+            for row in rows
+        ]
 
     @property
     def keeps_checkpoints(self) -> bool:

@@ -136,6 +136,13 @@ class Episode:
         other.dojo = self.dojo.fork()
         return other
 
+    def copy(self) -> Episode:
+        """A fork with prices of its own, to be closed by itself."""
+        other = self.fork()
+        other.prices = self.prices.copy()
+        other._offers = None  # drawn again, from the copy's own state
+        return other
+
     def validate(self, seed: int | None = None) -> Validation:
         """Compare the program's results with the plain kernel's on random inputs, by default fresh ones."""
         return validate(self.dojo, seed)

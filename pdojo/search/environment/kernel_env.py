@@ -154,6 +154,20 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
             setattr(other, name, copy.deepcopy(getattr(self, name)))
         return other
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> KernelEnv:
+        """An independent environment in the same state, to be closed by itself.
+
+        Only the evaluator's processes and the database are shared, until the last copy is closed.
+        """
+        other = copy.copy(self)
+        memo[id(self)] = other
+        # What the environment was made from is never changed; evaluators and databases cannot be copied.
+        memo |= {id(given): given for given in (self.spec.kwargs.values() if self.spec is not None else ())}
+        for name, value in vars(self).items():
+            setattr(other, name, self.episode.copy() if name == "episode" else copy.deepcopy(value, memo))
+        other._owns = True
+        return other
+
     def validate(self, seed: int | None = None) -> Validation:
         """Compare the program's results with the plain kernel's on random inputs, by default fresh ones."""
         return self.episode.validate(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import os
 import tempfile
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
+from weakref import WeakSet
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload
@@ -52,6 +54,7 @@ class Prices:
             opened = database
         else:
             opened = self._own = Database.in_memory() if database is None else Database(database)
+<<<<<<< HEAD
         try:
             memory = opened.memory(Problem.of(start, workload), evaluator)
         except BaseException:
@@ -59,8 +62,23 @@ class Prices:
                 self._own.close()
             raise
         self._costs = Costs(evaluator, memory, Times(), lambda _: None)
+=======
+        self._memory = opened.memory(Problem.of(start, workload), evaluator)
+        self._costs = Costs(evaluator, self._memory, Times(), lambda _: None)
+>>>>>>> part-h
         self._known: dict[str, Evaluation] = {}
         self._is_closed = False
+        self._open = WeakSet([self])
+        """The copies that are not closed, which share evaluator and database."""
+
+    def copy(self) -> Prices:
+        """Independent prices with the same known costs. Evaluator and database end with the last copy."""
+        other = copy.copy(self)
+        other._costs = Costs(self._evaluator, self._memory, Times(), lambda _: None)
+        other._known = dict(self._known)
+        if not self._is_closed:
+            self._open.add(other)
+        return other
 
     @property
     def unit(self) -> str:
@@ -105,9 +123,12 @@ class Prices:
         return scale / evaluation.cost
 
     def close(self) -> None:
-        """End the evaluator's processes and the own database; closing twice is fine."""
-        if not self._is_closed:
-            self._is_closed = True
+        """End the evaluator's processes and the own database, unless a copy is open; closing twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._open.discard(self)
+        if not self._open:
             self._evaluator.close()
             if self._own is not None:
                 self._own.close()

@@ -69,13 +69,10 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class Saved(Strategy, Protocol):
-    """A strategy whose state is saved: an interrupted search restores it instead of proposing everything again.
-
-    It proposes one state at a time (`batch` is 1).
-    """
+    """A strategy whose state is saved: an interrupted search restores it instead of proposing everything again."""
 
     def save(self) -> bytes:
-        """The state after `start` or `tell`, random numbers included: it determines all that comes later."""
+        """The state when a whole batch was told, random numbers included: it determines all that comes later."""
         ...
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import exp, inf, log
 from random import Random
 
 from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
+from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 LOWEST = 1e-300
 """Least cost: smaller ones count as this one, as the logarithm of 0 is infinite."""
@@ -63,6 +65,19 @@ class Anneal:
         self._latest = max(self._latest, node.number)
         if self._random.random() < self.acceptance(node):
             self.current = node
+
+    def save(self) -> bytes:
+        """The current program. Valid while nothing is asked for that was not told."""
+        assert not self._is_waiting
+        table = NodeTable()
+        state = {"current": table.index(self.current), "latest": self._latest}
+        return dump({**state, "nodes": table.rows}, self._random)
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from."""
+        state = load(data, self._random)
+        self.current = nodes_of(state["nodes"], nodes)[state["current"]]
+        self._latest = state["latest"]
 
     @property
     def temperature(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import islice
 from random import Random
 from typing import TypeAlias
 
@@ -20,16 +21,23 @@ Draw: TypeAlias = Parents | Callable[[], Proposal | None]
 class Around:
     """The nearest neighbours of a node, one after the other; none if the neighbourhood lists none."""
 
-    def __init__(self, node: Node, near: Neighbourhood, random: Random) -> None:
+    def __init__(self, node: Node, near: Neighbourhood, seed: int, taken: int = 0) -> None:
+        """`seed` determines their order; the first `taken` ones are left out."""
         self.node = node
-        self._near, self._random = near, random
+        self._near, self._seed, self._taken = near, seed, taken
         self._listed: Iterator[Dojo] | None = None
         self.is_exhausted = not isinstance(near, Listing)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The seed, and the number of neighbours that were taken."""
+        return self._seed, self._taken
 
     def next(self) -> Proposal | None:
         """The next one; None if there are no more."""
         if self._listed is None and isinstance(self._near, Listing):
-            self._listed = self._near.nearest(self.node.dojo, self._random)
+            self._listed = islice(self._near.nearest(self.node.dojo, Random(self._seed)), self._taken, None)
+        self._taken += 1
         near = None if self._listed is None else next(self._listed, None)
         self.is_exhausted |= near is None
         return None if near is None else Proposal(near, self.node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import abc
 from dataclasses import dataclass
 from random import Random
 
@@ -11,6 +12,7 @@ from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.brood import Around, Brood, Draw
+from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
 """The moves that make and merge partial sums."""
@@ -105,9 +107,35 @@ class Elites:
         if node.cost < self._best.node.cost:
             self._best = elite
 
+    def save(self) -> bytes:
+        """The elites by kind, and the neighbours of each that were proposed."""
+        table = NodeTable()
+
+        def stored(elite: Elite) -> list[float]:
+            return [table.index(elite.node), elite.length, *elite.near.place]
+
+        # The fastest is usually an elite, too, and shares its neighbours then.
+        same = next((k for k, each in enumerate(self.elites.values()) if each is self._best), None)
+        elites = [[sorted(kind), *stored(elite)] for kind, elite in self.elites.items()]
+        state = {"elites": elites, "best": stored(self._best), "same": same}
+        return dump({**state, "nodes": table.rows}, self._random)
+
+    def restore(self, data: bytes, nodes: abc.Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from."""
+        state = load(data, self._random)
+        known = nodes_of(state["nodes"], nodes)
+        self._brood.seen.restore(nodes.values())
+
+        def restored(number: int, length: float, seed: int, taken: int) -> Elite:
+            return Elite(known[number], length, Around(known[number], self._neighbourhood, seed, taken))
+
+        self.elites = {frozenset(kind): restored(*elite) for kind, *elite in state["elites"]}
+        same = state["same"]
+        self._best = restored(*state["best"]) if same is None else dict(enumerate(self.elites.values()))[same]
+
     def _elite(self, node: Node) -> Elite:
         statements = len(node.dojo.game.program.nest.leaves)
-        return Elite(node, 1 + self.parsimony * statements, Around(node, self._neighbourhood, self._random))
+        return Elite(node, 1 + self.parsimony * statements, Around(node, self._neighbourhood, seed_of(self._random)))
 
     def _draw(self) -> Draw:
         elite = self._fastest() if self._random.random() < self.greed else self._any()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 
 from pdojo.search.children import Children, Parents, seed_of
@@ -12,6 +12,7 @@ from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.restarts import taken_up
 from pdojo.search.strategies.brood import Around, Brood, Draw
+from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 
 class Evolve:
@@ -94,6 +95,31 @@ class Evolve:
         elif self._waited >= self.patience:
             self._begin_again()
 
+    def save(self) -> bytes:
+        """The population, the champions, and the neighbours of the champion that were proposed."""
+        table = NodeTable()
+        around = self._around
+        state = {
+            "members": [table.index(node) for node in self.members],
+            "champions": [table.index(node) for node in self.champions],
+            "champion": table.index(self._champion),
+            "waited": self._waited,
+            "around": None if around is None else [table.index(around.node), *around.place],
+        }
+        return dump({**state, "nodes": table.rows}, self._random)
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from."""
+        state = load(data, self._random)
+        known = nodes_of(state["nodes"], nodes)
+        self._brood.seen.restore(nodes.values())
+        self.members = deque(known[k] for k in state["members"])
+        self.champions = [known[k] for k in state["champions"]]
+        self._champion, self._waited = known[state["champion"]], state["waited"]
+        if state["around"] is not None:
+            number, seed, taken = state["around"]
+            self._around = Around(known[number], self._neighbourhood, seed, taken)
+
     def _begin_again(self) -> None:
         """Begin another population from the root or from the champions."""
         self.champions.append(self._champion)
@@ -111,7 +137,7 @@ class Evolve:
         if self._random.random() >= self.polish:
             return None
         if self._around is None or self._around.node is not self._champion:
-            self._around = Around(self._champion, listing, self._random)
+            self._around = Around(self._champion, listing, seed_of(self._random))
         return None if self._around.is_exhausted else self._around.next
 
     def _born(self) -> Parents:

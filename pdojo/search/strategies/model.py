@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from pdojo.search.features import features
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.sample import LOWEST, Sample
+from pdojo.search.strategies.states import dump, load
 from pdojo.search.structure import VERSION
 
 if TYPE_CHECKING:
@@ -101,6 +102,20 @@ class Model:
         self._sample.tell(node)
         self._learn(node)
         self._is_fresh = True
+
+    def save(self) -> bytes:
+        """The samples of the model, and the parents."""
+        numbers = [node.number for node in self._known]
+        state = {"sample": self._sample.save().decode(), "seed": self._seed, "known": numbers, "rows": self._rows}
+        return dump(state, self._random)
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from."""
+        state = load(data, self._random)
+        self._sample.restore(state["sample"].encode(), nodes)
+        self._seed, self._rows = state["seed"], state["rows"]
+        self._known = [nodes[number] for number in state["known"]]
+        self._numbers = set(state["known"])
 
     def _learn(self, node: Node) -> None:
         if node.number not in self._numbers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
 
 from pdojo.search.children import Children, Parents, seed_of
@@ -9,6 +10,7 @@ from pdojo.search.evaluation import JSON
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.brood import Brood
+from pdojo.search.strategies.states import dump, load
 
 LOWEST = 1e-30
 """Least cost: smaller ones count as this one, as 0 has no reciprocal."""
@@ -61,6 +63,19 @@ class Sample:
         if node.number not in self._told:
             self._told.add(node.number)
             self._add(node)
+
+    def save(self) -> bytes:
+        """The parents."""
+        state = {"parents": [node.number for node in self.parents], "drawn at once": self._brood.batch}
+        return dump(state, self._random)
+
+    def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
+        """Become the strategy that `data` was saved from."""
+        state = load(data, self._random)
+        self._brood.seen.restore(nodes.values())
+        self._told |= set(nodes)
+        self.parents = [nodes[number] for number in state["parents"]]
+        self.draw_at_once(state["drawn at once"])
 
     def forget(self, proposal: Proposal) -> None:
         """Withdraw a proposal; it may be proposed again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pdojo.search.node import Node, Proposal
 
@@ -23,6 +23,10 @@ class Seen:
         """Mark a program as evaluated."""
         self._asked.discard(node.fingerprint)
         self._evaluated.add(node.fingerprint)
+
+    def restore(self, nodes: Iterable[Node]) -> None:
+        """Mark programs as evaluated, after `start`."""
+        self._evaluated |= {node.fingerprint for node in nodes}
 
     def forget(self, proposal: Proposal) -> None:
         """Withdraw a proposal."""

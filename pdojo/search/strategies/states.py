@@ -1,0 +1,61 @@
+"""States of strategies as JSON, for checkpoints (`pdojo.search.strategies.Saved`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from pdojo.backends.sources import whole_digest
+from pdojo.search.evaluation import JSON
+from pdojo.search.node import Node
+from pdojo.transforms.move import Move
+
+CODE = ("dialect/**/*.py", "search/**/*.py", "transforms/**/*.py")
+"""Files that decide what a strategy proposes in a state, and what its state is."""
+
+
+class OutdatedState(Exception):  # noqa: N818  # an event, handled by the driver
+    """The state was saved by other code, which would have proposed other programs."""
+
+
+def dump(state: JSON, random: Random) -> bytes:
+    """A state and the random numbers as bytes."""
+    whole = {**state, "code": whole_digest(*CODE), "random": random.getstate()}
+    return json.dumps(whole, separators=(",", ":")).encode()
+
+
+def load(data: bytes, random: Random) -> JSON:
+    """The state; sets the random numbers. Raises OutdatedState."""
+    state: JSON = json.loads(data)
+    if state.pop("code") != whole_digest(*CODE):
+        raise OutdatedState
+    version, words, gauss = state.pop("random")
+    random.setstate((version, tuple(words), gauss))
+    return state
+
+
+class NodeTable:
+    """Nodes that a state refers to by index: a program has several nodes if several traces lead to it."""
+
+    def __init__(self) -> None:
+        self._indices: dict[Node, int] = {}
+
+    def index(self, node: Node) -> int:
+        """The index of a node, which is added if it is new."""
+        return self._indices.setdefault(node, len(self._indices))
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """Number and moves of each node."""
+        return [[node.number, *map(str, node.moves)] for node in self._indices]
+
+
+def nodes_of(rows: Sequence[Sequence[Any]], first: Mapping[int, Node]) -> dict[int, Node]:
+    """The nodes of a table by index; `first` are the first nodes of all programs, by number."""
+    return {
+        index: replace(first[number], moves=tuple(Move.parse(text) for text in moves))
+        for index, (number, *moves) in enumerate(rows)
+    }
