@@ -11,13 +11,9 @@ from math import inf
 from random import Random
 from time import perf_counter
 
-<<<<<<< HEAD
-from pdojo.errors import NotationError, UsageError
-=======
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.backends.sources import whole_digest
-from pdojo.errors import UsageError
->>>>>>> part-h
+from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload
 from pdojo.search.children import Children, children
 from pdojo.search.costs import Costs, Overturned, Rival
@@ -243,18 +239,11 @@ class _Search:
                     return
                 by_fingerprint[one.candidate.fingerprint] = self.known[one.candidate.fingerprint]
             self._doing("resuming")
-<<<<<<< HEAD
-        self.repeated = saved.repeated
-        try:
-            self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
-        except (UsageError, NotationError):
-            # The file is as it was saved (`database.checkpoints`): by a pdojo that saves other things.
-=======
         self.repeated, self.stale = saved.repeated, saved.stale
         try:
             self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
-        except OutdatedState:
->>>>>>> part-h
+        except (OutdatedState, UsageError, NotationError):
+            # The file is as it was saved (`database.checkpoints`): by a pdojo that saves other things.
             raise _OldCheckpoint from None
 
     # The budget
@@ -353,15 +342,10 @@ class _Search:
             else:
                 break
         try:
-<<<<<<< HEAD
-            rivals, self.waiting = [*(node for node, _ in new), *self.waiting], []
-            self._contest(rivals)
-=======
             rivals = [(node, one.candidate) for node, one in new]
             rivals += [(node, Candidate.of(node.dojo)) for node in self.waiting]
+            self.waiting = []
             self._contest(rivals)
-            self._wait(node for node, _ in rivals if self.costs.is_undecided(node.fingerprint))
->>>>>>> part-h
         finally:
             entries = [self._entry(node, one) for node, one in new] if aloud else []
             if aloud or self.amended:

@@ -54,18 +54,13 @@ class Prices:
             opened = database
         else:
             opened = self._own = Database.in_memory() if database is None else Database(database)
-<<<<<<< HEAD
         try:
-            memory = opened.memory(Problem.of(start, workload), evaluator)
+            self._memory = opened.memory(Problem.of(start, workload), evaluator)
         except BaseException:
             if self._own is not None:
                 self._own.close()
             raise
-        self._costs = Costs(evaluator, memory, Times(), lambda _: None)
-=======
-        self._memory = opened.memory(Problem.of(start, workload), evaluator)
         self._costs = Costs(evaluator, self._memory, Times(), lambda _: None)
->>>>>>> part-h
         self._known: dict[str, Evaluation] = {}
         self._is_closed = False
         self._open = WeakSet([self])
