@@ -28,10 +28,10 @@ from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
 from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
 from pdojo.backends.backend import backend_of
-from pdojo.dialect.machines.registry import known_machine
+from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.dialect.notation.source import did_you_mean
 from pdojo.errors import LoweringError, MeasurementError, UsageError
-from pdojo.search.perfllm.encoders import encoder_name
+from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.strategies import strategy
 
 FOLDER = Path("benchmarks/results/perfllm")
@@ -123,7 +123,7 @@ def _check(grid: Grid, jobs: int) -> None:
     for method in grid.methods:
         strategy(method.strategy, 1, method.settings)
         if method.settings is not None:
-            encoder_name(method.settings.encoder)
+            encoder(method.settings.encoder, host())
     for task in grid.tasks:
         if task.is_timed:
             machine = known_machine(task.machine)

@@ -73,7 +73,7 @@ def plan_memory(nest: Nest) -> MemoryPlan:
             continue
         private = private_scope(nest, buffer) is not None
         if (problem := frame_problem(nest, buffer)) is not None:
-            raise LoweringError(problem)
+            raise LoweringError(str(problem))
         if buffer.memory is Memory.SHARED:
             raise LoweringError(f"buffer '{buffer.names[0]}': a CPU has no shared memory; use heap or stack")
         if buffer.memory is not Memory.HEAP or all(slots == 1 for slots in buffer.reuse):

@@ -46,9 +46,9 @@ SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=
 MACHINE = machine("toy")
 EPISODES = 4
 SHAPE = Shape(4, 2, 1, 1)
-_VALUES: tuple[object, ...] = (
+_VALUES: tuple[Any, ...] = (
     None, 0, -1, 1, 10**12, 2**63, 10**400, 1.5, 1e308, float("nan"), True, "x", "", "é\ud800", [], [[1]], {},
-    {"dict": []}, {"dict": 3}, {"dict": [[[], 1]]}, {"dict": [["a", 1]]},
+    {"dict": []}, {"dict": 3}, {"dict": [[(), 1]]}, {"dict": [["a", 1]]},
     {"tensor": "0"}, {"tensor": "999"}, {"tensor": []},
 )  # fmt: skip
 _STAMPS = (
