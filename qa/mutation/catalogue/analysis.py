@@ -199,15 +199,15 @@ MUTANTS = (
     family(_ORIGINS, "feeds", *_VALUES)(
         "origins: reads that never run", "An op is kept because of a read that guards exclude.", without("runs")
     ),
-    family(_EXCERPTS, "_together", *_SCHEDULE)(
+    family(_EXCERPTS, "_joined", *_SCHEDULE)(
         "excerpts: nests that share slots",
         "Values in slots that another nest needs are lost.",
-        assigned("joined", "[]"),
+        returns("[{place} for place in range(len(program.nest.children))]"),
     ),
     family(_EXCERPTS, "_content", *_SCHEDULE)(
         "excerpts: other declarations",
         "What was decided for other slots or extents is taken for decided.",
-        replaced("[declaration_line(b) for b in nest.buffers if b in used]", "[]"),
+        assigned("declarations", "[]"),
     ),
     family(_EXCERPTS, "_uses_content", *_STORAGE)(
         "excerpts: places of uses",

@@ -84,7 +84,7 @@ MUTANTS = (
     family(_BASE, "Transformation.fault", "unpeel_scope", "contract")(
         "conditions: malformed programs",
         "Statements depend on other iterations of themselves.",
-        returns("None", "error"),
+        answers("malformed", "None"),
     ),
     _proves("conditions: all checks are trusted", "Moves are listed that cannot be made.", returns("True")),
     _proof(
@@ -124,7 +124,7 @@ MUTANTS = (
         answers("once", "()"),
     ),
     family("transforms/unstaging.py", "Unstage._find", "unstage", "stage_in")(
-        "unstage: either of two arrays", "The inverse of staging gives another program.", never("len again")
+        "unstage: either of two arrays", "The inverse of staging gives another program.", never("len sources")
     ),
     family("dialect/analysis/collision.py", "_digits", "join_scopes", "split_scopes")(
         "collision: different factors of an equal variable",

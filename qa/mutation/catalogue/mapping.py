@@ -159,7 +159,8 @@ MUTANTS = (
         never("GRID"),
     ),
     _gpu("threads: any warp", "A warp of an extent that does not divide the machine's.", never("WARP extent")),
-    _gpu("threads: any number", "Blocks of more threads than the machine has.", never("threads")),
+    _gpu("threads: any number", "Blocks of more threads than the machine has.", never("threads block_threads")),
+    _gpu("threads: any grid", "Grids of more blocks than a launch may have.", never("problem")),
     family(_THREADS, "_memory_limits", "set_location", "map_grid", "map_block")(
         "threads: any room", "Shared memory, registers or stacks overflow.", never("size")
     ),
