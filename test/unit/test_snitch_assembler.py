@@ -308,7 +308,8 @@ def test_errors_name_the_line(text: str, line: int, message: str) -> None:
     with pytest.raises(AssemblyError) as raised:
         assemble(text, "k.s")
     assert str(raised.value).startswith(f"k.s:{line}:1: error: {message}")
-    assert text.splitlines()[line - 1].strip() in str(raised.value)
+    # Messages leave out the middle of long lines.
+    assert text.splitlines()[line - 1].strip()[:1000] in str(raised.value)
 
 
 KERNEL = "kernel:\n fld fa0, 0(a0)\n fadd.d fa0, fa0, fa0\n fsd fa0, 0(a0)\n ret\n"
