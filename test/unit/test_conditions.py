@@ -13,12 +13,11 @@ from pdojo.dialect.analysis import conditions
 from pdojo.dialect.analysis.capacity import MOST_STATEMENTS
 from pdojo.dialect.analysis.conditions import conditions_of
 from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import Race
 from pdojo.dialect.attributes import Mapping, MappingAttr
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nest import Buffer, Scope
 from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms import registry
 from pdojo.transforms.apply import apply, legal_moves
@@ -210,14 +209,13 @@ def test_moves_without_the_promise_are_asked_before_they_are_listed() -> None:
 @pytest.mark.usefixtures("wrong_moves")
 def test_what_integer_sets_do_not_settle_is_left_to_checks_that_prove_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A move that is listed is made: neither asks more than the other."""
-    decide = conditions.find_race
 
-    def undecided_in_nests(program: Program, uses: Any) -> Race | None:
+    def undecided_in_nests(program: Program, _: Buffer) -> Reason | None:
         if any(scope.depth for scope in program.nest.scopes) or any(s.mapping.is_threaded for s in program.nest.scopes):
             raise Undecided("integer sets do not settle it")
-        return decide(program, uses)
+        return None
 
-    monkeypatch.setattr(conditions, "find_race", undecided_in_nests)
+    monkeypatch.setattr(conditions, "_race", undecided_in_nests)
     game = Game(parse_notation(RACE.replace("y[0] +=", "y[0] max="))[0], machine("toy"))
     with pytest.raises(IllegalMove, match="integer sets do not settle it"):
         game.apply("wrong_and_careful@y#1:0")
