@@ -16,7 +16,7 @@ from pdojo.search.progress import Budget, Progress, Result
 from pdojo.search.strategies import STRATEGIES, Saved, Strategy, states, strategy
 from search_games import TextCosts, Weather, facts, start
 
-BUDGET = 60
+BUDGET = 30
 NAMES = [name for name in STRATEGIES if name != "perfllm"]
 """Those without PyTorch; `test_perfllm_checkpoints.py` is about the other."""
 
@@ -88,7 +88,7 @@ def test_an_interrupted_search_goes_on(name: str, timed: bool, tmp_path: Path) -
     assert isinstance(made(name), Saved)
     whole = run(name, None, costs())
     path = tmp_path / "search.sqlite"
-    for stop in (2, 20, 45):
+    for stop in (2, 10, 22):
         run(name, path, costs(), stop=stop)
     asks: list[int] = []
     found = run(name, path, costs(), asks=asks)

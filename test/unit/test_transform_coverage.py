@@ -64,6 +64,8 @@ ELSEWHERE = {
             ("is strided over", "what accesses the registers now does so afterwards, or is a copy of one element"),
         )
     },
+    ("stage_in", "has no parallel scopes"): "staging asks only whether there are such scopes, and makes none",
+    ("stage_out", "has no parallel scopes"): "staging asks only whether there are such scopes, and makes none",
     ("stage_in", "is used by several threads"): "what threads read from registers, they wrote in the same scope",
     ("stage_out", "is used by several threads"): "all that threads access goes to the copy",
     ("async_copy", "is strided, but registers"): "it copies from heap to shared memory",
