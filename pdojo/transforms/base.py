@@ -391,7 +391,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
                 )
             kind = kind_of(known[key])
             if ("an integer" if isinstance(value, int) else "a word") not in kind:
-                raise IllegalMove(f"'{str(move):.200}': parameter '{key}' must be {kind}, not '{str(value):.200}'")
+                raise IllegalMove(f"'{move!s:.200}': parameter '{key}' must be {kind}, not '{value!s:.200}'")
         given = dict(move.params)
         for key, declared in known.items():
             if declared.default is MISSING and key not in given:
