@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from benchmarks.gpu.programs import Prepared, Programs
 from benchmarks.peers import ranges_of
 from benchmarks.work import work_of
-from pdojo.backends.arrays import empty_for
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.semantics.rounding import INTERFACE
@@ -92,8 +91,7 @@ def _bound(row: Prepared, kernel: GpuKernel, seed: int) -> tuple[Callable[[], No
     inputs = random_inputs(kernel.parameters, seed, ranges_of(row.workload))
     arrays: list[Array] = []
     for parameter in kernel.parameters:
-        array = empty_for(parameter)
-        array.reshape(-1).view(np.uint8)[...] = 0xFF
+        array = _poison(parameter.shape, INTERFACE[parameter.dtype])
         if parameter.name in inputs:
             array[...] = inputs[parameter.name]
         arrays.append(array)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from pdojo.backends.gpu.executable import CUDA, HIP, GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
 from pdojo.backends.sources import source_digest
-from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.notation import parse_notation, print_notation
@@ -41,7 +41,6 @@ conv_transpose:2x5x7x9x11x3 bias_gelu:7x1001 matmul_i8:33x40x37 add:1000x1001 mu
 """Workloads with odd extents, which run in seconds."""
 VARIED = "matmul:130x75x66 bmm:3x65x33x70 conv:2x33x16x12x11x3 matmul_bf16:130x72x68 swiglu:1x33x130x65".split()
 """Workloads of which every answer runs, as on a machine of `FEW` multiprocessors."""
-_ALIGNMENT = 64
 _FORMAT = 1
 
 
@@ -215,7 +214,7 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
     """
 
     def play(decisions: Decisions) -> tuple[Game, tuple[Choice, ...]]:
-        game = Game(with_alignment(task.instantiate(), _ALIGNMENT), machine)
+        game = Game(with_alignment(task.instantiate(), ALIGNMENT), machine)
         return game, open_heuristic(game, decisions).choices
 
     first, choices = play({})
