@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import re
 import shutil
@@ -75,6 +76,8 @@ NEEDS = pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to bu
 def installed(folder: Path) -> Generator[Standin]:
     """Both vendors' drivers are the stand-in, within; images are kept in `folder`."""
     standin = Standin()
+    # Classes and errors of earlier tests hold memory in cycles.
+    gc.collect()
     with pytest.MonkeyPatch.context() as patch:
         for vendor in (CUDA_VENDOR, HIP_VENDOR):
             patch.setenv(vendor.variable, library())

@@ -76,7 +76,7 @@ t f32 [64] heap
 2:g 32:w where ({0} < 1) y[0] = t[{1}]
 """
 NVCC = shutil.which("nvcc")
-needs_nvcc = pytest.mark.skipif(NVCC is None, reason="no nvcc here")
+needs_nvcc = pytest.mark.skipif(NVCC is None or shutil.which("gcc") is None, reason="no nvcc with gcc here")
 
 
 def text_of(text: str, spelling: DeviceSpelling) -> str:
