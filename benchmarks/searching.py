@@ -57,7 +57,7 @@ def searched(
 
     Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could be run.
     """
-    subject = Subject("", workload, passed, None, "")
+    subject = Subject("", workload, passed, None, "", raced=passed)
     with nullcontext(database) if database is not None else Database.in_memory() as known:
         found = PlannedSearch.of(subject, plan, known, evaluator).run(
             Baselines(),
@@ -87,6 +87,6 @@ def race_variants(passed: Tuning, remake: Remake, tell: Listener, processors: Se
     """Race the variants of a pass on some processors (None: all); nothing is remembered."""
     evaluator = Runtime(passed.game.machine, passed.before, processors=processors)
     try:
-        return VariantRace(passed, remake, evaluator, None, tell).run()
+        return VariantRace(lambda answers: remake(answers) if answers else passed, evaluator, None, tell).run()
     finally:
         evaluator.close()

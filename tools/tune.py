@@ -59,7 +59,7 @@ def _tune(
 
     if connection is None and given.machine in (None, "host"):
         calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
-    with phase(console, "expert pass"):
+    with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
         subjects = [subject_of(title, given, host) for title in given.programs]
     for subject in subjects:
@@ -72,7 +72,9 @@ def _tune(
             console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")
     if given.explain:
         for subject in subjects:
-            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", subject.passed)
+            with phase(console, "expert pass"):
+                passed = subject.passed
+            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", passed)
         return
     targets = Targets.of(given.output, given.emit, given.report, subjects)
     session = TuneSession(console, given, command, targets)

@@ -53,7 +53,7 @@ def reference(task: Task) -> JSON:
     Timed costs are those of one match between the two.
     """
     plain, machine, named = kernel_of(task)
-    subject = Subject(task.kernel, named, make_moves(plain, machine, "heuristic"), None, "heuristic")
+    subject = Subject(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
     evaluator = make_evaluator(task.evaluator, machine, plain, 0)
     try:
         with Database.in_memory() as database:

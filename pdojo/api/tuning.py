@@ -117,9 +117,9 @@ def tune(
         near = neighbourhood or usual_neighbourhood(described)
         plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh, hyper, proposers)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
-    passed = make_moves(assume_alignment(found.kernel, align, known), described, expert, known)
+    begun = make_moves(assume_alignment(found.kernel, align, known), described, None, known)
     return tune_subject(
-        Subject(found.title, found.workload, passed, found.source, expert or "none", known),
+        Subject(found.title, found.workload, begun, found.source, expert or "none", known),
         plan,
         listener or TuneListener(),
         database=database,

@@ -135,30 +135,40 @@ def _passed(
         memory = (
             database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
         )
-        if isinstance(evaluator, Timing) and memory is not None and subject.passed.choices:
+        if isinstance(evaluator, Timing) and memory is not None:
             decisions = DecisionMemory(database, memory, start.game.program.nest)
-            with listener.doing("racing variants of the pass") as tell:
-                raced = VariantRace(subject.passed, subject.remade, evaluator, decisions, tell).run(again=is_fresh)
-            listener.raced(raced)
-            subject = replace(subject, passed=raced.best.tuning)
+            with listener.doing("expert pass and its variants") as tell:
+                raced = VariantRace(subject.remade, evaluator, decisions, tell).run(again=is_fresh)
+            if raced.start.tuning.choices:
+                listener.raced(raced)
+            subject = replace(subject, raced=raced.best.tuning)
     finally:
         evaluator.close()
-    tuning, decision = verify_found(subject, None, listener)
+    tuning = _passed_tuning(subject, listener)
     rows = _rows(subject, tuning, None, with_plain=with_plain)
     quoted = None if memory is None else QuotedMemory(memory)
     known = None if quoted is None or is_fresh else quoted.find(rows)
+    listener.chosen(tuning, "")
+    decision = _verify(tuning, subject, listener, None if known is None else known.decision)
     try:
         if known is not None:
-            listener.recalled(known[1])
-            timed = known[0]
+            listener.recalled(known.moment)
+            timed = known.timed
         else:
             timed = _measured(rows, subject, seed, listener)
         require_timed(timed, listener)
     except KeyboardInterrupt:
         return TuneResult(subject, tuning, decision, [], is_interrupted=True)
     if quoted is not None and known is None:
-        quoted.keep(rows, timed)
+        quoted.keep(rows, timed, decision)
+    elif quoted is not None and known is not None and known.decision is None:
+        quoted.keep_verification(tuning.after, decision)
     return TuneResult(subject, tuning, decision, timed)
+
+
+def _passed_tuning(subject: Subject, listener: TuneListener) -> Tuning:
+    with listener.doing("expert pass"):
+        return subject.passed
 
 
 def _measured(rows: Sequence[MeasuredRow], subject: Subject, seed: int, listener: TuneListener) -> list[Timed]:
@@ -204,18 +214,19 @@ def find(
 
 def verify_found(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
     """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
-    tuning, note = subject.passed if found is None else found.best, ""
-    if found is not None and print_notation(tuning.after) == print_notation(subject.passed.after):
+    passed = _passed_tuning(subject, listener)
+    tuning, note = passed if found is None else found.best, ""
+    if found is not None and print_notation(tuning.after) == print_notation(passed.after):
         note = "the search found nothing better than what the pass makes"
         # The pass's tuning has the reasons of its moves.
-        tuning = subject.passed
+        tuning = passed
     listener.chosen(tuning, note)
     return tuning, _verify(tuning, subject, listener)
 
 
-def _verify(tuning: Tuning, subject: Subject, listener: TuneListener) -> Decision:
+def _verify(tuning: Tuning, subject: Subject, listener: TuneListener, known: Decision | None = None) -> Decision:
     with listener.doing("exact oracle"):
-        decision = decide(tuning, subject.source)
+        decision = decide(tuning, subject.source) if known is None else known
     if decision.fault is not None:
         raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
     listener.verified(decision)

@@ -85,7 +85,6 @@ class VariantRace:
 
     def __init__(
         self,
-        first: Tuning,
         remake: Remake,
         timing: Timing,
         memory: DecisionMemory | None = None,
@@ -94,13 +93,12 @@ class VariantRace:
         most: int = MOST,
         seconds: float = SECONDS,
     ) -> None:
-        self._first = first
         self._remake = remake
         self._timing = timing
         self._memory = memory
         self._tell = tell
         self._most = most
-        self._began = perf_counter()
+        self._began = 0.0
         self._left, self._making = seconds, seconds * MAKING
 
     def run(self, *, again: bool = False) -> Raced:
@@ -109,9 +107,8 @@ class VariantRace:
         Answers that were decided for the same kernel are taken as they are, unless `again`.
         """
         known = None if self._memory is None else self._memory.find()
-        start = Variant({}, self._first)
-        if known is not None and (answers := _valid(known.answers, self._first)):
-            start = Variant(answers, self._remake(answers))
+        start = self._start({} if known is None else known.answers)
+        self._began = perf_counter()
         if known is not None and known.is_own and not again:
             return self._result(start, start, [])
         texts = {start.candidate.program.text}
@@ -124,6 +121,12 @@ class VariantRace:
         if self._memory is not None and others and (won or not any(_was_cut_short(found) for _, found in others)):
             self._memory.keep(result.best.decisions, result.gain)
         return result
+
+    def _start(self, answers: Decisions) -> Variant:
+        """The program with these answers, without those that the pass does not know or prefers anyway."""
+        made = self._remake(answers)
+        valid = _valid(answers, made)
+        return Variant(valid, made if valid == answers else self._remake(valid))
 
     def _result(self, best: Variant, start: Variant, others: Sequence[tuple[Variant, Race]]) -> Raced:
         return Raced(best, start, tuple(others), perf_counter() - self._began)

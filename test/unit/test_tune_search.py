@@ -28,8 +28,10 @@ from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
-from pdojo.search import flow
+from pdojo.kernels import Workload
+from pdojo.search import deciding, flow, quoted
 from pdojo.search.database import Database, Problem
+from pdojo.search.deciding import Decision
 from pdojo.search.evaluation import Evaluation
 from pdojo.search.planned import Baselines, Found, SearchPlan
 from pdojo.search.progress import Budget, Progress
@@ -289,10 +291,25 @@ def test_a_second_call_takes_the_measurement_of_the_first(
     monkeypatch.setattr(flow, "measure", measure)
     args = [str(softmax), "--pass", "naive", "--no-calibrate", "--database", str(tmp_path / "db")]
     said = "1.33 times as fast as before by the median pair (1.33 by the fastest samples; faster in 5 of 5 pairs"
-    for expected in (1, 1, 1):
+    judged: list[str] = []
+
+    def decide(tuning: Tuning, source: Workload | str | None = None) -> Decision:
+        judged.append(print_notation(tuning.after))
+        return deciding.decide(tuning, source)
+
+    monkeypatch.setattr(flow, "decide", decide)
+    for number in range(3):
         assert tune.main(args) == 0
-        assert len(measured) == expected
-        assert said in capsys.readouterr().out
+        assert (len(measured), len(judged)) == (1, 1)
+        out = capsys.readouterr().out
+        assert said in out
+        assert ("verified at" in out) == (number > 0)
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(quoted, "source_digest", lambda *_: "other code")
+            assert tune.main(args) == 0
+        assert (len(measured), len(judged)) == (1, 2), "other code judges anew, once"
+    capsys.readouterr()
     assert tune.main([*args, "--no-plain"]) == 0
     assert measured[-1] == ["after"]
     assert "measured at" not in capsys.readouterr().out

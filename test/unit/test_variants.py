@@ -47,7 +47,7 @@ def run(
         start = Dojo.of(first.game)
         start.become([])
         memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.game.program.nest)
-    return VariantRace(first, make, timing, memory, seconds=seconds).run(again=again)
+    return VariantRace(make, timing, memory, seconds=seconds).run(again=again)
 
 
 def test_choices_have_one_answer_wherever_it_is_possible() -> None:

@@ -20,6 +20,5 @@ def subject_of(title: str, given: argparse.Namespace, host: Machine | None = Non
     found = load_named(title, given.kernel, shape=given.shape, dtype=given.dtype)
     machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)
     trace = None if given.trace is None else Trace.load(given.trace)
-    expert = None if given.expert == "none" else given.expert
-    passed = make_moves(assume_alignment(found.kernel, given.align, trace), machine, expert, trace)
-    return Subject(found.title, found.workload, passed, found.source, given.expert, trace)
+    begun = make_moves(assume_alignment(found.kernel, given.align, trace), machine, None, trace)
+    return Subject(found.title, found.workload, begun, found.source, given.expert, trace)
