@@ -14,12 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <deque>
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
+#include "containers.h"
 
 #define API extern "C" __attribute__((visibility("default")))
 
@@ -34,10 +29,9 @@ const size_t PAGE = 64 << 10, ALIGNMENT = 256;
 const unsigned char POISON = 0xff, CANARY = 0xa5;
 
 struct Block { char *map; size_t mapped; char *start; size_t size; };
-typedef std::function<void()> Work;
-struct Graph { std::vector<Work> work; };
+struct Graph { List<Work> work; };
 struct Stream {
-  std::deque<Work> queue;
+  List<Work> queue;
   Graph *capturing = nullptr;
   bool broken = false;
   int mode = 0; /* of the capture */
@@ -46,20 +40,25 @@ struct Stream {
 struct Event { double seconds = 0; bool done = false; Stream *stream = nullptr; };
 struct Module { void *library; };
 struct Function {
-  std::string name;
+  Text name;
   void (*call)(long, long, long, void **);
-  std::vector<int> sizes;
+  List<int> sizes;
   long most_shared = 48 << 10;
 };
 
-std::map<std::string, long> settings;
+struct Setting { char name[64]; long value; };
+typedef List<void *> Handles;
+
+/* These are never destroyed: the C library's support for that is not linked. */
+List<Setting> &settings = *new List<Setting>;
 bool initialised;
 int spoiled; /* the error that every call gives */
-std::map<char *, Block> blocks;
-std::set<void *> streams, events, modules, graphs, functions;
+List<Block> &blocks = *new List<Block>;
+Handles &streams = *new Handles, &events = *new Handles, &modules = *new Handles, &graphs = *new Handles;
+Handles &functions = *new Handles;
 size_t used;
-Stream default_stream;
-std::string launches;
+Stream &default_stream = *new Stream;
+Text &launches = *new Text;
 thread_local void *current_context;
 thread_local int current_device;
 enum { GLOBAL, THREAD_LOCAL, RELAXED };
@@ -68,18 +67,29 @@ char context_of_device;
 sigjmp_buf escape;
 
 long setting(const char *name, long otherwise) {
-  auto found = settings.find(name);
-  return found == settings.end() ? otherwise : found->second;
+  for (const Setting &each : settings)
+    if (!strcmp(each.name, name)) return each.value;
+  return otherwise;
+}
+
+void set(const char *name, size_t length, long value) {
+  Setting made{};
+  if (length >= sizeof made.name) abort();
+  memcpy(made.name, name, length);
+  made.value = value;
+  for (size_t k = settings.size(); k-- > 0;)
+    if (!strcmp(settings[k].name, made.name)) settings.remove(k);
+  settings.push(made);
 }
 
 /* NAME=NUMBER,NAME=NUMBER from the environment. */
 void read_settings() {
-  const char *text = getenv("PDOJO_STANDIN");
-  std::string rest = text ? text : "";
-  while (!rest.empty()) {
-    size_t comma = rest.find(','), equals = rest.find('=');
-    if (equals != std::string::npos) settings[rest.substr(0, equals)] = atol(rest.c_str() + equals + 1);
-    rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
+  const char *rest = getenv("PDOJO_STANDIN");
+  while (rest && *rest) {
+    const size_t length = strcspn(rest, ",");
+    const char *equals = static_cast<const char *>(memchr(rest, '=', length));
+    if (equals) set(rest, equals - rest, atol(equals + 1));
+    rest += length + (rest[length] == ',');
   }
 }
 
@@ -99,7 +109,7 @@ double now() {
 }
 
 void protect(int allowed) {
-  for (auto &each : blocks) mprotect(each.second.map + PAGE, each.second.mapped - 2 * PAGE, allowed);
+  for (const Block &each : blocks) mprotect(each.map + PAGE, each.mapped - 2 * PAGE, allowed);
 }
 
 void on_fault(int) { siglongjmp(escape, 1); }
@@ -122,11 +132,8 @@ int flush(Stream *stream) {
     spoiled = ILLEGAL_ADDRESS;
     stream->queue.clear();
   }
-  while (!stream->queue.empty()) {
-    Work work = stream->queue.front();
-    stream->queue.pop_front();
-    work();
-  }
+  for (const Work &work : stream->queue) work();
+  stream->queue.clear();
   protect(PROT_NONE);
   sigaction(SIGSEGV, &old[0], nullptr);
   sigaction(SIGBUS, &old[1], nullptr);
@@ -136,24 +143,23 @@ int flush(Stream *stream) {
 
 Stream *stream_of(void *handle) {
   if (!handle) return &default_stream;
-  return streams.count(handle) ? static_cast<Stream *>(handle) : nullptr;
+  return streams.has(handle) ? static_cast<Stream *>(handle) : nullptr;
 }
 
 int enqueue(void *handle, Work work) {
   Stream *stream = stream_of(handle);
   if (!stream) return INVALID_HANDLE;
-  if (stream->capturing) stream->capturing->work.push_back(work);
-  else stream->queue.push_back(work);
+  if (stream->capturing) stream->capturing->work.push(work);
+  else stream->queue.push(work);
   return OK;
 }
 
 /* Whether bytes of the device are in one piece of memory that is allocated. */
 bool is_ours(uint64_t address, size_t size) {
-  auto next = blocks.upper_bound(reinterpret_cast<char *>(address));
-  if (next == blocks.begin()) return false;
-  const Block &block = std::prev(next)->second;
   const char *place = reinterpret_cast<char *>(address);
-  return place >= block.start && place + size <= block.start + block.size;
+  for (const Block &each : blocks)
+    if (place >= each.start && place < each.start + each.size) return place + size <= each.start + each.size;
+  return false;
 }
 
 int synchronize(const char *call, void *handle) {
@@ -211,7 +217,7 @@ int allocate(const char *call, uint64_t *address, size_t size) {
   memset(block.map + PAGE, CANARY, pages);
   memset(block.start, POISON, size);
   mprotect(block.map + PAGE, pages, PROT_NONE);
-  blocks[block.start] = block;
+  blocks.push(block);
   used += size;
   *address = reinterpret_cast<uint64_t>(block.start);
   return OK;
@@ -222,9 +228,10 @@ int release(const char *call, uint64_t address) {
   if (ends_captures()) return CAPTURE_UNSUPPORTED;
   flush(&default_stream);
   for (void *each : streams) flush(static_cast<Stream *>(each));
-  auto found = blocks.find(reinterpret_cast<char *>(address));
-  if (found == blocks.end()) return INVALID_VALUE;
-  const Block block = found->second;
+  size_t place = 0;
+  while (place < blocks.size() && blocks[place].start != reinterpret_cast<char *>(address)) ++place;
+  if (place == blocks.size()) return INVALID_VALUE;
+  const Block block = blocks[place];
   mprotect(block.map + PAGE, block.mapped - 2 * PAGE, PROT_READ);
   for (char *at = block.map + PAGE; at < block.map + block.mapped - PAGE; ++at)
     if ((at < block.start || at >= block.start + block.size) && static_cast<unsigned char>(*at) != CANARY) {
@@ -232,7 +239,7 @@ int release(const char *call, uint64_t address) {
       abort();
     }
   munmap(block.map, block.mapped);
-  blocks.erase(found);
+  blocks.remove(place);
   used -= block.size;
   return spoiled;
 }
@@ -262,13 +269,13 @@ int load(const char *call, const char *architecture, void **module, const char *
     return INVALID_IMAGE;
   }
   *module = new Module{library};
-  modules.insert(*module);
+  modules.push(*module);
   return OK;
 }
 
 int unload(const char *call, void *module) {
   if (!spoiled) BEGIN(call);
-  if (!modules.erase(module)) return INVALID_HANDLE;
+  if (!modules.take(module)) return INVALID_HANDLE;
   /* The library stays: work that waits may be in it. */
   delete static_cast<Module *>(module);
   return spoiled;
@@ -276,15 +283,19 @@ int unload(const char *call, void *module) {
 
 int function(const char *call, void **found, void *module, const char *name) {
   BEGIN(call);
-  if (!modules.count(module)) return INVALID_HANDLE;
+  if (!modules.has(module)) return INVALID_HANDLE;
   void *library = static_cast<Module *>(module)->library;
-  void *entry = dlsym(library, (std::string(name) + "__call").c_str());
-  void *sizes = dlsym(library, (std::string(name) + "__sizes").c_str());
+  char text[512];
+  snprintf(text, sizeof text, "%s__call", name);
+  void *entry = dlsym(library, text);
+  snprintf(text, sizeof text, "%s__sizes", name);
+  void *sizes = dlsym(library, text);
   if (!entry || !sizes) return NOT_FOUND;
   int count;
   const int *list = reinterpret_cast<const int *(*)(int *)>(sizes)(&count);
-  auto *made = new Function{name, reinterpret_cast<void (*)(long, long, long, void **)>(entry), {list, list + count}};
-  functions.insert(made);
+  auto *made = new Function{name, reinterpret_cast<void (*)(long, long, long, void **)>(entry), {}};
+  for (int k = 0; k < count; ++k) made->sizes.push(list[k]);
+  functions.push(made);
   *found = made;
   return OK;
 }
@@ -292,31 +303,35 @@ int function(const char *call, void **found, void *module, const char *name) {
 int launch(const char *call, void *handle, const unsigned *grid, const unsigned *block, unsigned shared, void *stream,
            void **parameters, long most_shared) {
   BEGIN(call);
-  if (!functions.count(handle)) return INVALID_HANDLE;
+  if (!functions.has(handle)) return INVALID_HANDLE;
   auto *kernel = static_cast<Function *>(handle);
   const bool is_flat = grid[1] == 1 && grid[2] == 1 && block[1] == 1 && block[2] == 1;
   if (!is_flat || !grid[0] || !block[0] || block[0] > 1024 || grid[0] > 0x7fffffff) return INVALID_VALUE;
   if (long(shared) > kernel->most_shared || long(shared) > most_shared) return INVALID_VALUE;
   /* A driver copies the arguments before it returns. */
-  std::vector<std::vector<char>> values;
-  char text[256];
-  snprintf(text, sizeof text, "%s<<<%u, %u, %u>>>", kernel->name.c_str(), grid[0], block[0], shared);
-  std::string line = text;
+  List<List<char>> values;
+  char text[512];
+  snprintf(text, sizeof text, "%s<<<%u, %u, %u>>>", kernel->name.zero_terminated(), grid[0], block[0], shared);
+  Text line = text;
   for (size_t k = 0; k < kernel->sizes.size(); ++k) {
     const char *from = static_cast<char *>(parameters[k]);
-    values.emplace_back(from, from + kernel->sizes[k]);
+    List<char> value;
+    for (int byte = 0; byte < kernel->sizes[k]; ++byte) value.push(from[byte]);
+    values.push(value);
     if (kernel->sizes[k] == 4) {
-      int value;
-      memcpy(&value, from, 4);
-      line += " " + std::to_string(value);
+      int number;
+      memcpy(&number, from, 4);
+      snprintf(text, sizeof text, " %d", number);
+      line.append(text);
     }
   }
+  line.append("\n");
   const long blocks_of = grid[0], threads = block[0];
   return enqueue(stream, [=]() mutable {
-    launches += line + "\n";
-    std::vector<void *> places;
-    for (auto &value : values) places.push_back(value.data());
-    kernel->call(blocks_of, threads, shared, places.data());
+    launches.append(line.zero_terminated());
+    List<void *> places;
+    for (List<char> &value : values) places.push(value.begin());
+    kernel->call(blocks_of, threads, shared, places.begin());
   });
 }
 
@@ -343,13 +358,13 @@ int end_capture(const char *call, void *handle, void **graph) {
     delete made;
     return CAPTURE_INVALIDATED;
   }
-  graphs.insert(*graph = made);
+  graphs.push(*graph = made);
   return OK;
 }
 
 int record(const char *call, void *handle, void *stream) {
   BEGIN(call);
-  if (!events.count(handle)) return INVALID_HANDLE;
+  if (!events.has(handle)) return INVALID_HANDLE;
   Stream *where = stream_of(stream);
   if (!where) return INVALID_HANDLE;
   if (where->capturing) return CAPTURE_UNSUPPORTED;
@@ -362,15 +377,15 @@ int record(const char *call, void *handle, void *stream) {
   });
 }
 
-template <typename T> int make(const char *call, std::set<void *> &all, void **handle) {
+template <typename T> int make(const char *call, Handles &all, void **handle) {
   BEGIN(call);
-  all.insert(*handle = new T);
+  all.push(*handle = new T);
   return OK;
 }
 
-template <typename T> int destroy(const char *call, std::set<void *> &all, void *handle) {
+template <typename T> int destroy(const char *call, Handles &all, void *handle) {
   if (!spoiled) BEGIN(call);
-  if (!all.erase(handle)) return INVALID_HANDLE;
+  if (!all.take(handle)) return INVALID_HANDLE;
   /* Work that waits may still refer to an event; tests may lose its memory. */
   return spoiled;
 }
@@ -401,20 +416,19 @@ int error_name(int code, const char **text) {
 } /* namespace */
 
 /* What tests ask. */
-API void standin_set(const char *name, long value) { settings[name] = value; }
+API void standin_set(const char *name, long value) { set(name, strlen(name), value); }
 API void standin_heal() {
   spoiled = 0;
   settings.clear();
 }
 API long standin_count(const char *what) {
-  std::string kind = what;
-  if (kind == "memory") return long(blocks.size());
-  if (kind == "modules") return long(modules.size());
-  if (kind == "graphs") return long(graphs.size());
-  if (kind == "events") return long(events.size());
-  return kind == "streams" ? long(streams.size()) : -1;
+  if (!strcmp(what, "memory")) return long(blocks.size());
+  if (!strcmp(what, "modules")) return long(modules.size());
+  if (!strcmp(what, "graphs")) return long(graphs.size());
+  if (!strcmp(what, "events")) return long(events.size());
+  return strcmp(what, "streams") ? -1 : long(streams.size());
 }
-API const char *standin_launches() { return launches.c_str(); }
+API const char *standin_launches() { return launches.zero_terminated(); }
 API void standin_forget() { launches.clear(); }
 
 /* What both vendors have: the name of CUDA's symbol, of HIP's, parameters, and what is done with the symbol's name. */
@@ -471,19 +485,21 @@ BOTH(cuStreamSynchronize, hipStreamSynchronize, (void *stream), { return synchro
 BOTH(cuStreamBeginCapture_v2, hipStreamBeginCapture, (void *stream, int mode), { return begin_capture(call, stream, mode); })
 BOTH(cuThreadExchangeStreamCaptureMode, hipThreadExchangeStreamCaptureMode, (int *mode), {
   if (*mode < GLOBAL || *mode > RELAXED) return INVALID_VALUE;
-  std::swap(*mode, capture_mode);
+  const int before = capture_mode;
+  capture_mode = *mode;
+  *mode = before;
   return OK;
 })
 BOTH(cuStreamEndCapture, hipStreamEndCapture, (void *stream, void **graph), { return end_capture(call, stream, graph); })
 BOTH(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, (void **made, void *graph, unsigned long long), {
   BEGIN(call);
-  if (!graphs.count(graph)) return INVALID_HANDLE;
-  graphs.insert(*made = new Graph(*static_cast<Graph *>(graph)));
+  if (!graphs.has(graph)) return INVALID_HANDLE;
+  graphs.push(*made = new Graph(*static_cast<Graph *>(graph)));
   return OK;
 })
 BOTH(cuGraphLaunch, hipGraphLaunch, (void *graph, void *stream), {
   BEGIN(call);
-  if (!graphs.count(graph)) return INVALID_HANDLE;
+  if (!graphs.has(graph)) return INVALID_HANDLE;
   for (const Work &work : static_cast<Graph *>(graph)->work)
     if (int code = enqueue(stream, work)) return code;
   return OK;
@@ -495,7 +511,7 @@ BOTH(cuEventDestroy_v2, hipEventDestroy, (void *event), { return destroy<Event>(
 BOTH(cuEventRecord, hipEventRecord, (void *event, void *stream), { return record(call, event, stream); })
 BOTH(cuEventSynchronize, hipEventSynchronize, (void *event), {
   BEGIN(call);
-  if (!events.count(event)) return INVALID_HANDLE;
+  if (!events.has(event)) return INVALID_HANDLE;
   auto *known = static_cast<Event *>(event);
   return known->stream && !known->done ? flush(known->stream) : OK;
 })
@@ -510,16 +526,23 @@ BOTH(cuEventElapsedTime, hipEventElapsedTime, (float *milliseconds, void *start,
 /* What differs. */
 API int cuDriverGetVersion(int *version) { return *version = 13000, OK; }
 API int hipRuntimeGetVersion(int *version) { return *version = 60242134, OK; }
+namespace {
+struct Attribute { int number, value; };
+template <size_t N> int attribute_of(const Attribute (&known)[N], int attribute, int *value) {
+  *value = -1;
+  for (const Attribute &each : known)
+    if (each.number == attribute) return *value = each.value, OK;
+  return INVALID_VALUE;
+}
+} /* namespace */
 API int cuDeviceGetAttribute(int *value, int attribute, int) {
-  const std::map<int, int> known{{1, 1024}, {10, 32}, {16, 132}, {38, 52428800}, {97, 232448}, {75, 9}, {76, 0}};
-  *value = known.count(attribute) ? known.at(attribute) : -1;
-  if (attribute == 75) *value = int(setting("major", 9));
-  return known.count(attribute) ? OK : INVALID_VALUE;
+  const Attribute known[] = {{1, 1024},      {10, 32}, {16, 132}, {38, 52428800},
+                             {97, 232448}, {75, int(setting("major", 9))}, {76, 0}};
+  return attribute_of(known, attribute, value);
 }
 API int hipDeviceGetAttribute(int *value, int attribute, int) {
-  const std::map<int, int> known{{56, 1024}, {87, 64}, {63, 304}, {19, 4194304}, {74, 65536}};
-  *value = known.count(attribute) ? known.at(attribute) : -1;
-  return known.count(attribute) ? OK : INVALID_VALUE;
+  const Attribute known[] = {{56, 1024}, {87, 64}, {63, 304}, {19, 4194304}, {74, 65536}};
+  return attribute_of(known, attribute, value);
 }
 API int hipGetDevicePropertiesR0600(char *properties, int) {
   memset(properties, 0, 1472);
@@ -533,7 +556,7 @@ API int hipGetDevice(int *found) { return *found = current_device, OK; }
 API int hipSetDevice(int ordinal) { return current_device = ordinal, OK; }
 API int cuFuncSetAttribute(void *handle, int attribute, int value) {
   BEGIN("cuFuncSetAttribute");
-  if (attribute != 8 || !functions.count(handle) || value > 232448) return INVALID_VALUE;
+  if (attribute != 8 || !functions.has(handle) || value > 232448) return INVALID_VALUE;
   static_cast<Function *>(handle)->most_shared = value;
   return OK;
 }
@@ -547,6 +570,6 @@ API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, un
 API int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                               unsigned bz, unsigned shared, void *stream, void **parameters, void **) {
   const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-  if (functions.count(function)) static_cast<Function *>(function)->most_shared = 65536;
+  if (functions.has(function)) static_cast<Function *>(function)->most_shared = 65536;
   return launch("hipModuleLaunchKernel", function, grid, block, shared, stream, parameters, 65536);
 }

@@ -10,7 +10,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -91,21 +90,9 @@ def library() -> str:
     """The path of the stand-in's library, built once."""
     path = f"{_temporary_folder()}/standin.so"
     name, command = next(iter(compilers().items()))
-    if name == "zig":
-        # Unlike kernels, the stand-in uses the C++ library, which zig builds once.
-        command = [sys.executable, "-m", "ziglang", "c++"]
-    options = [
-        "-std=c++17",
-        "-O1",
-        "-g1",
-        "-shared",
-        "-fPIC",
-        "-U_FORTIFY_SOURCE",
-        str(HERE / "driver.cpp"),
-        "-o",
-        path,
-    ]
-    done = subprocess.run([*command, *options, "-ldl"], capture_output=True, text=True, check=False)
+    options = ["-std=c++17", "-O1", "-g1", "-shared", "-fPIC", "-fno-exceptions", "-U_FORTIFY_SOURCE"]
+    files = [str(HERE / "driver.cpp"), "-o", path]
+    done = subprocess.run([*command, *options, *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{name}: {done.stderr}"
     return path
 
