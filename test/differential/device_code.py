@@ -11,7 +11,7 @@ from differential.compiled import Arrays
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
-from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Order, compile_fibers, compilers
+from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.machine import Machine
@@ -56,7 +56,13 @@ def run_text(
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    compiled = compile_fibers(text, warp=warp)
+    return run_compiled(compile_fibers(text, warp=warp), kernel, inputs, scratch=scratch, ways=ways)
+
+
+def run_compiled(
+    compiled: Fibers, kernel: KernelOp, inputs: Arrays, *, scratch: int, ways: Sequence[tuple[bool, Order]] = WAYS
+) -> list[Arrays]:
+    """The arrays that the function of a kernel writes, in a compiled text."""
     nest = nest_of(kernel)
     found: list[Arrays] = []
     for late, order in ways:

@@ -80,7 +80,6 @@ def agree(program: KernelOp, *, warp: int = 32, seed: int = 0) -> Device:
     return device
 
 
-
 @pytest.mark.parametrize(
     ("name", "warp"),
     [(name, warp) for name, text in GPU_KERNELS.items() for warp in (32, 64) if warp == 32 or ":w" in text],

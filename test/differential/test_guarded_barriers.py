@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
+from differential.device_code import is_noticed, require_fibers, run_compiled
 from differential.library import close
 from differential.test_gpu_ir import agree
 from pdojo.backends.arrays import parameters_of
+from pdojo.backends.gpu.fibers import Fibers, compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.registry import machine
@@ -265,26 +267,31 @@ y f32 [2, 3, 16] heap
 """,
 }
 """Threads that add up in shared memory."""
-CASES = {
-    **{f"wait: {name}": text for name, text in BARRIERS.items()},
-    **{f"add: {name}": t for name, t in SUMS.items()},
-}
+TEXTS = {f"wait: {name}": text for name, text in BARRIERS.items()} | {f"add: {name}": t for name, t in SUMS.items()}
+CASES = {name: kernel(text.replace(" k(", f" k{k}(", 1)) for k, (name, text) in enumerate(TEXTS.items())}
+
+
+@cache
+def compiled() -> tuple[Fibers, dict[str, int]]:
+    """All cases in one text, and the bytes of their workspaces."""
+    made = device_text(*CASES.values(), spelling=FiberSpelling(), machine=machine("nvidia-sm90"))
+    scratch = {name: found.workspace.size_bytes for name, found in zip(CASES, made.kernels, strict=True)}
+    return compile_fibers(made.text, warp=32), scratch
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_on_fibers(name: str) -> None:
     require_fibers()
-    program = kernel(CASES[name])
-    parameters = parameters_of(nest_of(program))
-    warp = 32 if "async" in CASES[name] or len(name) % 2 else 64
-    inputs = random_inputs(parameters, len(name))
-    for found in run_fibers(program, inputs, described=machine(MACHINES[warp])):
+    program = CASES[name]
+    inputs = random_inputs(parameters_of(nest_of(program)), len(name))
+    code, scratch = compiled()
+    for found in run_compiled(code, program, inputs, scratch=scratch[name]):
         close(found, interpret(program, inputs), program)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_in_gpu_form(name: str) -> None:
-    device = agree(kernel(CASES[name]), seed=len(name))
+    device = agree(CASES[name], seed=len(name))
     assert device.barriers or device.shuffles
 
 
@@ -292,10 +299,10 @@ def test_in_gpu_form(name: str) -> None:
 def test_barriers_are_needed_and_reached(name: str) -> None:
     """A barrier that is missing, or inside of a guard, is noticed."""
     require_fibers()
-    program = kernel(CASES[name])
+    program = CASES[name]
     inputs = random_inputs(parameters_of(nest_of(program)), 3)
     wanted = interpret(program, inputs)
-    made = device_text(program, spelling=FiberSpelling(), machine=machine(MACHINES[32]))
+    made = device_text(program, spelling=FiberSpelling(), machine=machine("nvidia-sm90"))
     (barrier, guard), *_ = re.findall(r"^( *__syncthreads\(\);\n)( *if \(.*\) {\n)", made.text, re.MULTILINE)
     for broken in (
         made.text.replace(barrier + guard, guard, 1),
