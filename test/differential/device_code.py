@@ -56,13 +56,20 @@ def run_text(
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    return run_compiled(compile_fibers(text, warp=warp), kernel, inputs, scratch=scratch, ways=ways)
+    symbol = Names().fresh(nest_of(kernel).name)
+    return run_compiled(compile_fibers(text, warp=warp), symbol, kernel, inputs, scratch=scratch, ways=ways)
 
 
 def run_compiled(
-    compiled: Fibers, kernel: KernelOp, inputs: Arrays, *, scratch: int, ways: Sequence[tuple[bool, Order]] = WAYS
+    compiled: Fibers,
+    symbol: str,
+    kernel: KernelOp,
+    inputs: Arrays,
+    *,
+    scratch: int,
+    ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
-    """The arrays that the function of a kernel writes, in a compiled text."""
+    """The arrays that a function of a compiled text writes, which has the interface of a kernel's."""
     nest = nest_of(kernel)
     found: list[Arrays] = []
     for late, order in ways:
@@ -75,7 +82,7 @@ def run_compiled(
             array.flags.writeable = parameter.written
             arrays[parameter.name] = array
         workspace = np.full(max(scratch, 1), _PATTERN, np.uint8)
-        compiled.run(Names().fresh(nest.name), [*arrays.values(), workspace], late=late, order=order, seconds=120)
+        compiled.run(symbol, [*arrays.values(), workspace], late=late, order=order, seconds=120)
         found.append({p.name: arrays[p.name] for p in parameters_of(nest) if p.written})
     return found
 

@@ -13,6 +13,7 @@ from differential.library import close
 from differential.test_gpu_ir import agree
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Fibers, compile_fibers
+from pdojo.backends.gpu.kernel_text import KernelText
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.registry import machine
@@ -272,11 +273,10 @@ CASES = {name: kernel(text.replace(" k(", f" k{k}(", 1)) for k, (name, text) in 
 
 
 @cache
-def compiled() -> tuple[Fibers, dict[str, int]]:
-    """All cases in one text, and the bytes of their workspaces."""
+def compiled() -> tuple[Fibers, dict[str, KernelText]]:
+    """All cases in one text."""
     made = device_text(*CASES.values(), spelling=FiberSpelling(), machine=machine("nvidia-sm90"))
-    scratch = {name: found.workspace.size_bytes for name, found in zip(CASES, made.kernels, strict=True)}
-    return compile_fibers(made.text, warp=32), scratch
+    return compile_fibers(made.text, warp=32), dict(zip(CASES, made.kernels, strict=True))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -284,8 +284,9 @@ def test_on_fibers(name: str) -> None:
     require_fibers()
     program = CASES[name]
     inputs = random_inputs(parameters_of(nest_of(program)), len(name))
-    code, scratch = compiled()
-    for found in run_compiled(code, program, inputs, scratch=scratch[name]):
+    code, kernels = compiled()
+    symbol, scratch = kernels[name].nest.symbol, kernels[name].workspace.size_bytes
+    for found in run_compiled(code, symbol, program, inputs, scratch=scratch):
         close(found, interpret(program, inputs), program)
 
 
