@@ -116,8 +116,12 @@ class NestWalk(ABC):
         if False in outcomes or not undecided:
             yield False not in outcomes
             return
-        with self.branch(undecided):
+        with self.restricted(undecided):
             yield True
+
+    def restricted(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
+        """Code appended within runs only if all constraints hold, which constants do not decide."""
+        return self.branch(constraints)
 
     def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
         match scope.mapping:

@@ -11,7 +11,7 @@ from differential.compiled import Arrays
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
-from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Order, compile_fibers, compilers
+from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.machine import Machine
@@ -56,7 +56,20 @@ def run_text(
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    compiled = compile_fibers(text, warp=warp)
+    symbol = Names().fresh(nest_of(kernel).name)
+    return run_compiled(compile_fibers(text, warp=warp), symbol, kernel, inputs, scratch=scratch, ways=ways)
+
+
+def run_compiled(
+    compiled: Fibers,
+    symbol: str,
+    kernel: KernelOp,
+    inputs: Arrays,
+    *,
+    scratch: int,
+    ways: Sequence[tuple[bool, Order]] = WAYS,
+) -> list[Arrays]:
+    """The arrays that a function of a compiled text writes, which has the interface of a kernel's."""
     nest = nest_of(kernel)
     found: list[Arrays] = []
     for late, order in ways:
@@ -69,7 +82,7 @@ def run_text(
             array.flags.writeable = parameter.written
             arrays[parameter.name] = array
         workspace = np.full(max(scratch, 1), _PATTERN, np.uint8)
-        compiled.run(Names().fresh(nest.name), [*arrays.values(), workspace], late=late, order=order, seconds=120)
+        compiled.run(symbol, [*arrays.values(), workspace], late=late, order=order, seconds=120)
         found.append({p.name: arrays[p.name] for p in parameters_of(nest) if p.written})
     return found
 

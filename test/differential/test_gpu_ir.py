@@ -80,21 +80,12 @@ def agree(program: KernelOp, *, warp: int = 32, seed: int = 0) -> Device:
     return device
 
 
-REFUSED = {("softmax_odd", 64)}
-"""Kernels whose shuffles run in parts of warps only, by size of warps."""
-
-
 @pytest.mark.parametrize(
     ("name", "warp"),
     [(name, warp) for name, text in GPU_KERNELS.items() for warp in (32, 64) if warp == 32 or ":w" in text],
 )
 def test_kernels(name: str, warp: int) -> None:
-    program = kernel(GPU_KERNELS[name])
-    if (name, warp) in REFUSED:
-        with pytest.raises(LoweringError, match="others of their warp need not run"):
-            lowered(program, warp)
-        return
-    agree(program, warp=warp, seed=warp)
+    agree(kernel(GPU_KERNELS[name]), warp=warp, seed=warp)
 
 
 def test_random_kernels() -> None:

@@ -43,6 +43,10 @@ class Synchronisation:
     early_commits: set[Node] = field(default_factory=set[Node])
     """Nodes with a group that ends in front of their wait: its copy and the node are in one node of `commits`."""
 
+    def is_before(self, node: Node) -> bool:
+        """Whether something stands in front of a node."""
+        return node in self.barriers or node in self.waits or node in self.early_commits
+
 
 @dataclass(frozen=True)
 class _Need:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr
@@ -16,19 +16,20 @@ from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment, computed
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic, helper_of
-from pdojo.backends.gpu.barriers import Synchronisation, synchronisation
+from pdojo.backends.gpu.barriers import synchronisation
+from pdojo.backends.gpu.block_walk import BlockWalk, chain_around, holding
 from pdojo.backends.gpu.collective_text import CollectiveText
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
-from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by, threads_of
-from pdojo.backends.gpu.numbering import is_complete, leader, partly_run
+from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by
+from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
 from pdojo.dialect.analysis.lanes import common_guard
-from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
@@ -88,7 +89,7 @@ class LaunchText:
         return passed + [variable(s.depth) for s in self.variables]
 
 
-class DeviceFunction(LoopText):
+class DeviceFunction(BlockWalk[str], LoopText):
     """A device function."""
 
     hardware = "a graphics processor"
@@ -96,7 +97,7 @@ class DeviceFunction(LoopText):
     def __init__(self, kernel: Kernel, node: Node, number: int, known: dict[int, int]) -> None:
         self.kernel, self.nest, self.spelling, self.number = kernel, kernel.nest, kernel.spelling, number
         self.launch = launch(self.nest, node, kernel.machine)
-        self.sync: Synchronisation = synchronisation(self.nest, self.launch)
+        self.sync = synchronisation(self.nest, self.launch)
         used = {a.array.buffer for leaf in self.launch.leaves for a in self.launch.touched(leaf)}
         self.buffers = [b for b in self.nest.buffers if b in used]
         own = {
@@ -121,6 +122,9 @@ class DeviceFunction(LoopText):
         for leaf in self.atomics:
             check_atomic(leaf, tree=bool(reduced_by(leaf)))
         self.trees = TreeText(self.launch, code, kernel.taken, self.atomics)
+        warp = kernel.machine.gpu.warp_size
+        self.wide = frozenset(n for n in self.sync.barriers if not is_in_warp(self.launch, chain_around(n), warp))
+        self.held = holding(self.wide, [t.root for t in self.trees.trees if t.blocks])
         self.collectives = CollectiveText(self.launch, code, self.nest, kernel.machine)
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
@@ -206,40 +210,30 @@ class DeviceFunction(LoopText):
 
     # Order
 
-    def nodes(self, nodes: Sequence[Node]) -> None:
-        """Append nodes, with the barriers in front of them and the ends of groups of copies behind them."""
-        for node in nodes:
-            self._wait(node)
-            super().nodes([node])
-            if node in self.sync.commits:
-                self.code.line("pd_copy_commit();")
+    def node(self, node: Node) -> None:
+        """Append a node, and behind it the end of a group of copies."""
+        super().node(node)
+        if node in self.sync.commits:
+            self.code.line("pd_copy_commit();")
 
-    def _wait(self, node: Node) -> None:
+    def synchronise(self, node: Node) -> None:
+        """Append the waits for copies and the barrier in front of a node, if there are any."""
         if node in self.sync.early_commits:
             self.code.line("pd_copy_commit();")
         if node in self.sync.waits:
             self.code.line(f"pd_copy_wait<{self.sync.waits[node]}>();")
-        group = self.sync.barriers.get(node, 1)
-        if group > 1:
-            chain = node.chain[:-1] if isinstance(node, Scope) else node.chain
-            self._barrier(group, chain)
+        if node in self.wide:
+            self.code.line("__syncthreads();")
+        elif node in self.sync.barriers:
+            self.code.line(f"{self._helper(GROUP)}<{self.sync.barriers[node]}>();")
 
-    def _barrier(self, group: int, chain: Sequence[Scope]) -> None:
-        """The threads of a group wait for each other."""
-        around = threads_of(chain)
-        lanes = around[-1] if around and around[-1].mapping is ScopeMapping.WARP else None
-        if lanes is not None and any(g.uses(lanes.depth) for s in chain for g in s.guard):
-            raise LoweringError(
-                f"threads of {describe(lanes)} must wait for each other, but a guard lets some of them out"
-            )
-        if around and self.kernel.machine.gpu.warp_size % group == 0:
-            self.code.line(f"{self._helper(GROUP)}<{group}>();")
-            return
-        for scope in partly_run(self.launch, chain):
-            raise LoweringError(
-                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it"
-            )
-        self.code.line("__syncthreads();")
+    def condition(self, constraints: Sequence[Expr]) -> str:
+        """The condition that all constraints hold."""
+        return self.code.condition(constraints)
+
+    def where(self, conditions: Sequence[str]) -> AbstractContextManager[None]:
+        """Code appended within runs only in threads for which all conditions hold."""
+        return self.code.block(f"if ({' && '.join(conditions)})")
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a loop that the compiler unrolls: it knows the number of iterations, each checks the guard."""
@@ -261,19 +255,13 @@ class DeviceFunction(LoopText):
             for tree in trees:
                 self.trees.begin(tree)
             self.device.thread_variable(scope, self.launch)
-            self._phase(scope, bounds, self._active(scope))
+            active = f"{variable(scope.depth)} < {scope.extent}"
+            with nullcontext() if is_complete(self.launch, scope) else self.only(scope, active):
+                self._iteration(scope, bounds)
             for tree in trees:
-                self.trees.end(tree)
+                self.trees.end(tree, self.checked)
 
-    def _active(self, scope: Scope) -> str | None:
-        """The condition of the threads that have an iteration of a thread scope; None if all have."""
-        return None if is_complete(self.launch, scope) else f"{variable(scope.depth)} < {scope.extent}"
-
-    def _phase(self, scope: Scope, bounds: LoopBounds, active: str | None) -> None:
-        if active is not None:
-            with self.code.block(f"if ({active})"):
-                self._phase(scope, bounds, None)
-            return
+    def _iteration(self, scope: Scope, bounds: LoopBounds) -> None:
         with self.guarded(bounds.own) as possible:
             if possible:
                 self.nodes(scope.children)

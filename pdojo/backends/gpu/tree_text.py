@@ -12,7 +12,7 @@ from pdojo.backends.c.values import apply, literal
 from pdojo.backends.gpu.atomic_text import helper_of
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch
-from pdojo.backends.gpu.trees import Tree, trees_of
+from pdojo.backends.gpu.trees import Checked, Tree, trees_of
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.view.nest import Leaf, Scope
 
@@ -51,27 +51,31 @@ class TreeText:
         with self.code.block(f"for (int k = 0; k < {tree.size}; k++)"):
             self.code.line(f"{tree.name}[k] = {value};")
 
-    def end(self, tree: Tree) -> None:
-        """Combine the partial results of the threads, and add them to the cells."""
+    def end(self, tree: Tree, checked: Checked) -> None:
+        """Combine the partial results of the threads, and add them to the cells.
+
+        All threads of the block come here if they add up in shared memory; what is appended within `checked()` runs in
+        those with an iteration of the scopes around the tree.
+        """
         with self.code.block("") if tree.kept else nullcontext():
             for scope in tree.kept:
                 self.code.thread_variable(scope, self.launch)
-            self._over_cells(tree, list(tree.cells))
+            self._over_cells(tree, list(tree.cells), checked)
 
-    def _over_cells(self, tree: Tree, cells: list[Scope]) -> None:
+    def _over_cells(self, tree: Tree, cells: list[Scope], checked: Checked) -> None:
         if cells:
             scope, *rest = cells
             own = variable(scope.depth)
             self.code.unrolled(scope.extent)
             with self.code.block(f"for (int {own} = 0; {own} < {scope.extent}; {own}++)"):
-                self._over_cells(tree, rest)
+                self._over_cells(tree, rest, checked)
             return
         depth = len(self.code.extents)
         # The variables of all scopes around the statement: those without cells of their own do not occur.
         self.code.extents.extend(s.extent for s in tree.leaf.chain[depth:])
         lonely = {s.depth: 0 for s in tree.leaf.chain[depth:] if s.extent == 1}
         self.code.known.update(lonely)
-        self._combine(tree)
+        self._combine(tree, checked)
         for d in lonely:
             del self.code.known[d]
         del self.code.extents[depth:]
@@ -79,7 +83,7 @@ class TreeText:
     def _both(self, tree: Tree, one: str, other: str) -> str:
         return strip(apply(self.code.prelude, tree.accumulate, (one, other), (tree.dtype, tree.dtype), tree.dtype))
 
-    def _combine(self, tree: Tree) -> None:
+    def _combine(self, tree: Tree, checked: Checked) -> None:
         part = self.partial(tree)
         for scope in reversed(tree.reduced):
             if scope.mapping is ScopeMapping.WARP:
@@ -88,16 +92,17 @@ class TreeText:
                     other = f"pd_shfl_xor({part}, {offset}, {scope.extent})"
                     self.code.line(f"{part} = {self._both(tree, part, other)};")
         if tree.blocks:
-            self._across(tree, part)
-        self._add(tree, part)
+            if tree.reuses_scratch:
+                self.code.line("__syncthreads();")
+            self.code.line(f"{tree.shared}[thread] = {part};")
+            self.code.line("__syncthreads();")
+        with checked():
+            if tree.blocks:
+                self._across(tree, part)
+            self._add(tree, part)
 
     def _across(self, tree: Tree, part: str) -> None:
-        """Combine the partial results of the warps of a block in shared memory; every thread gets the result."""
-        tree.check_complete()
-        if tree.reuses_scratch:
-            self.code.line("__syncthreads();")
-        self.code.line(f"{tree.shared}[thread] = {part};")
-        self.code.line("__syncthreads();")
+        """Combine the partial results of warps that are in shared memory; every thread gets the result."""
         first = " + ".join(f"{d.text} * {factor}" if factor > 1 else d.text for d, factor in tree.first())
         offsets = tree.contributors()
         total = len(offsets)
@@ -121,7 +126,7 @@ class TreeText:
             conditions += [test.text for test in tree.only_one()]
             conditions += self._guards(tree)
         elif tree.kept:
-            conditions += [test.text for test in tree.within()]
+            conditions += [test.text for test in tree.with_cells()]
         target = self.code.element(tree.leaf.output, tree.leaf)
         old = f"({target} != 0)" if tree.dtype == "i1" else target
         atomic = self.atomics.get(tree.leaf)
@@ -132,6 +137,7 @@ class TreeText:
                 self.code.line(f"{target} = {self._both(tree, part, old)};")
 
     def _guards(self, tree: Tree) -> list[str]:
-        bound = map(self.code.bind, tree.guards())
-        found = [b for b in bound if b.bounds(self.code.extents)[0] < 0]
-        return [self.code.condition(found)] if found else []
+        pieces = [self.code.condition(piece) or "true" for piece in tree.guards]
+        if "true" in pieces:
+            return []
+        return pieces if len(pieces) == 1 else [f"({' || '.join(f'({piece})' for piece in pieces) or 'false'})"]

@@ -6,20 +6,25 @@ warps combine theirs by butterflies of shuffles, blocks in shared memory, and th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import TypeAlias
 
 from pdojo.backends.c.names import Names
 from pdojo.backends.gpu.launches import Launch, reduced_by, threads_of
-from pdojo.backends.gpu.numbering import Below, Digit, partly_run
-from pdojo.backends.walk import describe
+from pdojo.backends.gpu.numbering import Below, Digit, within
+from pdojo.backends.walk import decided
 from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.analysis.integer_sets import projected
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import identity_value
 from pdojo.dialect.view.nest import Constant, Leaf, Scope
-from pdojo.errors import LoweringError
 
+Checked: TypeAlias = Callable[[], AbstractContextManager[None]]
+"""Makes code appended within run only in threads that pass the conditions around."""
 _LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 
 
@@ -102,12 +107,16 @@ class Tree:
 
     def first(self) -> list[tuple[Digit, int]]:
         """The first thread that contributes to the same cell, as a sum of multiples."""
-        strides = self.launch.strides
-        terms: list[tuple[Digit, int]] = []
-        if self.outer:
-            stride = strides[self.outer[-1]]
-            terms.append((Digit(stride=stride), stride))
-        return terms + [(Digit(stride=strides[s], extent=s.extent), strides[s]) for s in self.kept]
+        around = within(self.launch, self.outer)
+        terms = [(Digit(around[:k], stride), stride) for k, stride in enumerate(around)]
+        return terms + [(self._number(s), self.launch.strides[s]) for s in self.kept]
+
+    def _number(self, scope: Scope) -> Digit:
+        """The iteration of a thread scope inside the root, below its extent for idle threads, too."""
+        stride = self.launch.strides[scope]
+        around = within(self.launch, threads_of(scope.chain[:-1]))
+        aligned = all(width % (stride * scope.extent) == 0 for width in around)
+        return Digit(() if aligned else around, stride, scope.extent)
 
     def contributors(self) -> list[int]:
         """The distances of the threads whose results are added, one of each warp, from the first of them."""
@@ -119,7 +128,7 @@ class Tree:
 
     # Who adds the result to the cell
 
-    def within(self) -> list[Below]:
+    def with_cells(self) -> list[Below]:
         """The threads that have cells: those with an iteration of the root."""
         width, whole = self.root.extent * self.launch.strides[self.root], self.launch.threads
         kept_blocks = any(s.mapping is Mapping.BLOCK for s in self.kept)
@@ -128,41 +137,31 @@ class Tree:
     def only_one(self) -> list[Below]:
         """The first of the threads that have the result of a cell, and an iteration of the root."""
         conditions: list[Below] = []
-        strides = self.launch.strides
-        within = strides[self.outer[-1]] if self.outer else 0
+        strides, around = self.launch.strides, threads_of(self.leaf.chain)
         covered = 1
-        for scope in reversed(threads_of(self.leaf.chain)[len(self.outer) :]):
+        for number in reversed(range(len(self.outer), len(around))):
+            scope = around[number]
             if strides[scope] > covered:
-                conditions.append(Below(Digit(within, extent=strides[scope]), covered))
-                covered = strides[scope]
+                conditions.append(Below(Digit(within(self.launch, around[: number + 1])), covered))
             if scope in self.reduced:
-                conditions.append(Below(Digit(within, strides[scope], scope.extent), 1))
+                conditions.append(Below(self._number(scope), 1))
             covered = strides[scope] * scope.extent
-        if covered < (within or self.launch.threads):
-            conditions.append(Below(Digit(within), covered))
+        if covered < (strides[self.outer[-1]] if self.outer else self.launch.threads):
+            conditions.append(Below(Digit(within(self.launch, self.outer)), covered))
         return conditions
 
-    def guards(self) -> list[Expr]:
-        """The guards that decide whether a cell exists."""
-        found: list[Expr] = []
-        inside, kept = self.leaf.chain[self.root.depth :], (*self.kept, *self.cells)
-        gone = {s.depth for s in inside if s not in kept and s.extent > 1}
-        for scope in inside:
-            for constraint in scope.guard:
-                if not constraint.variables() & gone:
-                    found.append(constraint)
-                elif any(constraint.uses(s.depth) for s in kept):
-                    raise LoweringError(
-                        f"a guard of {describe(scope)} mixes threads that add up with threads that have cells"
-                    )
-        return found
-
-    def check_complete(self) -> None:
-        """Raise LoweringError unless all threads of the block run what combines results in shared memory."""
-        for scope in partly_run(self.launch, self.root.chain[:-1]):
-            raise LoweringError(
-                f"threads of {describe(scope)} add up in shared memory, but not all threads of the block run it"
-            )
+    @cached_property
+    def guards(self) -> list[list[Expr]]:
+        """Conditions of which one holds iff some thread contributes to the cell; an empty one always holds."""
+        inside = self.leaf.chain[self.root.depth :]
+        constraints = [c for scope in inside for c in scope.guard]
+        gone = [s.depth for s in inside if s not in (*self.kept, *self.cells) and s.extent > 1]
+        apart = [c for c in constraints if c.variables().isdisjoint(gone)]
+        mixed = [c for c in constraints if c not in apart]
+        extents = self.leaf.extents
+        found = [[*apart, *piece] for piece in projected(extents, mixed, gone)] if mixed else [apart]
+        found = [[c for c in piece if decided(c, extents) is not True] for piece in found]
+        return found if all(found) else [[]]
 
 
 def trees_of(found: Launch, names: Names) -> list[Tree]:

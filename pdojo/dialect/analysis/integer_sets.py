@@ -14,7 +14,7 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, const, floordiv, var
 from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
@@ -190,3 +190,49 @@ def _reached(reaches: Iterable[Reach]) -> isl.Set:
     for other in sets[1:]:
         total = total.union(other)
     return total
+
+
+@bounded()
+def projected(extents: Sequence[int], constraints: Iterable[Expr], gone: Sequence[int]) -> list[list[Expr]]:
+    """Conditions on the other variables of a box, one of which holds iff some values of `gone` meet all constraints.
+
+    Each condition is a list of expressions `e >= 0`; an empty one always holds.
+    """
+    import islpy as isl
+
+    names = variables("i", len(extents))
+    kept = [d for d in range(len(extents)) if d not in gone]
+    box, inside = domain_constraints(extents, (), names), [f"{spell(c, names)} >= 0" for c in constraints]
+    head, place = ", ".join(names), ", ".join(names[d] for d in kept)
+    whole = isl.Set.read_from_str(context(), f"{{ [{place}] : {' and '.join(box[d] for d in kept) or 'true'} }}")
+    text = f"{{ [{head}] -> [{place}] : {' and '.join([*box, *inside])} }}"
+    found = isl.Map.read_from_str(context(), text).range().compute_divs().coalesce().gist(whole).compute_divs()
+    return [_expressions(piece, kept, extents) for piece in found.get_basic_sets()]
+
+
+def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int]) -> list[Expr]:
+    """The constraints of a basic set, `e >= 0`; its dimension k is the variable at depth `kept[k]`."""
+    import islpy as isl
+
+    local = piece.get_local_space()
+    divisions: list[Expr] = []
+
+    def total(value: isl.Aff | isl.Constraint, factor: int) -> Expr:
+        """The multiple of a value that has integer coefficients."""
+        main = isl.dim_type.set if isinstance(value, isl.Constraint) else isl.dim_type.in_
+        atoms = [(main, k, var(d)) for k, d in enumerate(kept)]
+        atoms += [(isl.dim_type.div, k, division) for k, division in enumerate(divisions)]
+        whole = const((value.get_constant_val() * factor).to_python())
+        for kind, k, atom in atoms:
+            whole += atom * (value.get_coefficient_val(kind, k) * factor).to_python()
+        return whole
+
+    for k in range(local.dim(isl.dim_type.div)):
+        division = local.get_div(k)
+        divisor = division.get_denominator_val().to_python()
+        divisions.append(floordiv(total(division, divisor), divisor, extents))
+    found: list[Expr] = []
+    for constraint in piece.get_constraints():
+        expression = total(constraint, 1)
+        found += [expression, -expression] if constraint.is_equality() else [expression]
+    return found

@@ -12,13 +12,14 @@ from xdsl.ir import Block, SSAValue
 from pdojo.backends.c.names import Names
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic
 from pdojo.backends.gpu.barriers import synchronisation
+from pdojo.backends.gpu.block_walk import holding
 from pdojo.backends.gpu.homes import own_part, shared_offsets
 from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.dialect import WORKGROUP, DynamicSharedMemoryOp
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
 from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
 from pdojo.backends.gpu.launches import THREADS, Launch
-from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader, partly_run
+from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader
 from pdojo.backends.gpu.trees import Tree, trees_of
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.attributes import Memory
@@ -45,6 +46,9 @@ class LaunchBody(ThreadBuilder):
         for leaf in self.atomics:
             check_atomic(leaf, tree=self._tree(leaf) is not None)
         self.tree_code = TreeBuilder(self, warp, self.atomics)
+        # The gpu dialect has no barrier of a part of a block, and no shuffle of a part of a warp.
+        self.wide = frozenset(self.sync.barriers)
+        self.held = holding(self.wide, [t.root for t in self.trees if self.tree_code.is_of_block(t)])
         self.is_leader = False
         """Whether what is appended runs in one thread of a group only."""
         self.extents.extend(s.extent for s in found.root.chain[: len(variables)])
@@ -112,22 +116,10 @@ class LaunchBody(ThreadBuilder):
             block = self.append(arith.DivUIOp(block, self.constants.index(stride)))
         return self.append(arith.RemUIOp(block, self.constants.index(extent))) if extent else block
 
-    def nodes(self, nodes: Sequence[Node]) -> None:
-        """Append nodes, with the barriers in front of them."""
-        for node in nodes:
-            if self.sync.barriers.get(node, 1) > 1:
-                self._barrier(node.chain[:-1] if isinstance(node, Scope) else node.chain)
-            super().nodes([node])
-
-    def _barrier(self, chain: Sequence[Scope]) -> None:
-        """All threads of the block wait for each other, even if those of a part of a warp would do."""
-        for scope in partly_run(self.launch, chain):
-            raise LoweringError(
-                f"threads of {describe(scope)} must wait for each other, but not all threads of the block run it, and "
-                f"the gpu dialect has no other barrier; peel its guard (peel_scope), or keep the data in registers "
-                f"(set_location)"
-            )
-        self.builder.insert(gpu.BarrierOp())
+    def synchronise(self, node: Node) -> None:
+        """Append the barrier in front of a node: all threads of the block wait, even if those of a warp would do."""
+        if node in self.wide:
+            self.builder.insert(gpu.BarrierOp())
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a scope whose iterations are threads."""
@@ -146,13 +138,14 @@ class LaunchBody(ThreadBuilder):
         value = self.digit(digit)
         value.name_hint = "thread" if value is self.thread else scope.op.iv.name_hint
         self.variables.append(value)
-        active = [] if is_complete(self.launch, scope) else [Below(digit, scope.extent)]
-        with self.only_if(active), self.guarded(bounds.own) as possible:
+        complete = is_complete(self.launch, scope)
+        active = nullcontext() if complete else self.only(scope, self.below(Below(digit, scope.extent)))
+        with active, self.guarded(bounds.own) as possible:
             if possible:
                 self.nodes(scope.children)
         self.variables.pop()
         for tree in trees:
-            self.tree_code.end(tree)
+            self.tree_code.end(tree, self.checked)
 
     # Statements
 
@@ -185,6 +178,6 @@ class LaunchBody(ThreadBuilder):
         own = self._tree(leaf) is not None or leaf.output.array.buffer in self.own
         storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
         before, self.is_leader = self.is_leader, True
-        with nullcontext() if storing is None else self.only_if([storing]):
+        with nullcontext() if storing is None else self.where([self.below(storing)]):
             yield
         self.is_leader = before

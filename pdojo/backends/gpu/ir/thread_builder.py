@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
+from functools import reduce
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
+from pdojo.backends.gpu.block_walk import BlockWalk
 from pdojo.backends.gpu.homes import Own
 from pdojo.backends.gpu.ir.dialect import PRIVATE
 from pdojo.backends.gpu.launches import Launch
@@ -19,7 +21,7 @@ from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 
 
-class ThreadBuilder(LoopBuilder):
+class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
     """Appends what a thread runs to the block of a launch."""
 
     hardware = "a graphics processor"
@@ -58,29 +60,26 @@ class ThreadBuilder(LoopBuilder):
     def digit(self, digit: Digit) -> SSAValue:
         """The value of a digit of the thread's number."""
         value = self.thread
-        if digit.within:
-            value = self.append(arith.RemUIOp(value, self.constants.index(digit.within)))
+        for width in digit.within:
+            value = self.append(arith.RemUIOp(value, self.constants.index(width)))
         if digit.stride > 1:
             value = self.append(arith.DivUIOp(value, self.constants.index(digit.stride)))
         if digit.extent:
             value = self.append(arith.RemUIOp(value, self.constants.index(digit.extent)))
         return value
 
-    @contextmanager
-    def only_if(self, tests: Sequence[Below], guards: Sequence[Expr] = ()) -> Generator[None]:
-        """Code appended within runs only in threads that pass all tests, if all guards hold."""
-        conditions: list[SSAValue] = []
-        for test in tests:
-            bound = self.constants.index(test.bound)
-            conditions.append(self.append(arith.CmpiOp(self.digit(test.digit), bound, "ult")))
-        if guards:
-            conditions.append(self.indices.condition(guards))
-        whole = conditions[0] if conditions else None
-        for condition in conditions[1:]:
-            assert whole is not None
-            whole = self.append(arith.AndIOp(whole, condition))
-        with nullcontext() if whole is None else self.conditional(whole):
-            yield
+    def below(self, test: Below) -> SSAValue:
+        """Whether a digit is below its bound."""
+        return self.append(arith.CmpiOp(self.digit(test.digit), self.constants.index(test.bound), "ult"))
+
+    def condition(self, constraints: Sequence[Expr]) -> SSAValue:
+        """The condition that all constraints hold."""
+        return self.indices.condition(constraints)
+
+    def where(self, conditions: Sequence[SSAValue]) -> AbstractContextManager[None]:
+        """Code appended within runs only in threads for which all conditions hold."""
+        whole = reduce(lambda one, other: self.append(arith.AndIOp(one, other)), conditions)
+        return self.conditional(whole)
 
     # Loops that are no scopes
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import reduce
 
 from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import IndexType
@@ -12,8 +13,8 @@ from xdsl.ir import Region, SSAValue
 from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.shuffles import Shuffles
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
-from pdojo.backends.gpu.numbering import iteration, partly_run
-from pdojo.backends.gpu.trees import Tree
+from pdojo.backends.gpu.numbering import iteration
+from pdojo.backends.gpu.trees import Checked, Tree
 from pdojo.backends.walk import describe
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.errors import LoweringError
@@ -47,19 +48,28 @@ class TreeBuilder:
         with self.code.counted(tree.size) as number:
             self._store(neutral, self.partials[tree], number)
 
-    def end(self, tree: Tree) -> None:
-        """Combine the partial results of the threads, and add them to the cells."""
-        values = {s.depth: self.code.digit(iteration(self.code.launch, s)) for s in tree.kept}
-        self._over_cells(tree, list(tree.cells), values)
+    def is_of_block(self, tree: Tree) -> bool:
+        """Whether all threads of the block must come to the end of a tree: it has a barrier, or shuffles of parts of a
+        warp, of which other parts may be elsewhere."""
+        strides = self.code.launch.strides
+        return bool(tree.blocks or (tree.offsets and any(strides[s] % self._width for s in tree.outer)))
 
-    def _over_cells(self, tree: Tree, cells: list[Scope], values: dict[int, SSAValue]) -> None:
+    def end(self, tree: Tree, checked: Checked) -> None:
+        """Combine the partial results of the threads, and add them to the cells.
+
+        What is appended within `checked()` runs in threads with an iteration of the scopes around the tree.
+        """
+        values = {s.depth: self.code.digit(iteration(self.code.launch, s)) for s in tree.kept}
+        self._over_cells(tree, list(tree.cells), values, checked)
+
+    def _over_cells(self, tree: Tree, cells: list[Scope], values: dict[int, SSAValue], checked: Checked) -> None:
         if cells:
             scope, *rest = cells
             with self.code.counted(scope.extent) as number:
-                self._over_cells(tree, rest, {**values, scope.depth: number})
+                self._over_cells(tree, rest, {**values, scope.depth: number}, checked)
             return
         with self._inside(tree, values):
-            self._combine(tree)
+            self._combine(tree, checked)
 
     @contextmanager
     def _inside(self, tree: Tree, values: dict[int, SSAValue]) -> Generator[None]:
@@ -70,50 +80,43 @@ class TreeBuilder:
         yield
         del self.code.variables[len(before) :]
 
-    def _combine(self, tree: Tree) -> None:
+    def _combine(self, tree: Tree, checked: Checked) -> None:
         code = self.code
         place, index = self.partial(tree)
         value = code.append(memref.LoadOp.get(place, index))
-        width = self._width(tree) if tree.offsets else 0
+        if tree.offsets:
+            self._check_width(tree)
         for offset in tree.offsets:
-            other = Shuffles(code.builder, code.constants).exchanged(value, tree.dtype, offset, width)
+            other = Shuffles(code.builder, code.constants).exchanged(value, tree.dtype, offset, self._width)
             value = self._both(tree, value, other)
         if tree.blocks:
-            value = self._across(tree, value)
-        self._add(tree, value)
+            if tree.reuses_scratch:
+                code.builder.insert(gpu.BarrierOp())
+            self._store(value, self.scratch[tree], code.thread)
+            code.builder.insert(gpu.BarrierOp())
+        with checked():
+            self._add(tree, self._across(tree) if tree.blocks else value)
 
-    def _width(self, tree: Tree) -> int:
-        """How many threads of a warp run a shuffle, counted from the first: all there are.
+    @property
+    def _width(self) -> int:
+        """How many threads of a warp run a shuffle, counted from the first: all there are."""
+        return min(self.code.launch.threads, self.warp)
 
-        Raises LoweringError if others of the warp may be elsewhere.
-        """
-        found, around = self.code.launch, tree.root.chain[:-1]
-        width = min(found.threads, self.warp)
-        if found.threads % width:
+    def _check_width(self, tree: Tree) -> None:
+        """Raise LoweringError if the last warp of the block would run a shuffle in part."""
+        threads, width = self.code.launch.threads, self._width
+        if threads % width:
             raise LoweringError(
-                f"threads of {describe(tree.root)} exchange registers in a block of {found.threads} threads, which the "
+                f"threads of {describe(tree.root)} exchange registers in a block of {threads} threads, which the "
                 f"gpu dialect has only in whole warps of {width}; map extents whose product is a multiple of {width}"
             )
-        if any(found.strides[s] % width for s in tree.outer):
-            for scope in partly_run(found, around):
-                raise LoweringError(
-                    f"threads of {describe(tree.root)} exchange registers, but others of their warp need not run "
-                    f"{describe(scope)}, and the gpu dialect has shuffles of whole warps only; map {width} "
-                    f"threads, or peel the guard (peel_scope)"
-                )
-        return width
 
     def _both(self, tree: Tree, one: SSAValue, other: SSAValue) -> SSAValue:
         return self.code.apply(tree.accumulate, tree.dtype, one, other)
 
-    def _across(self, tree: Tree, value: SSAValue) -> SSAValue:
-        """Combine the partial results of the warps of a block in shared memory; every thread gets the result."""
-        tree.check_complete()
+    def _across(self, tree: Tree) -> SSAValue:
+        """Combine the partial results of warps that are in shared memory; every thread gets the result."""
         code, scratch = self.code, self.scratch[tree]
-        if tree.reuses_scratch:
-            code.builder.insert(gpu.BarrierOp())
-        self._store(value, scratch, code.thread)
-        code.builder.insert(gpu.BarrierOp())
         first = self._first(tree)
         offsets = tree.contributors()
         total = code.append(memref.LoadOp.get(scratch, [first]))
@@ -152,17 +155,23 @@ class TreeBuilder:
         """Add a result to its cell: every thread to its own, or one thread to memory they share."""
         code, leaf = self.code, tree.leaf
         if leaf.output.array.buffer in code.own:
-            tests, guards = (tree.within() if tree.kept else []), []
+            conditions = [code.below(test) for test in tree.with_cells()] if tree.kept else []
         else:
-            tests = tree.only_one()
-            guards = [g for g in tree.guards() if g.bounds(leaf.extents)[0] < 0]
-        with code.only_if(tests, guards):
+            conditions = [code.below(test) for test in tree.only_one()] + self._guards(tree)
+        with code.where(conditions) if conditions else nullcontext():
             place, index = code.memory(leaf.output, leaf), code.position(leaf.output, leaf)
             if leaf in self.atomics:
                 code.builder.insert(atomic_rmw(leaf, value, place, index))
                 return
             old = code.append(memref.LoadOp.get(place, index))
             code.builder.insert(memref.StoreOp.get(self._both(tree, value, old), place, index))
+
+    def _guards(self, tree: Tree) -> list[SSAValue]:
+        if [] in tree.guards:
+            return []
+        pieces = [self.code.condition(piece) for piece in tree.guards]
+        never = self.code.append(arith.ConstantOp.from_int_and_width(0, 1))
+        return [reduce(lambda one, other: self.code.append(arith.OrIOp(one, other)), pieces)] if pieces else [never]
 
     def _store(self, value: SSAValue, place: SSAValue, index: SSAValue) -> None:
         self.code.builder.insert(memref.StoreOp.get(value, place, [index]))
