@@ -165,6 +165,8 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
 
 
 def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
+    if not program.nest.has("hinted statement", lambda node: isinstance(node, Leaf) and "hints" in node.op.properties):
+        return
     for leaf in program.nest.leaves:
         if "hints" not in leaf.op.properties:
             continue
@@ -176,7 +178,9 @@ def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
 
 def owned_hints(program: Program) -> dict[str, Attribute]:
     """The hints of scopes, by identifier, and of buffers, by name."""
-    found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in program.nest.scopes if s.hints.data}
+    is_hinted = program.nest.has("hinted scope", lambda node: isinstance(node, Scope) and bool(node.hints.data))
+    scopes = program.nest.scopes if is_hinted else ()
+    found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in scopes if s.hints.data}
     return found | {f"buffer '{b.names[0]}'": b.hints for b in program.nest.buffers if b.hints.data}
 
 

@@ -16,19 +16,19 @@ from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation
 from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.remembered import Facts, Remembered
+from pdojo.dialect.analysis.remembered import Remembered
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
 from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.printer import print_nest, scope_text
+from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 AnswerT = TypeVar("AnswerT")
@@ -63,21 +63,21 @@ class Known:
     """Answers about the states of a game, by the content of the questions.
 
     What one program alone is asked is in `Program.once`; what a nest or a buffer is asked, in `excerpts` or in
-    `remembered`, by its content.
+    `remembered`, by its content. Facts about nodes and uses of buffers that a move leaves alone stay with the view.
     """
 
     collisions: Collisions = field(default_factory=Collisions)
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
-    nodes: Facts = field(default_factory=Facts)
 
 
 class Program:
     """A kernel and everything computed about it; built once per state.
 
     `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
-    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place).
+    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place, in the nodes
+    that are `touched`).
     """
 
     has_excerpts: ClassVar[bool] = True
@@ -90,11 +90,12 @@ class Program:
         known: Known | None = None,
         nest: Nest | None = None,
         before: Nest | None = None,
+        touched: Container[Node] | None = None,
     ) -> None:
         self._kernel: KernelOp | None = kernel
         self.machine = machine
         self.known = known or Known()
-        self._nest, self._before = nest, before
+        self._nest, self._before, self._touched = nest, before, touched
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
         self._rehearsed: tuple[Hashable, Program] | None = None
@@ -142,24 +143,14 @@ class Program:
     def nest(self) -> Nest:
         """The kernel as a tree of scopes and statements."""
         if self._nest is None:
-            self._nest, self._before = nest_on(self.kernel, self.machine, self._before), None
+            self._nest = nest_on(self.kernel, self.machine, self._before, self._touched)
+            self._before = self._touched = None
         return self._nest
 
     @property
     def text(self) -> str:
         """The canonical text of the kernel."""
         return self.once("text", lambda: print_nest(self.nest))
-
-    @property
-    def chain_texts(self) -> dict[Leaf, str]:
-        """The scopes around every statement, as a text."""
-        return self.once("chain_texts", self._chain_texts)
-
-    def _chain_texts(self) -> dict[Leaf, str]:
-        texts: dict[Scope | None, str] = {None: ""}
-        for scope in self.nest.scopes:
-            texts[scope] = f"{texts[scope.parent]}/{scope_text(scope)}"
-        return {leaf: texts[leaf.parent] for leaf in self.nest.leaves}
 
     @property
     def uses(self) -> dict[Leaf, tuple[Use, ...]]:
@@ -315,9 +306,11 @@ class Program:
         caller = None if host.intent is None else caller_of(host.buffer)
         return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
 
-    def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
-        """The program for the kernel that a move made of this one; keeps `known`."""
-        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest)
+    def successor(
+        self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None
+    ) -> Program:
+        """The program for the kernel that a move made of this one, which `touched` some nodes; keeps `known`."""
+        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest, touched)
 
     def copy(self) -> Program:
         """The program for a copy of the kernel, to be changed; keeps `known`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
@@ -30,49 +30,72 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
-    leaves_of,
-    nodes_of,
+    inside_of,
 )
 
 
-def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
+def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Node] | None = None) -> Nest:
     """Compute the view of a kernel; index expressions are in canonical form.
 
-    `before` is the view before the kernel was rewritten in place. Top-level nodes that are as they were, at the same
-    place, are those of that view; of others, accesses of statements that are as they were are taken from it, and
-    whether verification has accepted them. It is not changed.
+    `before` is the view before the kernel was rewritten in place; it is used up. Nodes whose operation says what it
+    said, in the same scopes, are those of that view, with the children and the place that they have now; other nodes
+    are new, and those of that view stay as they are. `touched` are the nodes that may differ, and the scopes around
+    them (None: all); operations beside them may be new, or gone.
     """
-    return _Builder(kernel, before).build()
+    return _Builder(kernel, before, touched).build()
 
 
-def nest_on(kernel: KernelOp, machine: Machine, before: Nest | None = None) -> Nest:
+def nest_on(
+    kernel: KernelOp, machine: Machine, before: Nest | None = None, touched: Container[Node] | None = None
+) -> Nest:
     """`nest_of`, for a machine, whose instructions say what threads of a warp compute together."""
-    nest = nest_of(kernel, before)
-    if any(scope.mapping is Mapping.TENSOR for scope in nest.scopes):
+    nest = nest_of(kernel, before, touched)
+    if nest.has("tensor", lambda node: isinstance(node, Scope) and node.mapping is Mapping.TENSOR):
         nest.intrinsics = machine.intrinsics
     return nest
 
 
 class _Builder:
-    def __init__(self, kernel: KernelOp, before: Nest | None) -> None:
+    def __init__(self, kernel: KernelOp, before: Nest | None, touched: Container[Node] | None) -> None:
         self.kernel = kernel
-        self.known_scopes: dict[Operation, Scope] = {} if before is None else {s.op: s for s in before.scopes}
-        self.known_leaves: dict[Operation, Leaf] = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
+        self.before = before
+        self.touched = touched
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
-        self.known_sound = set[Buffer]() if before is None else before.sound
         self.arrays: dict[SSAValue, Array] = {}
+        self.stale: set[Array] = set()
+        """Arrays of the view before that are gone, or that are declared otherwise now."""
         self.buffers: list[Buffer] = []
-        self.leaves: list[Leaf] = []
-        self.scopes: list[Scope] = []
-        self.depths: dict[SSAValue, int] = {}
-        """Depths of the scopes met so far, by induction variable."""
+        self.declarations: list[BufferOp] = []
+        self.is_late = False
+        """Whether a declaration follows a statement."""
+        self.in_order = True
+        """Whether the nodes that are kept are in the order of the view before."""
 
     def build(self) -> Nest:
+        before = self.before
         self._interface()
-        children = self._children(self.kernel.body.block.ops, None, (), kept=True)
+        first = self._declared()
+        if before is not None:
+            self.stale = set(before.arrays.values()).difference(self.arrays.values())
+        children, _ = self._children(first, None, () if before is None else before.children, kept=before is not None)
+        leaves, scopes = inside_of(children)
         arrays = {a.name: a for a in self.arrays.values()}
-        sound = self.known_sound.intersection(self.buffers)
-        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes, sound)
+        for order, leaf in enumerate(leaves):
+            leaf.order = order
+        nest = Nest(self.kernel, arrays, self.buffers, children, leaves, scopes, declarations=self.declarations)
+        if before is not None:
+            self._take_over(nest, before)
+        return nest
+
+    def _take_over(self, nest: Nest, before: Nest) -> None:
+        """What is known of buffers of the view before whose declarations, or uses too, are as they were."""
+        nest.sound = before.sound.intersection(nest.buffers)
+        nest.is_declared = before.is_declared and nest.declarations == before.declarations and not self.is_late
+        if self.in_order and not before.is_used_up:
+            others = {a.array.buffer for leaf in set(nest.leaves).symmetric_difference(before.leaves) for a in leaf.accesses}
+            kept = set(nest.buffers) - others
+            nest.of_uses = {buffer: facts for buffer, facts in before.of_uses.items() if buffer in kept}
+        before.is_used_up = True
 
     def _interface(self) -> None:
         kernel = self.kernel
@@ -108,11 +131,13 @@ class _Builder:
         self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
     def _declare(self, op: BufferOp) -> None:
-        source = dict(op.properties), tuple(result.type for result in op.results)
+        self.declarations.append(op)
         known = self.known_arrays.get(op.results[0])
+        source = op.properties, tuple(result.type for result in op.results)
         if known is not None and known.buffer.op is op and known.buffer.source == source:
             self._keep(known.buffer, op)
             return
+        source = dict(source[0]), source[1]
         names = names_of(op.array_names)
         if op.host is not None:
             for name, value in zip(names, op.arrays, strict=True):
@@ -125,84 +150,95 @@ class _Builder:
         )
         self._add(buffer, names, op.arrays)
 
+    def _declared(self) -> Operation | None:
+        """Declare buffers; the first other operation."""
+        op = self.kernel.body.block.first_op
+        while isinstance(op, BufferOp):
+            self._declare(op)
+            op = op.next_op
+        return op
+
     def _children(
-        self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...], *, kept: bool
-    ) -> list[Node]:
-        """The nodes of some operations; `kept` if all scopes around them are as they were."""
+        self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
+    ) -> tuple[list[Node], bool]:
+        """The nodes of an operation and those that follow it, and whether they are as the nodes `known` were.
+
+        `kept` says whether the scopes around them are those of the view before.
+        """
         children: list[Node] = []
-        for op in ops:
-            if parent is None and (shared := self._shared(op, len(children))) is not None:
-                children.append(shared)
-                continue
-            match op:
-                case OpOp():
-                    children.append(self._leaf(op, parent, len(children), extents, kept=kept))
-                case ScopeOp():
-                    children.append(self._scope(op, parent, len(children), extents, kept=kept))
-                case BufferOp():
-                    self._declare(op)
-                case _:
-                    raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
-        return children
+        is_same, latest = kept, -1
+        by_op: dict[Operation, Node] = {}
+        op = first
+        while op is not None:
+            position = len(children)
+            before = known[position] if position < len(known) else None
+            if before is None or before.op is not op:
+                by_op = by_op or {node.op: node for node in known}
+                before = by_op.get(op)
+            is_untouched = kept and before is not None and self.touched is not None and before not in self.touched
+            if before is not None and (is_untouched or (kept and self._says_the_same(before))):
+                is_same = (is_untouched or self._update(before)) and is_same and before.position == position
+                self.in_order = self.in_order and latest < before.position
+                latest, before.position = before.position, position
+                children.append(before)
+            elif isinstance(op, BufferOp) and parent is None:
+                self.is_late = True
+                self._declare(op)
+            else:
+                is_same = False
+                children.append(self._node(op, parent, position, before))
+            op = op.next_op
+        return children, is_same and len(children) == len(known)
 
-    def _shared(self, op: Operation, position: int) -> Node | None:
-        """The top-level node of the view before, if everything that it says still holds; adds what is inside."""
-        known = self.known_scopes.get(op) or self.known_leaves.get(op)
-        if known is None or known.parent is not None or known.position != position:
-            return None
-        leaves = leaves_of(known)
-        if not leaves or leaves[0].order != len(self.leaves) or not self._is_as_before(known):
-            return None
-        self.scopes += (node for node in nodes_of(known) if isinstance(node, Scope))
-        self.leaves += leaves
-        return known
-
-    def _is_as_before(self, known: Node) -> bool:
-        """Whether the operations of a subtree are as they were, and access the same arrays."""
+    def _says_the_same(self, known: Node) -> bool:
+        """Whether the operation of a node is as it was, and accesses the same arrays."""
         op, source = known.op, known.source
-        if not source or source[0] != op.properties or source[1] != (operands := tuple(op.operands)):
+        if not source or source[0] != op.properties or source[1] != tuple(op.operands):
             return False
-        if isinstance(known, Leaf):
-            return self._has_same_arrays(known, operands)
-        inside = list(known.op.regions[0].block.ops)
-        return [child.op for child in known.children] == inside and all(map(self._is_as_before, known.children))
+        return not self.stale or isinstance(known, Scope) or all(a.array not in self.stale for a in known.accesses)
 
-    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...], *, kept: bool) -> Scope:
+    def _update(self, known: Node) -> bool:
+        """Bring the children of a node that is kept up to date; whether everything inside is as it was."""
+        if isinstance(known, Leaf):
+            return True
+        children, is_same = self._children(known.op.body.block.first_op, known, known.children, kept=True)
+        if not is_same:
+            known.take(children)
+        return is_same
+
+    def _node(self, op: Operation, parent: Scope | None, position: int, known: Node | None) -> Node:
+        match op:
+            case OpOp():
+                return self._leaf(op, parent, position, known if isinstance(known, Leaf) else None)
+            case ScopeOp():
+                return self._scope(op, parent, position, known if isinstance(known, Scope) else None)
+            case _:
+                raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
+
+    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, known: Scope | None) -> Scope:
+        outer, depths = _around(parent)
         depth, block = len(outer), op.body.block
-        own = block.args[0]
-        self.depths[own] = depth
         operands = tuple(op.operands)
-        known = self.known_scopes.get(op)
-        source = _source(op, known, operands, tuple(self.depths[iv] for iv in operands), outer)
+        source = _source(op, known, operands, tuple(depths[iv] for iv in operands), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
-            kept = kept and _same_parent(known, parent)
-            scope.sound = kept and known.sound
         else:
-            kept = False
             guard: tuple[Expr, ...] = ()
             if (conjunction := op.guard) is not None:
-                depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
-                guard = _converted(conjunction, depths, (*outer, op.count))
+                inner = (*(depths[iv] for iv in op.guard_ivs), depth)
+                guard = _converted(conjunction, inner, (*outer, op.count))
             scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
-        extents = (*outer, scope.extent)
-        self.scopes.append(scope)
-        first = len(self.leaves)
-        scope.children = self._children(block.ops, scope, extents, kept=kept)
-        scope.leaves = self.leaves[first:]
+        scope.take(self._children(block.first_op, scope, () if known is None else known.children, kept=False)[0])
         return scope
 
-    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...], *, kept: bool) -> Leaf:
+    def _leaf(self, op: OpOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
+        extents, around = _around(parent)
         operands = tuple(op.operands)
-        depths = tuple(self.depths[value] for value in operands if value in self.depths)
-        known = self.known_leaves.get(op)
+        depths = tuple(around[value] for value in operands if value in around)
         source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
             facts = known.output, known.inputs, known.function, known.accumulate
-            sound = kept and known.sound and _same_parent(known, parent)
-            leaf = Leaf(op, parent, position, len(self.leaves), *facts, source, sound)
-            self.leaves.append(leaf)
-            return leaf
+            return Leaf(op, parent, position, 0, *facts, source)
         written, read, _ = op.operand_groups
         hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
         arrays = iter(read)
@@ -219,9 +255,7 @@ class _Builder:
                 inputs.append(_constant(value))
         function = None if op.function is None else op.function.data
         accumulate = None if op.accumulate is None else op.accumulate.data
-        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate, source)
-        self.leaves.append(leaf)
-        return leaf
+        return Leaf(op, parent, position, 0, output, tuple(inputs), function, accumulate, source)
 
     def _has_same_arrays(self, known: Leaf, operands: Sequence[SSAValue]) -> bool:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
@@ -238,9 +272,10 @@ def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[obje
     return (dict(properties), *rest)
 
 
-def _same_parent(known: Node, parent: Scope | None) -> bool:
-    """Whether a node of the view before stood in the same scope."""
-    return (None if known.parent is None else known.parent.op) is (None if parent is None else parent.op)
+def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
+    """The extents of the scopes around the children of a scope, and the depths of their variables."""
+    chain = () if parent is None else parent.chain
+    return tuple(scope.extent for scope in chain), {scope.op.body.block.args[0]: scope.depth for scope in chain}
 
 
 @lru_cache(maxsize=1 << 16)
