@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
@@ -31,6 +31,7 @@ from pdojo.dialect.view.nest import (
     Node,
     Scope,
     inside_of,
+    subtree,
 )
 
 
@@ -60,7 +61,8 @@ class _Builder:
         self.kernel = kernel
         self.before = before
         self.touched = touched
-        self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
+        self.known_arrays: dict[SSAValue, Array] = {}
+        self.source: tuple[object, ...] = ()
         self.arrays: dict[SSAValue, Array] = {}
         self.stale: set[Array] = set()
         """Arrays of the view before that are gone, or that are declared otherwise now."""
@@ -70,37 +72,67 @@ class _Builder:
         """Whether a declaration follows a statement."""
         self.in_order = True
         """Whether the nodes that are kept are in the order of the view before."""
+        self.made: list[Node] = []
+        """New nodes."""
+        self.gone: list[Node] = []
+        """Nodes of the view before that are gone, without those inside."""
+        self.changed: list[Node] = []
+        """Top-level nodes that are new, or in which something is."""
 
     def build(self) -> Nest:
         before = self.before
-        self._interface()
         first = self._declared()
-        if before is not None:
-            self.stale = set(before.arrays.values()).difference(self.arrays.values())
         children, _ = self._children(first, None, () if before is None else before.children, kept=before is not None)
         leaves, scopes = inside_of(children)
-        arrays = {a.name: a for a in self.arrays.values()}
         for order, leaf in enumerate(leaves):
             leaf.order = order
+        arrays = {a.name: a for a in self.arrays.values()}
         nest = Nest(self.kernel, arrays, self.buffers, children, leaves, scopes, declarations=self.declarations)
+        nest.source, nest.values = self.source, self.arrays
         if before is not None:
             self._take_over(nest, before)
         return nest
 
     def _take_over(self, nest: Nest, before: Nest) -> None:
-        """What is known of buffers of the view before whose declarations, or uses too, are as they were."""
+        """Take over what is known of the view before and still holds."""
         nest.sound = before.sound.intersection(nest.buffers)
         nest.is_declared = before.is_declared and nest.declarations == before.declarations and not self.is_late
-        if self.in_order and not before.is_used_up:
-            others = {a.array.buffer for leaf in set(nest.leaves).symmetric_difference(before.leaves) for a in leaf.accesses}
-            kept = set(nest.buffers) - others
-            nest.of_uses = {buffer: facts for buffer, facts in before.of_uses.items() if buffer in kept}
+        if not before.is_used_up:
+            nest.changed, nest.lacked = self.changed, before.lacks
+            gone = [node for root in self.gone for node in subtree(root)]
+            if self.in_order:
+                leaves = (node for node in (*gone, *self.made) if isinstance(node, Leaf))
+                others = {access.array.buffer for leaf in leaves for access in leaf.accesses}
+                kept = set(nest.buffers) - others
+                nest.of_uses = {buffer: facts for buffer, facts in before.of_uses.items() if buffer in kept}
+            nest.take_ids(before, gone, self.made)
         before.is_used_up = True
+
+    def _declared(self) -> Operation | None:
+        """Declare arrays; the first operation that is no declaration."""
+        block, before = self.kernel.body.block, self.before
+        op = block.first_op
+        while isinstance(op, BufferOp):
+            self.declarations.append(op)
+            op = op.next_op
+        said = [(each.properties, tuple(each.operands), _types(each.results)) for each in self.declarations]
+        source = (self.kernel.properties, _types(block.args), said)
+        if before is not None and before.declarations == self.declarations and before.source == source:
+            self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
+            return op
+        properties = [(dict(each), *rest) for each, *rest in said]
+        self.source = (dict(source[0]), source[1], properties)
+        self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
+        self._interface()
+        for each, (own, _, types) in zip(self.declarations, properties, strict=True):
+            self._declare(each, (own, types))
+        self.stale = set(self.known_arrays.values()).difference(self.arrays.values())
+        return op
 
     def _interface(self) -> None:
         kernel = self.kernel
         aligned = kernel.arg_alignments
-        guests = {op.host: op for op in kernel.guests()}
+        guests = {op.host: op for op in self.declarations if op.operands}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
@@ -130,14 +162,11 @@ class _Builder:
         is_same = known is not None and known.name == name and known.buffer is buffer
         self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
-    def _declare(self, op: BufferOp) -> None:
-        self.declarations.append(op)
+    def _declare(self, op: BufferOp, source: tuple[object, ...]) -> None:
         known = self.known_arrays.get(op.results[0])
-        source = op.properties, tuple(result.type for result in op.results)
         if known is not None and known.buffer.op is op and known.buffer.source == source:
             self._keep(known.buffer, op)
             return
-        source = dict(source[0]), source[1]
         names = names_of(op.array_names)
         if op.host is not None:
             for name, value in zip(names, op.arrays, strict=True):
@@ -149,14 +178,6 @@ class _Builder:
             names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles, source=source
         )
         self._add(buffer, names, op.arrays)
-
-    def _declared(self) -> Operation | None:
-        """Declare buffers; the first other operation."""
-        op = self.kernel.body.block.first_op
-        while isinstance(op, BufferOp):
-            self._declare(op)
-            op = op.next_op
-        return op
 
     def _children(
         self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
@@ -177,18 +198,33 @@ class _Builder:
                 before = by_op.get(op)
             is_untouched = kept and before is not None and self.touched is not None and before not in self.touched
             if before is not None and (is_untouched or (kept and self._says_the_same(before))):
-                is_same = (is_untouched or self._update(before)) and is_same and before.position == position
+                is_as_before = is_untouched or self._update(before)
+                if parent is None and not is_as_before:
+                    self.changed.append(before)
+                is_same = is_as_before and is_same and before.position == position
                 self.in_order = self.in_order and latest < before.position
                 latest, before.position = before.position, position
                 children.append(before)
             elif isinstance(op, BufferOp) and parent is None:
-                self.is_late = True
-                self._declare(op)
+                self._declare_late(op)
             else:
                 is_same = False
-                children.append(self._node(op, parent, position, before))
+                children.append(node := self._node(op, parent, position, before))
+                if parent is None:
+                    self.changed.append(node)
             op = op.next_op
-        return children, is_same and len(children) == len(known)
+        is_same = is_same and len(children) == len(known)
+        if kept and not is_same:
+            present = set(children)
+            self.gone += (node for node in known if node not in present)
+        return children, is_same
+
+    def _declare_late(self, op: BufferOp) -> None:
+        """Declare a buffer behind a statement, which verification refuses."""
+        self.is_late = True
+        self.arrays, self.buffers, self.source = dict(self.arrays), list(self.buffers), ()
+        self.declarations = [*self.declarations, op]
+        self._declare(op, ())
 
     def _says_the_same(self, known: Node) -> bool:
         """Whether the operation of a node is as it was, and accesses the same arrays."""
@@ -209,11 +245,13 @@ class _Builder:
     def _node(self, op: Operation, parent: Scope | None, position: int, known: Node | None) -> Node:
         match op:
             case OpOp():
-                return self._leaf(op, parent, position, known if isinstance(known, Leaf) else None)
+                node = self._leaf(op, parent, position, known if isinstance(known, Leaf) else None)
             case ScopeOp():
-                return self._scope(op, parent, position, known if isinstance(known, Scope) else None)
+                node = self._scope(op, parent, position, known if isinstance(known, Scope) else None)
             case _:
                 raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
+        self.made.append(node)
+        return node
 
     def _scope(self, op: ScopeOp, parent: Scope | None, position: int, known: Scope | None) -> Scope:
         outer, depths = _around(parent)
@@ -300,6 +338,10 @@ _facts = attrgetter(*(f.name for f in fields(Buffer)))
 def _constant(value: Attribute) -> Constant:
     assert is_integer_constant(value) or is_float_constant(value)
     return Constant(value.value.data, dtype_name(value.type))
+
+
+def _types(values: Iterable[SSAValue]) -> tuple[Attribute, ...]:
+    return tuple([value.type for value in values])
 
 
 def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:

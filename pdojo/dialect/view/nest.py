@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
@@ -276,6 +276,13 @@ def _id_of(op: ScopeOp | OpOp) -> str:
     return found.data if isinstance(found, StringAttr) else ""
 
 
+def _known_id(node: Node) -> str:
+    """The identifier that a node had when it was made, which its operation may have no longer."""
+    properties = node.source[0] if node.source else node.op.properties
+    found = cast("MappingABC[str, Attribute]", properties).get("id")
+    return found.data if isinstance(found, StringAttr) else ""
+
+
 Node: TypeAlias = Scope | Leaf
 
 FactT = TypeVar("FactT")
@@ -305,6 +312,16 @@ class Nest:
     """What is known of each buffer from its declaration, and from the statements that use it and the scopes around."""
     is_used_up: bool = False
     """Whether the view after a rewrite has been computed, which shares nodes with this one."""
+    source: tuple[object, ...] = ()
+    """What arrays and buffers were computed from (`build.py`)."""
+    values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
+    """The arrays by their values, if there is a source."""
+    changed: list[Node] | None = None
+    """Top-level nodes that are new since the view before, or in which something is; None: all."""
+    lacks: set[str] = field(default_factory=set[str])
+    """Tests that hold of no node."""
+    lacked: set[str] = field(default_factory=set[str])
+    """The same, of the view before."""
     intrinsics: Sequence[Intrinsic] = ()
     """The instructions of the kernel's machine; empty if it is not known, or if no scope is mapped to one."""
 
@@ -354,7 +371,22 @@ class Nest:
 
         It looks at the node and the scopes around it.
         """
-        return any(_has(node, name, test) for node in self.children)
+        if name in self.lacks:
+            return False
+        asked = self.changed if self.changed is not None and name in self.lacked else self.children
+        if any(_has(node, name, test) for node in asked):
+            return True
+        self.lacks.add(name)
+        return False
+
+    def take_ids(self, before: Nest, gone: Sequence[Node], made: Sequence[Node]) -> None:
+        """Take over `by_id` of the view before, if it is known, without the nodes that are gone, and with new ones."""
+        known: dict[str, Node] | None = vars(before).get("by_id")
+        if known is not None and len(known) == len(before.scopes) + len(before.leaves):
+            self.by_id = known.copy()
+            for node in gone:
+                del self.by_id[_known_id(node)]
+            self.by_id.update((node.id, node) for node in made)
 
     def about_uses(self, buffer: Buffer, name: str, decide: Callable[[], FactT]) -> FactT:
         """The fact of that name about a buffer; moves that leave its declaration and its uses alone keep it.
