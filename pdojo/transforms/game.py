@@ -169,11 +169,9 @@ class Game:
     def mark(self, *, keeps: bool = True) -> Mark:
         """The present state, to which `rewind` returns: at once if its program is kept, else by making moves again.
 
-        Keeping it costs a copy of the program, with which the next move is made in place. So in place it is kept after
-        a few moves only.
+        Keeping it costs a copy of the program, with which the next move is made in place.
         """
         state = self._in_place
-        keeps = keeps and (state is None or not self.programs.is_near())
         lasting = None if state is None else replace(state, draft=None)
         if keeps:
             self._in_place = lasting

@@ -19,7 +19,7 @@ from pdojo.dialect.analysis.origins import Origins
 from pdojo.dialect.analysis.remembered import Remembered
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
-from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
+from pdojo.dialect.analysis.uses import Use, UsesOnDemand, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machines.machine import Machine
@@ -153,48 +153,46 @@ class Program:
         return self.once("text", lambda: print_nest(self.nest))
 
     @property
-    def uses(self) -> dict[Leaf, tuple[Use, ...]]:
+    def uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement under the mappings and slots of the kernel."""
         return self.once("uses", self.uses_if)
 
     @property
-    def element_uses(self) -> dict[Leaf, tuple[Use, ...]]:
+    def element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement if every element had memory of its own: the meaning of the program."""
-        return self.once(
-            "element_uses", lambda: {leaf: tuple(use.of_element() for use in uses) for leaf, uses in self.uses.items()}
-        )
+        return self.once("element_uses", self._element_uses)
+
+    def _element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
+        uses = self.uses
+        return UsesOnDemand(self.nest.leaves, lambda leaf: tuple(use.of_element() for use in uses[leaf]))
 
     def uses_if(
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
         reuse: MappingABC[Buffer, Sequence[int]] | None = None,
         only: Container[Buffer] | None = None,
-    ) -> dict[Leaf, tuple[Use, ...]]:
+    ) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags.
 
         `only` names the buffers that matter.
         """
-        found: dict[Leaf, tuple[Use, ...]] = dict.fromkeys(self.nest.leaves, ())
-        users = [
-            leaf for leaf in self.nest.leaves if only is None or any(a.array.buffer in only for a in leaf.accesses)
-        ]
-        chains = {leaf: remapped_chain(leaf, mappings) for leaf in users}
-        flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})
-        copies = {
-            buffer: copy_depths([(a, chains[leaf]) for leaf, a in accesses_of(self.nest, buffer)], reused)
-            for buffer, reused in flags.items()
-            if any(reused) and (only is None or buffer in only)
-        }
+        nest, flags = self.nest, reuse or {}
+        copies: dict[Buffer, tuple[int, ...]] = {}
 
-        def use(leaf: Leaf, access: Access, domain: Domain) -> Use:
-            buffer, chain = access.array.buffer, chains[leaf]
-            cell = cell_of(access, chain, flags[buffer], copies.get(buffer, ()))
-            return Use(leaf, access, chain, domain, cell, buffer)
+        def use(leaf: Leaf, access: Access, chain: tuple[Scope, ...], domain: Domain) -> Use:
+            buffer = access.array.buffer
+            reused = flags.get(buffer, buffer.reuse)
+            if any(reused) and buffer not in copies:
+                placed = ((a, remapped_chain(user, mappings)) for user, a in accesses_of(nest, buffer))
+                copies[buffer] = copy_depths(placed, reused)
+            return Use(leaf, access, chain, domain, cell_of(access, chain, reused, copies.get(buffer, ())), buffer)
 
-        for leaf in chains:
-            domain, wanted = domain_of(leaf), (a for a in leaf.accesses if only is None or a.array.buffer in only)
-            found[leaf] = tuple(use(leaf, access, domain) for access in wanted)
-        return found
+        def uses(leaf: Leaf) -> tuple[Use, ...]:
+            wanted = [a for a in leaf.accesses if only is None or a.array.buffer in only]
+            chain, domain = remapped_chain(leaf, mappings) if wanted else (), domain_of(leaf)
+            return tuple(use(leaf, access, chain, domain) for access in wanted)
+
+        return UsesOnDemand(nest.leaves, uses)
 
     def uses_shared(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
@@ -229,9 +227,7 @@ class Program:
         accesses of the program, `seconds` those of the second instance; `only` names the buffers that matter.
         """
         known = self.uses if uses is None else uses
-        for one, other in _pairs(first, second, known, known if seconds is None else seconds):
-            if only is not None and one.buffer not in only:
-                continue
+        for one, other in _pairs(first, second, known, known if seconds is None else seconds, only):
             witness = self._collide(one, other, relation, racing=racing)
             if witness is not None:
                 return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
@@ -340,12 +336,14 @@ def _pairs(
     second: Iterable[Leaf],
     firsts: MappingABC[Leaf, tuple[Use, ...]],
     seconds: MappingABC[Leaf, tuple[Use, ...]],
+    only: Container[Buffer] | None = None,
 ) -> Iterator[tuple[Use, Use]]:
-    """Pairs of accesses to one buffer, at least one writing."""
+    """Pairs of accesses to one buffer, at least one writing; `only` names the buffers that matter."""
     others: dict[Array | Buffer, list[Use]] = {}
     for leaf in second:
         for use in seconds[leaf]:
-            others.setdefault(use.memory, []).append(use)
+            if only is None or use.buffer in only:
+                others.setdefault(use.memory, []).append(use)
     for leaf in first:
         for use in firsts[leaf]:
             for other in others.get(use.memory, ()):
