@@ -19,7 +19,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
-from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer, nodes_touched, users_touched
+from pdojo.dialect.analysis.excerpts import (
+    Excerpt,
+    content_of,
+    excerpt_of,
+    excerpt_of_buffer,
+    nodes_touched,
+    users_touched,
+)
 from pdojo.dialect.analysis.layout import (
     Footprint,
     accesses_alone,

@@ -45,7 +45,10 @@ class LiveRange:
 
 def live_ranges(nest: Nest) -> dict[Buffer, LiveRange]:
     """The live range of every buffer that is used; one without an entry is dead."""
-    found = ((buffer, nest.about_uses(buffer, "live range", lambda b=buffer: _live_range(nest, b))) for buffer in nest.buffers)
+    found = (
+        (buffer, nest.about_uses(buffer, "live range", lambda b=buffer: _live_range(nest, b)))
+        for buffer in nest.buffers
+    )
     return {buffer: live for buffer, live in found if live is not None}
 
 

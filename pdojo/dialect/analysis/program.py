@@ -302,9 +302,7 @@ class Program:
         caller = None if host.intent is None else caller_of(host.buffer)
         return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
 
-    def successor(
-        self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None
-    ) -> Program:
+    def successor(self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None) -> Program:
         """The program for the kernel that a move made of this one, which `touched` some nodes; keeps `known`."""
         return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest, touched)
 

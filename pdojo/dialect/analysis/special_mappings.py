@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nest import Scope, fact
 from pdojo.errors import InvalidKernel
 
 
@@ -28,7 +28,7 @@ def is_special(program: Program) -> bool:
 def _is_special(program: Program) -> bool:
     nest = program.nest
     special = nest.has("special mapping", lambda node: isinstance(node, Scope) and node.mapping.is_special)
-    shared = any(b.memory is Memory.SHARED for b in nest.buffers)
+    shared = fact(nest.of_declarations, "shared", lambda: any(b.memory is Memory.SHARED for b in nest.buffers))
     return special or shared or is_hinted(program) or any(_parallel_problems(program))
 
 

@@ -31,10 +31,10 @@ def verify_kernel(kernel: KernelOp) -> None:
 def verify_nest(nest: Nest) -> None:
     """`verify_kernel` for a kernel whose view exists already.
 
-    Nodes that were accepted before are not asked again if they and all scopes around them are as they were. The header
-    is not asked again if all buffers are as they were.
+    Nodes that were accepted before are not asked again if they and all scopes around them are as they were, nor are
+    the header and the declarations.
     """
-    if not nest.sound.issuperset(nest.buffers):
+    if not nest.is_named:
         verify_interface(nest.kernel)
     if not nest.is_declared or not nest.sound.issuperset(nest.buffers):
         verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
@@ -45,7 +45,7 @@ def verify_nest(nest: Nest) -> None:
     _verify_ids(nest)
     _verify_nodes(nodes)
     nest.sound.update(nest.buffers)
-    nest.is_declared = True
+    nest.is_declared = nest.is_named = True
     for node in nodes:
         node.sound = True
         if isinstance(node, Scope):

@@ -6,6 +6,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -56,6 +57,10 @@ def nest_on(
     return nest
 
 
+Said: TypeAlias = tuple[dict[str, Attribute], tuple[SSAValue, ...], tuple[Attribute, ...]]
+"""The properties of a declaration, its operands, and the types of its arrays."""
+
+
 class _Builder:
     def __init__(self, kernel: KernelOp, before: Nest | None, touched: Container[Node] | None) -> None:
         self.kernel = kernel
@@ -63,6 +68,7 @@ class _Builder:
         self.touched = touched
         self.known_arrays: dict[SSAValue, Array] = {}
         self.source: tuple[object, ...] = ()
+        self.of_declarations: dict[str, object] = {}
         self.arrays: dict[SSAValue, Array] = {}
         self.stale: set[Array] = set()
         """Arrays of the view before that are gone, or that are declared otherwise now."""
@@ -88,7 +94,7 @@ class _Builder:
             leaf.order = order
         arrays = {a.name: a for a in self.arrays.values()}
         nest = Nest(self.kernel, arrays, self.buffers, children, leaves, scopes, declarations=self.declarations)
-        nest.source, nest.values = self.source, self.arrays
+        nest.source, nest.values, nest.of_declarations = self.source, self.arrays, self.of_declarations
         if before is not None:
             self._take_over(nest, before)
         return nest
@@ -97,6 +103,8 @@ class _Builder:
         """Take over what is known of the view before and still holds."""
         nest.sound = before.sound.intersection(nest.buffers)
         nest.is_declared = before.is_declared and nest.declarations == before.declarations and not self.is_late
+        same_names = [*nest.arrays] == [*before.arrays] and len(nest.arrays) == len(self.arrays)
+        nest.is_named = before.is_named and not self.is_late and nest.source[:2] == before.source[:2] and same_names
         if not before.is_used_up:
             nest.changed, nest.lacked = self.changed, before.lacks
             gone = [node for root in self.gone for node in subtree(root)]
@@ -115,24 +123,25 @@ class _Builder:
         while isinstance(op, BufferOp):
             self.declarations.append(op)
             op = op.next_op
-        said = [(each.properties, tuple(each.operands), _types(each.results)) for each in self.declarations]
+        said: list[Said] = [(each.properties, tuple(each.operands), _types(each.results)) for each in self.declarations]
         source = (self.kernel.properties, _types(block.args), said)
         if before is not None and before.declarations == self.declarations and before.source == source:
             self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
+            self.of_declarations = before.of_declarations
             return op
         properties = [(dict(each), *rest) for each, *rest in said]
         self.source = (dict(source[0]), source[1], properties)
         self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
-        self._interface()
+        self._interface(said)
         for each, (own, _, types) in zip(self.declarations, properties, strict=True):
             self._declare(each, (own, types))
         self.stale = set(self.known_arrays.values()).difference(self.arrays.values())
         return op
 
-    def _interface(self) -> None:
+    def _interface(self, said: Sequence[Said]) -> None:
         kernel = self.kernel
         aligned = kernel.arg_alignments
-        guests = {op.host: op for op in self.declarations if op.operands}
+        guests = {op.host: op for op, (_, operands, _) in zip(self.declarations, said, strict=True) if operands}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)

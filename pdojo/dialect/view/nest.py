@@ -308,6 +308,10 @@ class Nest:
     """The declarations, in order."""
     is_declared: bool = False
     """Whether verification has accepted the places of the declarations."""
+    is_named: bool = False
+    """Whether verification has accepted the header, and the names of arrays."""
+    of_declarations: dict[str, object] = field(default_factory=dict[str, object])
+    """What is known of the declarations alone, by name."""
     of_uses: dict[Buffer, dict[str, object]] = field(default_factory=dict[Buffer, dict[str, object]])
     """What is known of each buffer from its declaration, and from the statements that use it and the scopes around."""
     is_used_up: bool = False
