@@ -20,7 +20,6 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, fact, leaves_of, 
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
 
-
 LARGE = 32
 """Statements from which most of a program is not copied to be asked about alone."""
 

@@ -76,8 +76,8 @@ class Program:
     """A kernel and everything computed about it; built once per state.
 
     `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
-    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place, in the nodes
-    that are `touched`).
+    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place, in the
+    nodes that are `touched`).
     """
 
     has_excerpts: ClassVar[bool] = True
