@@ -408,7 +408,7 @@ def judge_facts(monkeypatch: pytest.MonkeyPatch) -> Answers:
                 is_anew = False
         return found
 
-    for module in (nest_module, excerpts, capacity, hints, special_mappings):
+    for module in (nest_module, excerpts, capacity, hints, program_module, special_mappings):
         monkeypatch.setattr(module, "fact", checked)
     return asked
 

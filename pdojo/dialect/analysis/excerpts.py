@@ -132,7 +132,11 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
     from pdojo.dialect.notation.printer import declaration_line
 
     order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
-    declarations = [declaration_line(buffer) for buffer in sorted(used, key=lambda buffer: order[buffer])]
+    lines = program.nest.of_declarations
+    declarations = [
+        fact(lines, f"line of {buffer.names[0]}", lambda b=buffer: declaration_line(b))
+        for buffer in sorted(used, key=order.__getitem__)
+    ]
     return digest_of(declarations, [_digest_of(root) for root in roots])
 
 

@@ -28,7 +28,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, fact
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 AnswerT = TypeVar("AnswerT")
@@ -163,8 +163,10 @@ class Program:
         return self.once("element_uses", self._element_uses)
 
     def _element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
-        uses = self.uses
-        return UsesOnDemand(self.nest.leaves, lambda leaf: tuple(use.of_element() for use in uses[leaf]))
+        def uses(leaf: Leaf) -> tuple[Use, ...]:
+            return fact(leaf.facts, "element uses", lambda: tuple(use.of_element() for use in _own_uses(leaf)))
+
+        return UsesOnDemand(self.nest.leaves, uses)
 
     def uses_if(
         self,
@@ -178,6 +180,7 @@ class Program:
         """
         nest, flags = self.nest, reuse or {}
         copies: dict[Buffer, tuple[int, ...]] = {}
+        is_present = not mappings and not reuse and only is None
 
         def use(leaf: Leaf, access: Access, chain: tuple[Scope, ...], domain: Domain) -> Use:
             buffer = access.array.buffer
@@ -188,6 +191,8 @@ class Program:
             return Use(leaf, access, chain, domain, cell_of(access, chain, reused, copies.get(buffer, ())), buffer)
 
         def uses(leaf: Leaf) -> tuple[Use, ...]:
+            if is_present and not any(any(a.array.buffer.reuse) for a in leaf.accesses):
+                return fact(leaf.facts, "uses", lambda: _own_uses(leaf))
             wanted = [a for a in leaf.accesses if only is None or a.array.buffer in only]
             chain, domain = remapped_chain(leaf, mappings) if wanted else (), domain_of(leaf)
             return tuple(use(leaf, access, chain, domain) for access in wanted)
@@ -320,6 +325,12 @@ class Program:
             self.nest.release(released_for.nest)
         self._kernel = self._nest = self._rehearsed = None
         self.verdicts.clear()
+
+
+def _own_uses(leaf: Leaf) -> tuple[Use, ...]:
+    """The accesses of a statement if each index has a cell of its own."""
+    domain = domain_of(leaf)
+    return tuple(Use(leaf, a, leaf.chain, domain, a.index, a.array.buffer) for a in leaf.accesses)
 
 
 def caller_of(buffer: Buffer) -> Caller | None:
