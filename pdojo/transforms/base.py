@@ -368,7 +368,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def perform(self, program: Program, site: SiteT, *, release: bool = True) -> Program:
         """The program after the rewrite, which changes the kernel in place; invalidates `program`.
 
-        Without `release`, nodes of the view before keep what they say: extents, children, accesses.
+        Without `release`, nodes of the view before that the rewrite changed keep what they say: extents, accesses.
+        Nodes that stay have the children and the place that they have afterwards.
         """
         kernel, touched = program.kernel, self._touched(program, site)
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
