@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     StringAttr,
 )
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
@@ -146,6 +146,15 @@ def reindex(
         guard = [g.substitute(inner_replacements, (*extents, node.extent)) for g in node.guard]
         set_guard(node.op, guard, inner, rewriter)
         reindex(node.children, inner_replacements, inner, rewriter)
+
+
+def replace_variable(scope: ScopeOp, old: SSAValue, rewriter: PatternRewriter) -> None:
+    """Let everything inside a scope use its variable in place of another one, of a scope as deep."""
+    for op in scope.body.walk():
+        operands = tuple(op.operands)
+        if old in operands:
+            op.operands = [scope.iv if value is old else value for value in operands]
+            rewriter.notify_op_modified(op)
 
 
 def move_into(nodes: Iterable[Operation], scope: ScopeOp, rewriter: PatternRewriter) -> None:

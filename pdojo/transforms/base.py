@@ -19,7 +19,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
-from pdojo.dialect.analysis.excerpts import Excerpt, content_of, excerpt_of, excerpt_of_buffer
+from pdojo.dialect.analysis.excerpts import (
+    Excerpt,
+    content_of,
+    excerpt_of,
+    excerpt_of_buffer,
+    nodes_touched,
+    users_touched,
+)
 from pdojo.dialect.analysis.layout import (
     Footprint,
     accesses_alone,
@@ -35,7 +42,7 @@ from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Leaf, Node, Scope
 from pdojo.errors import IllegalMove, LocationError, Undecided
 from pdojo.transforms.move import Move
 
@@ -361,13 +368,27 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def perform(self, program: Program, site: SiteT, *, release: bool = True) -> Program:
         """The program after the rewrite, which changes the kernel in place; invalidates `program`.
 
-        Without `release`, nodes of the view before keep what they say: extents, children, accesses.
+        Without `release`, nodes of the view before that the rewrite changed keep what they say: extents, accesses.
+        Nodes that stay have the children and the place that they have afterwards.
         """
-        kernel = program.kernel
+        kernel, touched = program.kernel, self._touched(program, site)
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
-        after = program.successor(kernel)
+        after = program.successor(kernel, touched=touched)
         program.retire(after if release else None)
         return after
+
+    def _touched(self, program: Program, site: SiteT) -> set[Node] | None:
+        """The nodes that the rewrite may change; None if it may change all."""
+        if not self.is_local(site):
+            return None
+        match site:
+            case Scope() | Leaf():
+                following = program.nest.next_sibling(site) if self.takes_next else None
+                return nodes_touched(program, site, *([] if following is None else [following]))
+            case Array():
+                return users_touched(program, site.buffer)
+            case Dimension():
+                return users_touched(program, site.array.buffer)
 
     def at(self, program: Program, site: SiteT) -> Move:
         """The move of this transformation at the site."""

@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.program import Conflict, Program
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.ops import ScopeOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
+from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, replace_variable
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
@@ -309,9 +309,8 @@ class SplitScopes(Transformation[Scope]):
         rewriter.insert(second, InsertPoint.after(site.op))
         moved = site.children[self.after :]
         move_into([c.op for c in moved], second, rewriter)
-        chain = (*chain_ops(site), second)
-        place_guards(site.guard, chain, [site.depth], rewriter)
-        reindex(moved, {}, chain, rewriter)
+        place_guards(site.guard, (*chain_ops(site), second), [site.depth], rewriter)
+        replace_variable(second, site.op.iv, rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Fuse the two parts again."""

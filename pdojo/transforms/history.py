@@ -138,6 +138,11 @@ class History(Sequence[Program]):
         other.positions = self.positions.copy()
         return other
 
+    def is_near(self) -> bool:
+        """Whether the last program can be made again by a few moves from one before it."""
+        number = len(self.positions)
+        return any(self._kept(before) is not None for before in range(max(number - STRIDE, 0), number))
+
     def kept(self) -> Iterator[Program]:
         """The programs that take memory."""
         yield self.initial

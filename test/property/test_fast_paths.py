@@ -7,14 +7,26 @@ answer is right. All watch the same walks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeAlias, cast
 
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis import collision, conditions, flows, origins, storage_check
+from pdojo.dialect.analysis import (
+    capacity,
+    collision,
+    conditions,
+    excerpts,
+    flows,
+    hints,
+    origins,
+    special_mappings,
+    storage_check,
+)
+from pdojo.dialect.analysis import program as program_module
 from pdojo.dialect.analysis.clobber import Instance
 from pdojo.dialect.analysis.collision import Collisions, Query, Witness
 from pdojo.dialect.analysis.conditions import Conditions, conditions_of
@@ -24,12 +36,17 @@ from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.program import Program, caller_of
 from pdojo.dialect.analysis.races import find_race
 from pdojo.dialect.analysis.uses import Use, uses_together
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_kernel, verify_nest
-from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
+from pdojo.dialect.view import nest as nest_module
+from pdojo.dialect.view.build import nest_on
+from pdojo.dialect.view.nest import Access, Array, Buffer, Input, Nest, Node, Scope, fact
+from pdojo.errors import IllegalMove
 from pdojo.kernels import kernel_names
 from pdojo.transforms import base
 from pdojo.transforms.apply import refused_moves
@@ -324,6 +341,95 @@ def judge_verification(monkeypatch: pytest.MonkeyPatch) -> Answers:
     return asked
 
 
+def judge_views(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """The view after a rewrite, which shares nodes with the one before, says what a view computed anew says."""
+    asked: Answers = Counter()
+    random = Random(0)
+
+    def checked(
+        kernel: KernelOp, on: Machine, before: Nest | None = None, touched: Container[Node] | None = None
+    ) -> Nest:
+        found = nest_on(kernel, on, before, touched)
+        if before is not None and random.random() < SAMPLED:
+            asked[True] += 1
+            fresh = nest_on(kernel, on)
+            assert sayings(found) == sayings(fresh), print_nest(fresh)
+            assert all(scope.scopes == [s for s in found.scopes if scope in s.chain] for scope in found.scopes)
+            assert all(node.parent is None or node in node.parent.children for node in (*found.scopes, *found.leaves))
+        return found
+
+    monkeypatch.setattr(program_module, "nest_on", checked)
+    return asked
+
+
+def sayings(nest: Nest) -> list[object]:
+    """All that a view says, without its objects."""
+
+    def place(node: Node) -> list[object]:
+        return [node.op, node.id, node.position, node.path, node.depth, [s.op for s in node.chain]]
+
+    def value(found: Input) -> object:
+        return [found.array.name, found.index, found.hints] if isinstance(found, Access) else found
+
+    scopes = [
+        [*place(s), s.extent, s.mapping, s.guard, [c.op for c in s.children], [leaf.op for leaf in s.leaves]]
+        for s in nest.scopes
+    ]
+    leaves = [
+        [*place(x), x.order, x.extents, x.guards, x.function, x.accumulate, list(map(value, (x.output, *x.inputs)))]
+        for x in nest.leaves
+    ]
+    buffers = [
+        [b.names, b.dtype, b.shape, b.reuse, b.memory, b.intent, b.op, b.alignment, b.guests, b.swizzles, b.hints]
+        for b in nest.buffers
+    ]
+    arrays = [[a.name, nest.buffers.index(a.buffer), a.value] for a in nest.arrays.values()]
+    identifiers = sorted((name, node.op.name) for name, node in nest.by_id.items() if name)
+    return [scopes, leaves, buffers, arrays, identifiers, [c.op for c in nest.children], list(nest.intrinsics)]
+
+
+def judge_facts(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """A fact that a view took over from the one before is the one that is decided anew, without any other fact."""
+    asked: Answers = Counter()
+    random = Random(0)
+    is_anew = False
+
+    def checked(known: dict[str, object], name: str, decide: Callable[[], object]) -> object:
+        nonlocal is_anew
+        if is_anew:
+            return decide()
+        is_known, found = name in known, fact(known, name, decide)
+        if is_known and random.random() < SAMPLED:
+            is_anew = True
+            try:
+                asked[True] += 1
+                assert decide() == found, name
+            finally:
+                is_anew = False
+        return found
+
+    for module in (nest_module, excerpts, capacity, hints, program_module, special_mappings):
+        monkeypatch.setattr(module, "fact", checked)
+    return asked
+
+
+def judge_tests_of_nodes(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Whether a test holds of some node is what asking all nodes shows."""
+    asked: Answers = Counter()
+    has = Nest.has
+    random = Random(0)
+
+    def checked(self: Nest, name: str, test: Callable[[Node], bool]) -> bool:
+        found = has(self, name, test)
+        if random.random() < SAMPLED:
+            asked[True] += 1
+            assert found == any(map(test, (*self.scopes, *self.leaves))), name
+        return found
+
+    monkeypatch.setattr(Nest, "has", checked)
+    return asked
+
+
 def judge_moves_that_argue(monkeypatch: pytest.MonkeyPatch) -> Answers:
     """A check that argues about the program after the move is right about it."""
     asked: Answers = Counter()
@@ -356,6 +462,32 @@ def judge_conditions_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> Ans
 
     monkeypatch.setattr(conditions, "_conditions", checked)
     return asked
+
+
+def wander_in_place(kernel: KernelOp, seed: int, length: int, on: str) -> None:
+    """Random moves in place, some of them taken back: each view takes over what is known of the one before."""
+    game, random = Game(kernel, machine(on)), Random(seed)
+    with game.in_place() as is_sound:
+        for _ in range(length):
+            mark = game.mark(keeps=random.random() < 0.5)
+            conditions_of(game.program)
+            move = draw(game.program, random, Counts())
+            if move is not None:
+                with suppress(IllegalMove):
+                    game.apply(move)
+                if random.random() < 0.2:
+                    game.rewind(mark)
+        assert is_sound()
+
+
+@pytest.mark.parametrize("on", ["toy", "toy-gpu", "toy-snitch"])
+def test_views_in_place(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
+    judges = (judge_views, judge_facts, judge_tests_of_nodes, judge_verification)
+    asked = [judge(monkeypatch) for judge in judges]
+    for seed, kernel in enumerate(kernels()):
+        if seed % (8 if on == "toy" else 16) == 0:
+            wander_in_place(kernel, seed, 12, on)
+    assert all(count[True] for count in asked)
 
 
 @pytest.mark.parametrize("on", ["toy", "toy-gpu", "toy-snitch"])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
-from math import prod
 
 from pdojo.dialect.analysis.excerpts import Excerpt, bytes_in_memory
 from pdojo.dialect.analysis.program import Program
@@ -12,7 +11,7 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Nest, Scope, leaves_of
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact, leaves_of
 
 UNKNOWN = 1 << 62
 """More bytes than any memory has: nobody knows how many there are."""
@@ -72,15 +71,25 @@ def unrolled(nest: Nest, most: int = MOST_STATEMENTS, also: Scope | None = None)
 
 def _unrolled_counts(nest: Nest, also: Scope | None = None) -> tuple[int, int]:
     """Statements and iterations of the unrolled kernel."""
+    around = () if also is None else also.chain
+    counts = [_counts_inside(node, around) for node in nest.children]
+    return sum(statements for statements, _ in counts), sum(iterations for _, iterations in counts)
 
-    def is_unrolled(scope: Scope) -> bool:
-        return scope.mapping is Mapping.UNROLL or scope is also
 
-    def turns(scopes: Iterable[Scope]) -> int:
-        return prod(s.extent for s in scopes if is_unrolled(s))
+def _counts_inside(node: Node, around: Sequence[Scope]) -> tuple[int, int]:
+    """Statements and iterations of a subtree; the last scope of `around` is taken for one that is unrolled."""
+    if isinstance(node, Leaf):
+        return 1, 0
+    if node in around:
+        return _counted(node, around, is_unrolled=node is around[-1] or node.mapping is Mapping.UNROLL)
+    return fact(node.facts, "unrolled", lambda: _counted(node, (), is_unrolled=node.mapping is Mapping.UNROLL))
 
-    statements = sum(turns(leaf.chain) for leaf in nest.leaves)
-    return statements, sum(turns(s.chain) for s in nest.scopes if is_unrolled(s) or s.extent == 1)
+
+def _counted(scope: Scope, around: Sequence[Scope], *, is_unrolled: bool) -> tuple[int, int]:
+    turns = scope.extent if is_unrolled else 1
+    counts = [_counts_inside(child, around) for child in scope.children]
+    own = turns if is_unrolled or scope.extent == 1 else 0
+    return turns * sum(s for s, _ in counts), own + turns * sum(i for _, i in counts)
 
 
 def is_long(program: Program) -> bool:

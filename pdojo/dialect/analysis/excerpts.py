@@ -16,9 +16,12 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Node, leaves_of, nodes_of
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, fact, leaves_of, subtree
 from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
+
+LARGE = 32
+"""Statements from which most of a program is not copied to be asked about alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +57,55 @@ def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
 def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
     joined = program.once("joined", lambda: _joined(program))
     wanted = sorted(set[int]().union(*(joined[place] for place in places)))
-    whole = len(wanted) == len(program.nest.children)
     roots = [program.nest.children[place] for place in wanted]
-    used = frozenset[Buffer]().union(*(_buffers_of(program, root) for root in roots))
+    whole = len(wanted) == len(program.nest.children) or _is_most(program, roots)
+    used = frozenset[Buffer]().union(*(_buffers_of(root) for root in roots))
     content = _content(program, roots, used)
     part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots, used))
     return Excerpt(part or program, verdicts, tuple(wanted))
+
+
+def _is_most(program: Program, roots: Sequence[Node]) -> bool:
+    """Whether top-level nodes are so much of a program that the rest does not matter to those who look at them only."""
+    statements = sum(len(leaves_of(root)) for root in roots)
+    return statements >= LARGE and 2 * statements > len(program.nest.leaves)
+
+
+def nodes_touched(program: Program, *nodes: Node) -> set[Node]:
+    """The nodes of the excerpt of nodes: all that a move on them may rewrite."""
+    joined = program.once("joined", lambda: _joined(program))
+    places = set[int]().union(*(joined[_root(node).position] for node in nodes))
+    return {node for place in places for node in subtree(program.nest.children[place])}
+
+
+def users_touched(program: Program, buffer: Buffer) -> set[Node]:
+    """The statements that use a buffer and the scopes around them: all that a move on the buffer may rewrite."""
+    return {node for leaf, _ in accesses_of(program.nest, buffer) for node in (*leaf.chain, leaf)}
 
 
 def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _buffers_of(program: Program, root: Node) -> frozenset[Buffer]:
+def _buffers_of(root: Node) -> frozenset[Buffer]:
     """The buffers that a top-level node uses."""
 
     def used() -> frozenset[Buffer]:
         return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
 
-    return program.known.nodes.of("buffers", root, used)
+    return fact(root.facts, "buffers", used)
 
 
-def _digest_of_root(program: Program, root: Node) -> Content:
-    """The identity of the text of a top-level node, and of its identifiers."""
-    from pdojo.dialect.notation.printer import tree_lines
+def _digest_of(node: Node) -> Content:
+    """The identity of the text of a node and of its identifiers."""
+    from pdojo.dialect.notation.printer import scope_text, tree_lines
 
     def digest() -> Content:
-        return digest_of(list(tree_lines([root])), [node.id for node in nodes_of(root)])
+        if isinstance(node, Leaf):
+            return digest_of(node.id, *tree_lines([node]))
+        return digest_of(node.id, scope_text(node), [_digest_of(child) for child in node.children])
 
-    return program.known.nodes.of("content", root, digest)
+    return fact(node.facts, "content", digest)
 
 
 def _joined(program: Program) -> list[set[int]]:
@@ -90,7 +113,7 @@ def _joined(program: Program) -> list[set[int]]:
     joined = [{place} for place in range(len(program.nest.children))]
     first: dict[Buffer, int] = {}
     for place, root in enumerate(program.nest.children):
-        for buffer in filter(_binds, _buffers_of(program, root)):
+        for buffer in fact(root.facts, "binding", lambda r=root: tuple(filter(_binds, _buffers_of(r)))):
             other = joined[first.setdefault(buffer, place)]
             if other is not joined[place]:
                 other |= joined[place]
@@ -109,13 +132,28 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
     from pdojo.dialect.notation.printer import declaration_line
 
     order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
-    declarations = [declaration_line(buffer) for buffer in sorted(used, key=lambda buffer: order[buffer])]
-    return digest_of(declarations, [_digest_of_root(program, root) for root in roots])
+    lines = program.nest.of_declarations
+    declarations = [
+        fact(lines, f"line of {buffer.names[0]}", lambda b=buffer: declaration_line(b))
+        for buffer in sorted(used, key=order.__getitem__)
+    ]
+    return digest_of(declarations, [_digest_of(root) for root in roots])
 
 
 def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Program:
     nest = program.nest.copy(roots, buffers=used)
     return program.successor(nest.kernel, nest)
+
+
+def chain_text(node: Node) -> str:
+    """The scopes around a node, as a text."""
+    return "" if node.parent is None else fact(node.parent.facts, "chain", lambda: _with_outer(node.parent))
+
+
+def _with_outer(scope: Scope | None) -> str:
+    from pdojo.dialect.notation.printer import scope_text
+
+    return "" if scope is None else f"{chain_text(scope)}/{scope_text(scope)}"
 
 
 def content_of(program: Program, buffer: Buffer) -> Hashable:
@@ -125,7 +163,7 @@ def content_of(program: Program, buffer: Buffer) -> Hashable:
 
 def uses_content(program: Program, buffer: Buffer) -> Content:
     """The identity of the uses of one buffer: its declaration, and who accesses it where."""
-    return program.once(("uses", buffer), lambda: _uses_content(program, buffer))
+    return program.nest.about_uses(buffer, "content", lambda: _uses_content(program, buffer))
 
 
 def _uses_content(program: Program, buffer: Buffer) -> Content:
@@ -137,7 +175,7 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
         relative_paths(users),
         [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
         [[access_text(a) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
-        [program.chain_texts[leaf] for leaf in users],
+        [chain_text(leaf) for leaf in users],
     )
 
 
@@ -145,8 +183,7 @@ def bytes_in_memory(program: Program, buffer: Buffer) -> int:
     """Bytes that one copy of the buffer takes (`physical_bytes`), remembered with the uses of the buffer."""
     if not any(buffer.reuse):
         return physical_bytes(program.nest, buffer)
-    question = "bytes", uses_content(program, buffer)
-    return program.known.remembered.verdict(question, lambda: physical_bytes(program.nest, buffer))
+    return program.nest.about_uses(buffer, "bytes", lambda: physical_bytes(program.nest, buffer))
 
 
 def digest_of(*parts: object) -> Content:

@@ -13,7 +13,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope, fact
 
 NONTEMPORAL = "nontemporal"
 """A plain store that bypasses the caches."""
@@ -165,6 +165,8 @@ def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
 
 
 def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
+    if not program.nest.has("hinted statement", lambda node: isinstance(node, Leaf) and "hints" in node.op.properties):
+        return
     for leaf in program.nest.leaves:
         if "hints" not in leaf.op.properties:
             continue
@@ -176,8 +178,12 @@ def _mapped_accesses(program: Program) -> Iterator[tuple[Leaf, int, str, int]]:
 
 def owned_hints(program: Program) -> dict[str, Attribute]:
     """The hints of scopes, by identifier, and of buffers, by name."""
-    found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in program.nest.scopes if s.hints.data}
-    return found | {f"buffer '{b.names[0]}'": b.hints for b in program.nest.buffers if b.hints.data}
+    is_hinted = program.nest.has("hinted scope", lambda node: isinstance(node, Scope) and bool(node.hints.data))
+    scopes = program.nest.scopes if is_hinted else ()
+    found: dict[str, Attribute] = {f"scope %{s.id}": s.hints for s in scopes if s.hints.data}
+    buffers = program.nest.buffers
+    hinted = fact(program.nest.of_declarations, "hinted", lambda: [b for b in buffers if b.hints.data])
+    return found | {f"buffer '{b.names[0]}'": b.hints for b in hinted}
 
 
 def is_hinted(program: Program) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.dialect.analysis.capacity import LIMITED, limit_of, load_of
-from pdojo.dialect.analysis.excerpts import bytes_in_memory, digest_of, uses_content
+from pdojo.dialect.analysis.excerpts import bytes_in_memory, chain_text, digest_of, uses_content
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.remembered import Content, Verdicts
 from pdojo.dialect.analysis.threads import thread_bytes
@@ -44,7 +44,7 @@ def accesses_content(program: Program, buffer: Buffer) -> Content:
 
 def _accesses_content(program: Program, buffer: Buffer) -> Content:
     users = _users(program, buffer)
-    texts = [(program.chain_texts[leaf], *tree_lines([leaf])) for leaf in users]
+    texts = [(chain_text(leaf), *tree_lines([leaf])) for leaf in users]
     return digest_of(uses_content(program, buffer), texts)
 
 

@@ -45,11 +45,16 @@ class LiveRange:
 
 def live_ranges(nest: Nest) -> dict[Buffer, LiveRange]:
     """The live range of every buffer that is used; one without an entry is dead."""
-    ranges: dict[Buffer, LiveRange] = {}
-    for buffer in nest.buffers:
-        leaves = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, buffer)))
-        if leaves:
-            depth = common_depth(leaves)
-            scope = leaves[0].chain[depth - 1] if depth else None
-            ranges[buffer] = LiveRange(buffer, leaves[0], leaves[-1], scope)
-    return ranges
+    found = (
+        (buffer, nest.about_uses(buffer, "live range", lambda b=buffer: _live_range(nest, b)))
+        for buffer in nest.buffers
+    )
+    return {buffer: live for buffer, live in found if live is not None}
+
+
+def _live_range(nest: Nest, buffer: Buffer) -> LiveRange | None:
+    leaves = list(dict.fromkeys(leaf for leaf, _ in accesses_of(nest, buffer)))
+    if not leaves:
+        return None
+    depth = common_depth(leaves)
+    return LiveRange(buffer, leaves[0], leaves[-1], leaves[0].chain[depth - 1] if depth else None)

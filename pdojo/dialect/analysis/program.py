@@ -16,19 +16,19 @@ from pdojo.dialect.analysis.collision import Collisions, Domain, Query, Relation
 from pdojo.dialect.analysis.flows import Caller
 from pdojo.dialect.analysis.liveness import LiveRange, live_ranges
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.remembered import Facts, Remembered
+from pdojo.dialect.analysis.remembered import Remembered
 from pdojo.dialect.analysis.storage_check import StorageChecks
 from pdojo.dialect.analysis.turns import done_before
-from pdojo.dialect.analysis.uses import Use, domain_of, remapped_chain, uses_of, uses_together
+from pdojo.dialect.analysis.uses import Use, UsesOnDemand, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import ACCUMULATIONS
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.printer import print_nest, scope_text
+from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, fact
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 AnswerT = TypeVar("AnswerT")
@@ -63,21 +63,21 @@ class Known:
     """Answers about the states of a game, by the content of the questions.
 
     What one program alone is asked is in `Program.once`; what a nest or a buffer is asked, in `excerpts` or in
-    `remembered`, by its content.
+    `remembered`, by its content. Facts about nodes and uses of buffers that a move leaves alone stay with the view.
     """
 
     collisions: Collisions = field(default_factory=Collisions)
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
-    nodes: Facts = field(default_factory=Facts)
 
 
 class Program:
     """A kernel and everything computed about it; built once per state.
 
     `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
-    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place).
+    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place, in the
+    nodes that are `touched`).
     """
 
     has_excerpts: ClassVar[bool] = True
@@ -90,11 +90,12 @@ class Program:
         known: Known | None = None,
         nest: Nest | None = None,
         before: Nest | None = None,
+        touched: Container[Node] | None = None,
     ) -> None:
         self._kernel: KernelOp | None = kernel
         self.machine = machine
         self.known = known or Known()
-        self._nest, self._before = nest, before
+        self._nest, self._before, self._touched = nest, before, touched
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""
         self._rehearsed: tuple[Hashable, Program] | None = None
@@ -142,7 +143,8 @@ class Program:
     def nest(self) -> Nest:
         """The kernel as a tree of scopes and statements."""
         if self._nest is None:
-            self._nest, self._before = nest_on(self.kernel, self.machine, self._before), None
+            self._nest = nest_on(self.kernel, self.machine, self._before, self._touched)
+            self._before = self._touched = None
         return self._nest
 
     @property
@@ -151,59 +153,51 @@ class Program:
         return self.once("text", lambda: print_nest(self.nest))
 
     @property
-    def chain_texts(self) -> dict[Leaf, str]:
-        """The scopes around every statement, as a text."""
-        return self.once("chain_texts", self._chain_texts)
-
-    def _chain_texts(self) -> dict[Leaf, str]:
-        texts: dict[Scope | None, str] = {None: ""}
-        for scope in self.nest.scopes:
-            texts[scope] = f"{texts[scope.parent]}/{scope_text(scope)}"
-        return {leaf: texts[leaf.parent] for leaf in self.nest.leaves}
-
-    @property
-    def uses(self) -> dict[Leaf, tuple[Use, ...]]:
+    def uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement under the mappings and slots of the kernel."""
         return self.once("uses", self.uses_if)
 
     @property
-    def element_uses(self) -> dict[Leaf, tuple[Use, ...]]:
+    def element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses of every statement if every element had memory of its own: the meaning of the program."""
-        return self.once(
-            "element_uses", lambda: {leaf: tuple(use.of_element() for use in uses) for leaf, uses in self.uses.items()}
-        )
+        return self.once("element_uses", self._element_uses)
+
+    def _element_uses(self) -> MappingABC[Leaf, tuple[Use, ...]]:
+        def uses(leaf: Leaf) -> tuple[Use, ...]:
+            return fact(leaf.facts, "element uses", lambda: tuple(use.of_element() for use in _own_uses(leaf)))
+
+        return UsesOnDemand(self.nest.leaves, uses)
 
     def uses_if(
         self,
         mappings: MappingABC[Scope, Mapping] | None = None,
         reuse: MappingABC[Buffer, Sequence[int]] | None = None,
         only: Container[Buffer] | None = None,
-    ) -> dict[Leaf, tuple[Use, ...]]:
+    ) -> MappingABC[Leaf, tuple[Use, ...]]:
         """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags.
 
         `only` names the buffers that matter.
         """
-        found: dict[Leaf, tuple[Use, ...]] = dict.fromkeys(self.nest.leaves, ())
-        users = [
-            leaf for leaf in self.nest.leaves if only is None or any(a.array.buffer in only for a in leaf.accesses)
-        ]
-        chains = {leaf: remapped_chain(leaf, mappings) for leaf in users}
-        flags = {buffer: buffer.reuse for buffer in self.nest.buffers} | dict(reuse or {})
-        copies = {
-            buffer: copy_depths([(a, chains[leaf]) for leaf, a in accesses_of(self.nest, buffer)], reused)
-            for buffer, reused in flags.items()
-            if any(reused) and (only is None or buffer in only)
-        }
+        nest, flags = self.nest, reuse or {}
+        copies: dict[Buffer, tuple[int, ...]] = {}
+        is_present = not mappings and not reuse and only is None
 
-        def use(leaf: Leaf, access: Access, domain: Domain) -> Use:
-            buffer, chain = access.array.buffer, chains[leaf]
-            cell = cell_of(access, chain, flags[buffer], copies.get(buffer, ()))
-            return Use(leaf, access, chain, domain, cell, buffer)
+        def use(leaf: Leaf, access: Access, chain: tuple[Scope, ...], domain: Domain) -> Use:
+            buffer = access.array.buffer
+            reused = flags.get(buffer, buffer.reuse)
+            if any(reused) and buffer not in copies:
+                placed = ((a, remapped_chain(user, mappings)) for user, a in accesses_of(nest, buffer))
+                copies[buffer] = copy_depths(placed, reused)
+            return Use(leaf, access, chain, domain, cell_of(access, chain, reused, copies.get(buffer, ())), buffer)
 
-        for leaf in chains:
-            domain, wanted = domain_of(leaf), (a for a in leaf.accesses if only is None or a.array.buffer in only)
-            found[leaf] = tuple(use(leaf, access, domain) for access in wanted)
-        return found
+        def uses(leaf: Leaf) -> tuple[Use, ...]:
+            if is_present and not any(any(a.array.buffer.reuse) for a in leaf.accesses):
+                return fact(leaf.facts, "uses", lambda: _own_uses(leaf))
+            wanted = [a for a in leaf.accesses if only is None or a.array.buffer in only]
+            chain, domain = remapped_chain(leaf, mappings) if wanted else (), domain_of(leaf)
+            return tuple(use(leaf, access, chain, domain) for access in wanted)
+
+        return UsesOnDemand(nest.leaves, uses)
 
     def uses_shared(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Use, ...]]:
         """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
@@ -238,9 +232,7 @@ class Program:
         accesses of the program, `seconds` those of the second instance; `only` names the buffers that matter.
         """
         known = self.uses if uses is None else uses
-        for one, other in _pairs(first, second, known, known if seconds is None else seconds):
-            if only is not None and one.buffer not in only:
-                continue
+        for one, other in _pairs(first, second, known, known if seconds is None else seconds, only):
             witness = self._collide(one, other, relation, racing=racing)
             if witness is not None:
                 return Conflict(one.leaf, one.access, other.leaf, other.access, witness, one.writes, other.writes)
@@ -315,9 +307,9 @@ class Program:
         caller = None if host.intent is None else caller_of(host.buffer)
         return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
 
-    def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
-        """The program for the kernel that a move made of this one; keeps `known`."""
-        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest)
+    def successor(self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None) -> Program:
+        """The program for the kernel that a move made of this one, which `touched` some nodes; keeps `known`."""
+        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest, touched)
 
     def copy(self) -> Program:
         """The program for a copy of the kernel, to be changed; keeps `known`."""
@@ -335,6 +327,12 @@ class Program:
         self.verdicts.clear()
 
 
+def _own_uses(leaf: Leaf) -> tuple[Use, ...]:
+    """The accesses of a statement if each index has a cell of its own."""
+    domain = domain_of(leaf)
+    return tuple(Use(leaf, a, leaf.chain, domain, a.index, a.array.buffer) for a in leaf.accesses)
+
+
 def caller_of(buffer: Buffer) -> Caller | None:
     """What the caller does with the memory of a buffer; None if it is the kernel's own."""
     if buffer.op is not None:
@@ -347,12 +345,14 @@ def _pairs(
     second: Iterable[Leaf],
     firsts: MappingABC[Leaf, tuple[Use, ...]],
     seconds: MappingABC[Leaf, tuple[Use, ...]],
+    only: Container[Buffer] | None = None,
 ) -> Iterator[tuple[Use, Use]]:
-    """Pairs of accesses to one buffer, at least one writing."""
+    """Pairs of accesses to one buffer, at least one writing; `only` names the buffers that matter."""
     others: dict[Array | Buffer, list[Use]] = {}
     for leaf in second:
         for use in seconds[leaf]:
-            others.setdefault(use.memory, []).append(use)
+            if only is None or use.buffer in only:
+                others.setdefault(use.memory, []).append(use)
     for leaf in first:
         for use in firsts[leaf]:
             for other in others.get(use.memory, ()):

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
-from weakref import WeakKeyDictionary
-
-from pdojo.dialect.view.nest import Node
 
 MOST_PARTS = 256
 """Most parts of programs that are remembered; they hold their operations."""
@@ -22,20 +19,6 @@ Verdicts: TypeAlias = dict[Hashable, object]
 """Answers about one content, by question."""
 
 AnswerT = TypeVar("AnswerT")
-
-
-class Facts:
-    """Facts about nodes of views, kept as long as the nodes; the views before and after a move have many in common."""
-
-    def __init__(self) -> None:
-        self._facts: WeakKeyDictionary[Node, dict[str, object]] = WeakKeyDictionary()
-
-    def of(self, name: str, node: Node, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The fact of that name about a node, which depends on nothing but the node."""
-        known = self._facts.setdefault(node, {})
-        if name not in known:
-            known[name] = decide()
-        return cast(AnswerT, known[name])
 
 
 class Remembered:

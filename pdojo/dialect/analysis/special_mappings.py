@@ -16,7 +16,7 @@ from pdojo.dialect.analysis.streams import snitch_limits, stream_conflicts
 from pdojo.dialect.analysis.threads import gpu_limits, visibility_problems
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Scope
+from pdojo.dialect.view.nest import Scope, fact
 from pdojo.errors import InvalidKernel
 
 
@@ -27,8 +27,9 @@ def is_special(program: Program) -> bool:
 
 def _is_special(program: Program) -> bool:
     nest = program.nest
-    special = any(s.mapping.is_special for s in nest.scopes) or any(b.memory is Memory.SHARED for b in nest.buffers)
-    return special or is_hinted(program) or any(_parallel_problems(program))
+    special = nest.has("special mapping", lambda node: isinstance(node, Scope) and node.mapping.is_special)
+    shared = fact(nest.of_declarations, "shared", lambda: any(b.memory is Memory.SHARED for b in nest.buffers))
+    return special or shared or is_hinted(program) or any(_parallel_problems(program))
 
 
 def meaning_problems(program: Program) -> Iterator[Reason]:
@@ -59,12 +60,14 @@ def parallel_problem(program: Program, scope: Scope) -> Reason | None:
 
 
 def _parallel_problems(program: Program) -> Iterator[Reason]:
+    if not program.nest.has("parallel", lambda node: isinstance(node, Scope) and node.mapping is Mapping.PARALLEL):
+        return iter(())
     problems = (parallel_problem(program, scope) for scope in program.nest.scopes)
     return (problem for problem in problems if problem is not None)
 
 
 def _tensor_problems(program: Program) -> Iterator[Reason]:
-    if any(scope.intrinsic for scope in program.nest.scopes):
+    if program.nest.has("intrinsic", lambda node: isinstance(node, Scope) and bool(node.intrinsic)):
         # Few programs have such scopes, and the import takes time.
         from pdojo.dialect.analysis.tensor import tensor_problems
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pdojo.dialect.affine import Expr
@@ -54,6 +54,26 @@ class Use:
     def of_element(self) -> Use:
         """The use if every element had a place of its own: the meaning of the program."""
         return replace(self, cell=self.access.index, memory=self.access.array)
+
+
+class UsesOnDemand(MappingABC[Leaf, tuple[Use, ...]]):
+    """The uses of statements, computed when they are first asked for: a question is about few of them."""
+
+    def __init__(self, leaves: Sequence[Leaf], decide: Callable[[Leaf], tuple[Use, ...]]) -> None:
+        self._leaves, self._decide = leaves, decide
+        self._known: dict[Leaf, tuple[Use, ...]] = {}
+
+    def __getitem__(self, leaf: Leaf) -> tuple[Use, ...]:
+        found = self._known.get(leaf)
+        if found is None:
+            found = self._known[leaf] = self._decide(leaf)
+        return found
+
+    def __iter__(self) -> Iterator[Leaf]:
+        return iter(self._leaves)
+
+    def __len__(self) -> int:
+        return len(self._leaves)
 
 
 def uses_of(

@@ -5,15 +5,16 @@ Messages name the array, the scope and the position in the tree; the parsers add
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
 from pdojo.dialect.verification.structure import verify_body, verify_declarations, verify_interface, verify_operation
 from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, leaves_of, nodes_of
+from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, leaves_of
 
 
 def verify_kernel(kernel: KernelOp) -> None:
@@ -30,24 +31,35 @@ def verify_kernel(kernel: KernelOp) -> None:
 def verify_nest(nest: Nest) -> None:
     """`verify_kernel` for a kernel whose view exists already.
 
-    Nodes that were accepted before are not asked again if they and all scopes around them are as they were. The header
-    is not asked again if all buffers are as they were.
+    Nodes that were accepted before are not asked again if they and all scopes around them are as they were, nor are
+    the header and the declarations.
     """
-    if not nest.sound.issuperset(nest.buffers):
+    if not nest.is_named:
         verify_interface(nest.kernel)
-    verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
-    asked = [root for root in nest.children if not root.settled]
-    nodes = [node for root in asked for node in nodes_of(root)]
+    if not nest.is_declared or not nest.sound.issuperset(nest.buffers):
+        verify_declarations(nest.kernel, {buffer.op for buffer in nest.sound if buffer.op is not None})
+    nodes = list(_unsettled(nest.children))
     for node in nodes:
         if not node.sound or not leaves_of(node):
             verify_operation(node.op, len(node.chain) - isinstance(node, Scope))
     _verify_ids(nest)
     _verify_nodes(nodes)
     nest.sound.update(nest.buffers)
+    nest.is_declared = nest.is_named = True
     for node in nodes:
         node.sound = True
-    for root in asked:
-        root.settled = True
+        if isinstance(node, Scope):
+            node.settled = True
+
+
+def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes that were not accepted with everything inside, and those beside them, whose place depends on these."""
+    for node in nodes:
+        if not node.settled:
+            yield node
+            yield from _unsettled(node.children if isinstance(node, Scope) else ())
+        elif isinstance(node, Scope) and node.mapping is Mapping.GRID:
+            yield node
 
 
 def _verify_tree(nest: Nest) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -30,54 +31,117 @@ from pdojo.dialect.view.nest import (
     Nest,
     Node,
     Scope,
-    leaves_of,
-    nodes_of,
+    inside_of,
+    subtree,
 )
 
 
-def nest_of(kernel: KernelOp, before: Nest | None = None) -> Nest:
+def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Node] | None = None) -> Nest:
     """Compute the view of a kernel; index expressions are in canonical form.
 
-    `before` is the view before the kernel was rewritten in place. Top-level nodes that are as they were, at the same
-    place, are those of that view; of others, accesses of statements that are as they were are taken from it, and
-    whether verification has accepted them. It is not changed.
+    `before` is the view before the kernel was rewritten in place; it is used up. Nodes whose operation says what it
+    said, in the same scopes, are those of that view, with the children and the place that they have now; other nodes
+    are new, and those of that view stay as they are. `touched` are the nodes that may differ, and the scopes around
+    them (None: all); operations beside them may be new, or gone.
     """
-    return _Builder(kernel, before).build()
+    return _Builder(kernel, before, touched).build()
 
 
-def nest_on(kernel: KernelOp, machine: Machine, before: Nest | None = None) -> Nest:
+def nest_on(
+    kernel: KernelOp, machine: Machine, before: Nest | None = None, touched: Container[Node] | None = None
+) -> Nest:
     """`nest_of`, for a machine, whose instructions say what threads of a warp compute together."""
-    nest = nest_of(kernel, before)
-    if any(scope.mapping is Mapping.TENSOR for scope in nest.scopes):
+    nest = nest_of(kernel, before, touched)
+    if nest.has("tensor", lambda node: isinstance(node, Scope) and node.mapping is Mapping.TENSOR):
         nest.intrinsics = machine.intrinsics
     return nest
 
 
+Said: TypeAlias = tuple[dict[str, Attribute], tuple[SSAValue, ...], tuple[Attribute, ...]]
+"""The properties of a declaration, its operands, and the types of its arrays."""
+
+
 class _Builder:
-    def __init__(self, kernel: KernelOp, before: Nest | None) -> None:
+    def __init__(self, kernel: KernelOp, before: Nest | None, touched: Container[Node] | None) -> None:
         self.kernel = kernel
-        self.known_scopes: dict[Operation, Scope] = {} if before is None else {s.op: s for s in before.scopes}
-        self.known_leaves: dict[Operation, Leaf] = {} if before is None else {leaf.op: leaf for leaf in before.leaves}
-        self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
-        self.known_sound = set[Buffer]() if before is None else before.sound
+        self.before = before
+        self.touched = touched
+        self.known_arrays: dict[SSAValue, Array] = {}
+        self.source: tuple[object, ...] = ()
+        self.of_declarations: dict[str, object] = {}
         self.arrays: dict[SSAValue, Array] = {}
+        self.stale: set[Array] = set()
+        """Arrays of the view before that are gone, or that are declared otherwise now."""
         self.buffers: list[Buffer] = []
-        self.leaves: list[Leaf] = []
-        self.scopes: list[Scope] = []
-        self.depths: dict[SSAValue, int] = {}
-        """Depths of the scopes met so far, by induction variable."""
+        self.declarations: list[BufferOp] = []
+        self.is_late = False
+        """Whether a declaration follows a statement."""
+        self.in_order = True
+        """Whether the nodes that are kept are in the order of the view before."""
+        self.made: list[Node] = []
+        """New nodes."""
+        self.gone: list[Node] = []
+        """Nodes of the view before that are gone, without those inside."""
+        self.changed: list[Node] = []
+        """Top-level nodes that are new, or in which something is."""
 
     def build(self) -> Nest:
-        self._interface()
-        children = self._children(self.kernel.body.block.ops, None, (), kept=True)
+        before = self.before
+        first = self._declared()
+        children, _ = self._children(first, None, () if before is None else before.children, kept=before is not None)
+        leaves, scopes = inside_of(children)
+        for order, leaf in enumerate(leaves):
+            leaf.order = order
         arrays = {a.name: a for a in self.arrays.values()}
-        sound = self.known_sound.intersection(self.buffers)
-        return Nest(self.kernel, arrays, self.buffers, children, self.leaves, self.scopes, sound)
+        nest = Nest(self.kernel, arrays, self.buffers, children, leaves, scopes, declarations=self.declarations)
+        nest.source, nest.values, nest.of_declarations = self.source, self.arrays, self.of_declarations
+        if before is not None:
+            self._take_over(nest, before)
+        return nest
 
-    def _interface(self) -> None:
+    def _take_over(self, nest: Nest, before: Nest) -> None:
+        """Take over what is known of the view before and still holds."""
+        nest.sound = before.sound.intersection(nest.buffers)
+        nest.is_declared = before.is_declared and nest.declarations == before.declarations and not self.is_late
+        same_names = [*nest.arrays] == [*before.arrays] and len(nest.arrays) == len(self.arrays)
+        nest.is_named = before.is_named and not self.is_late and nest.source[:2] == before.source[:2] and same_names
+        if not before.is_used_up:
+            nest.changed, nest.lacked = self.changed, before.lacks
+            gone = [node for root in self.gone for node in subtree(root)]
+            if self.in_order:
+                leaves = (node for node in (*gone, *self.made) if isinstance(node, Leaf))
+                others = {access.array.buffer for leaf in leaves for access in leaf.accesses}
+                kept = set(nest.buffers) - others
+                nest.of_uses = {buffer: facts for buffer, facts in before.of_uses.items() if buffer in kept}
+            nest.take_ids(before, gone, self.made)
+        before.is_used_up = True
+
+    def _declared(self) -> Operation | None:
+        """Declare arrays; the first operation that is no declaration."""
+        block, before = self.kernel.body.block, self.before
+        op = block.first_op
+        while isinstance(op, BufferOp):
+            self.declarations.append(op)
+            op = op.next_op
+        said: list[Said] = [(each.properties, tuple(each.operands), _types(each.results)) for each in self.declarations]
+        source = (self.kernel.properties, _types(block.args), said)
+        if before is not None and before.declarations == self.declarations and before.source == source:
+            self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
+            self.of_declarations = before.of_declarations
+            return op
+        properties = [(dict(each), *rest) for each, *rest in said]
+        self.source = (dict(source[0]), source[1], properties)
+        self.known_arrays = {} if before is None else {array.value: array for array in before.arrays.values()}
+        self._interface(said)
+        for each, (own, _, types) in zip(self.declarations, properties, strict=True):
+            self._declare(each, (own, types))
+        self.stale = set(self.known_arrays.values()).difference(self.arrays.values())
+        return op
+
+    def _interface(self, said: Sequence[Said]) -> None:
         kernel = self.kernel
         aligned = kernel.arg_alignments
-        guests = {op.host: op for op in kernel.guests()}
+        guests = {op.host: op for op, (_, operands, _) in zip(self.declarations, said, strict=True) if operands}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
@@ -107,8 +171,7 @@ class _Builder:
         is_same = known is not None and known.name == name and known.buffer is buffer
         self.arrays[value] = known if known is not None and is_same else Array(name, buffer, value)
 
-    def _declare(self, op: BufferOp) -> None:
-        source = dict(op.properties), tuple(result.type for result in op.results)
+    def _declare(self, op: BufferOp, source: tuple[object, ...]) -> None:
         known = self.known_arrays.get(op.results[0])
         if known is not None and known.buffer.op is op and known.buffer.source == source:
             self._keep(known.buffer, op)
@@ -126,83 +189,103 @@ class _Builder:
         self._add(buffer, names, op.arrays)
 
     def _children(
-        self, ops: Iterable[Operation], parent: Scope | None, extents: tuple[int, ...], *, kept: bool
-    ) -> list[Node]:
-        """The nodes of some operations; `kept` if all scopes around them are as they were."""
+        self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
+    ) -> tuple[list[Node], bool]:
+        """The nodes of an operation and those that follow it, and whether they are as the nodes `known` were.
+
+        `kept` says whether the scopes around them are those of the view before.
+        """
         children: list[Node] = []
-        for op in ops:
-            if parent is None and (shared := self._shared(op, len(children))) is not None:
-                children.append(shared)
-                continue
-            match op:
-                case OpOp():
-                    children.append(self._leaf(op, parent, len(children), extents, kept=kept))
-                case ScopeOp():
-                    children.append(self._scope(op, parent, len(children), extents, kept=kept))
-                case BufferOp():
-                    self._declare(op)
-                case _:
-                    raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
-        return children
+        is_same, latest = kept, -1
+        by_op: dict[Operation, Node] = {}
+        op = first
+        while op is not None:
+            position = len(children)
+            before = known[position] if position < len(known) else None
+            if before is None or before.op is not op:
+                by_op = by_op or {node.op: node for node in known}
+                before = by_op.get(op)
+            is_untouched = kept and before is not None and self.touched is not None and before not in self.touched
+            if before is not None and (is_untouched or (kept and self._says_the_same(before))):
+                is_as_before = is_untouched or self._update(before)
+                if parent is None and not is_as_before:
+                    self.changed.append(before)
+                is_same = is_as_before and is_same and before.position == position
+                self.in_order = self.in_order and latest < before.position
+                latest, before.position = before.position, position
+                children.append(before)
+            elif isinstance(op, BufferOp) and parent is None:
+                self._declare_late(op)
+            else:
+                is_same = False
+                children.append(node := self._node(op, parent, position, before))
+                if parent is None:
+                    self.changed.append(node)
+            op = op.next_op
+        is_same = is_same and len(children) == len(known)
+        if kept and not is_same:
+            present = set(children)
+            self.gone += (node for node in known if node not in present)
+        return children, is_same
 
-    def _shared(self, op: Operation, position: int) -> Node | None:
-        """The top-level node of the view before, if everything that it says still holds; adds what is inside."""
-        known = self.known_scopes.get(op) or self.known_leaves.get(op)
-        if known is None or known.parent is not None or known.position != position:
-            return None
-        leaves = leaves_of(known)
-        if not leaves or leaves[0].order != len(self.leaves) or not self._is_as_before(known):
-            return None
-        self.scopes += (node for node in nodes_of(known) if isinstance(node, Scope))
-        self.leaves += leaves
-        return known
+    def _declare_late(self, op: BufferOp) -> None:
+        """Declare a buffer behind a statement, which verification refuses."""
+        self.is_late = True
+        self.arrays, self.buffers, self.source = dict(self.arrays), list(self.buffers), ()
+        self.declarations = [*self.declarations, op]
+        self._declare(op, ())
 
-    def _is_as_before(self, known: Node) -> bool:
-        """Whether the operations of a subtree are as they were, and access the same arrays."""
+    def _says_the_same(self, known: Node) -> bool:
+        """Whether the operation of a node is as it was, and accesses the same arrays."""
         op, source = known.op, known.source
-        if not source or source[0] != op.properties or source[1] != (operands := tuple(op.operands)):
+        if not source or source[0] != op.properties or source[1] != tuple(op.operands):
             return False
-        if isinstance(known, Leaf):
-            return self._has_same_arrays(known, operands)
-        inside = list(known.op.regions[0].block.ops)
-        return [child.op for child in known.children] == inside and all(map(self._is_as_before, known.children))
+        return not self.stale or isinstance(known, Scope) or all(a.array not in self.stale for a in known.accesses)
 
-    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, outer: tuple[int, ...], *, kept: bool) -> Scope:
+    def _update(self, known: Node) -> bool:
+        """Bring the children of a node that is kept up to date; whether everything inside is as it was."""
+        if isinstance(known, Leaf):
+            return True
+        children, is_same = self._children(known.op.body.block.first_op, known, known.children, kept=True)
+        if not is_same:
+            known.take(children)
+        return is_same
+
+    def _node(self, op: Operation, parent: Scope | None, position: int, known: Node | None) -> Node:
+        match op:
+            case OpOp():
+                node = self._leaf(op, parent, position, known if isinstance(known, Leaf) else None)
+            case ScopeOp():
+                node = self._scope(op, parent, position, known if isinstance(known, Scope) else None)
+            case _:
+                raise ValueError(f"'{op.name}' cannot be part of a pdojo.kernel")
+        self.made.append(node)
+        return node
+
+    def _scope(self, op: ScopeOp, parent: Scope | None, position: int, known: Scope | None) -> Scope:
+        outer, depths = _around(parent)
         depth, block = len(outer), op.body.block
-        own = block.args[0]
-        self.depths[own] = depth
         operands = tuple(op.operands)
-        known = self.known_scopes.get(op)
-        source = _source(op, known, operands, tuple(self.depths[iv] for iv in operands), outer)
+        source = _source(op, known, operands, tuple(depths[iv] for iv in operands), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
-            kept = kept and _same_parent(known, parent)
-            scope.sound = kept and known.sound
         else:
-            kept = False
             guard: tuple[Expr, ...] = ()
             if (conjunction := op.guard) is not None:
-                depths = tuple(self.depths[iv] for iv in (*op.guard_ivs, own))
-                guard = _converted(conjunction, depths, (*outer, op.count))
+                inner = (*(depths[iv] for iv in op.guard_ivs), depth)
+                guard = _converted(conjunction, inner, (*outer, op.count))
             scope = Scope(op, parent, position, depth, op.count, op.mapping.data, guard, source=source)
-        extents = (*outer, scope.extent)
-        self.scopes.append(scope)
-        first = len(self.leaves)
-        scope.children = self._children(block.ops, scope, extents, kept=kept)
-        scope.leaves = self.leaves[first:]
+        scope.take(self._children(block.first_op, scope, () if known is None else known.children, kept=False)[0])
         return scope
 
-    def _leaf(self, op: OpOp, parent: Scope | None, position: int, extents: tuple[int, ...], *, kept: bool) -> Leaf:
+    def _leaf(self, op: OpOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
+        extents, around = _around(parent)
         operands = tuple(op.operands)
-        depths = tuple(self.depths[value] for value in operands if value in self.depths)
-        known = self.known_leaves.get(op)
+        depths = tuple(around[value] for value in operands if value in around)
         source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
             facts = known.output, known.inputs, known.function, known.accumulate
-            sound = kept and known.sound and _same_parent(known, parent)
-            leaf = Leaf(op, parent, position, len(self.leaves), *facts, source, sound)
-            self.leaves.append(leaf)
-            return leaf
+            return Leaf(op, parent, position, 0, *facts, source)
         written, read, _ = op.operand_groups
         hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
         arrays = iter(read)
@@ -219,9 +302,7 @@ class _Builder:
                 inputs.append(_constant(value))
         function = None if op.function is None else op.function.data
         accumulate = None if op.accumulate is None else op.accumulate.data
-        leaf = Leaf(op, parent, position, len(self.leaves), output, tuple(inputs), function, accumulate, source)
-        self.leaves.append(leaf)
-        return leaf
+        return Leaf(op, parent, position, 0, output, tuple(inputs), function, accumulate, source)
 
     def _has_same_arrays(self, known: Leaf, operands: Sequence[SSAValue]) -> bool:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
@@ -238,9 +319,10 @@ def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[obje
     return (dict(properties), *rest)
 
 
-def _same_parent(known: Node, parent: Scope | None) -> bool:
-    """Whether a node of the view before stood in the same scope."""
-    return (None if known.parent is None else known.parent.op) is (None if parent is None else parent.op)
+def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
+    """The extents of the scopes around the children of a scope, and the depths of their variables."""
+    chain = () if parent is None else parent.chain
+    return tuple(scope.extent for scope in chain), {scope.op.body.block.args[0]: scope.depth for scope in chain}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -265,6 +347,10 @@ _facts = attrgetter(*(f.name for f in fields(Buffer)))
 def _constant(value: Attribute) -> Constant:
     assert is_integer_constant(value) or is_float_constant(value)
     return Constant(value.value.data, dtype_name(value.type))
+
+
+def _types(values: Iterable[SSAValue]) -> tuple[Attribute, ...]:
+    return tuple([value.type for value in values])
 
 
 def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:

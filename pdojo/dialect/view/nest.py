@@ -7,15 +7,15 @@ directly comparable.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue, SSAValues
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
@@ -130,12 +130,16 @@ class Scope:
     children: list[Scope | Leaf] = field(default_factory=list["Scope | Leaf"])
     leaves: list[Leaf] = field(default_factory=list["Leaf"])
     """All statements inside, in order."""
+    scopes: list[Scope] = field(default_factory=list["Scope"])
+    """The scope and all scopes inside, parents first, in order."""
     source: tuple[object, ...] = ()
     """What extent, mapping and guard were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted what the operation says, where it stands."""
     settled: bool = False
-    """Whether verification has accepted everything inside, too; of top-level scopes."""
+    """Whether verification has accepted everything inside, too."""
+    facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
+    """What is known of the scope, the scopes around it, and everything inside, by name."""
 
     @property
     def id(self) -> str:
@@ -153,10 +157,18 @@ class Scope:
         """The scopes from the outermost to this one."""
         return (*(self.parent.chain if self.parent else ()), self)
 
-    @cached_property
+    @property
     def path(self) -> tuple[int, ...]:
         """Positions from the root to the scope."""
-        return (*(self.parent.path if self.parent else ()), self.position)
+        return tuple(scope.position for scope in self.chain)
+
+    def take(self, children: list[Node]) -> None:
+        """Have these children from now on; facts and verdicts about what is inside end."""
+        self.children = children
+        self.leaves, inner = inside_of(children)
+        self.scopes = [self, *inner]
+        self.settled = False
+        self.facts.clear()
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -185,8 +197,8 @@ class Leaf:
     """What the accesses and inputs were computed from (`build.py`)."""
     sound: bool = False
     """Whether verification has accepted the statement, where it stands."""
-    settled: bool = False
-    """The same, of top-level statements."""
+    facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
+    """What is known of the statement and the scopes around it, by name."""
 
     @property
     def id(self) -> str:
@@ -198,10 +210,15 @@ class Leaf:
         """The enclosing scopes, outermost first."""
         return self.parent.chain if self.parent else ()
 
-    @cached_property
+    @property
     def path(self) -> tuple[int, ...]:
         """Positions from the root to the statement."""
-        return (*(self.parent.path if self.parent else ()), self.position)
+        return (*(scope.position for scope in self.chain), self.position)
+
+    @property
+    def settled(self) -> bool:
+        """`sound`: there is nothing inside."""
+        return self.sound
 
     @property
     def depth(self) -> int:
@@ -259,7 +276,16 @@ def _id_of(op: ScopeOp | OpOp) -> str:
     return found.data if isinstance(found, StringAttr) else ""
 
 
+def _known_id(node: Node) -> str:
+    """The identifier that a node had when it was made, which its operation may have no longer."""
+    properties = node.source[0] if node.source else node.op.properties
+    found = cast("MappingABC[str, Attribute]", properties).get("id")
+    return found.data if isinstance(found, StringAttr) else ""
+
+
 Node: TypeAlias = Scope | Leaf
+
+FactT = TypeVar("FactT")
 
 
 @dataclass(eq=False)
@@ -278,6 +304,28 @@ class Nest:
     """All scopes, parents first, in textual order."""
     sound: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose declaration verification has accepted."""
+    declarations: list[BufferOp] = field(default_factory=list[BufferOp])
+    """The declarations, in order."""
+    is_declared: bool = False
+    """Whether verification has accepted the places of the declarations."""
+    is_named: bool = False
+    """Whether verification has accepted the header, and the names of arrays."""
+    of_declarations: dict[str, object] = field(default_factory=dict[str, object])
+    """What is known of the declarations alone, by name."""
+    of_uses: dict[Buffer, dict[str, object]] = field(default_factory=dict[Buffer, dict[str, object]])
+    """What is known of each buffer from its declaration, and from the statements that use it and the scopes around."""
+    is_used_up: bool = False
+    """Whether the view after a rewrite has been computed, which shares nodes with this one."""
+    source: tuple[object, ...] = ()
+    """What arrays and buffers were computed from (`build.py`)."""
+    values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
+    """The arrays by their values, if there is a source."""
+    changed: list[Node] | None = None
+    """Top-level nodes that are new since the view before, or in which something is; None: all."""
+    lacks: set[str] = field(default_factory=set[str])
+    """Tests that hold of no node."""
+    lacked: set[str] = field(default_factory=set[str])
+    """The same, of the view before."""
     intrinsics: Sequence[Intrinsic] = ()
     """The instructions of the kernel's machine; empty if it is not known, or if no scope is mapped to one."""
 
@@ -322,6 +370,36 @@ class Nest:
         """Scopes and statements by stable identifier."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}
 
+    def has(self, name: str, test: Callable[[Node], bool]) -> bool:
+        """Whether a test of that name holds of a node; nodes that moves leave alone are asked once.
+
+        It looks at the node and the scopes around it.
+        """
+        if name in self.lacks:
+            return False
+        asked = self.changed if self.changed is not None and name in self.lacked else self.children
+        if any(_has(node, name, test) for node in asked):
+            return True
+        self.lacks.add(name)
+        return False
+
+    def take_ids(self, before: Nest, gone: Sequence[Node], made: Sequence[Node]) -> None:
+        """Take over `by_id` of the view before, if it is known, without the nodes that are gone, and with new ones."""
+        known: dict[str, Node] | None = vars(before).get("by_id")
+        if known is not None and len(known) == len(before.scopes) + len(before.leaves):
+            self.by_id = known.copy()
+            for node in gone:
+                del self.by_id[_known_id(node)]
+            self.by_id.update((node.id, node) for node in made)
+
+    def about_uses(self, buffer: Buffer, name: str, decide: Callable[[], FactT]) -> FactT:
+        """The fact of that name about a buffer; moves that leave its declaration and its uses alone keep it.
+
+        It depends on the declaration, the accesses, what their statements do with them, the scopes around these, and
+        the order of the statements.
+        """
+        return fact(self.of_uses.setdefault(buffer, {}), name, decide)
+
     def siblings(self, node: Node) -> list[Node]:
         """The children of the node's parent, including the node."""
         return self.children if node.parent is None else node.parent.children
@@ -353,9 +431,8 @@ class Nest:
 
         What the view after a rewrite has in common with this one stays.
         """
-        kept = set(successor.children)
-        for scope in (scope for scope in self.scopes if scope.chain[0] not in kept):
-            scope.children, scope.leaves = [], []
+        for scope in set(self.scopes).difference(successor.scopes):
+            scope.children, scope.leaves, scope.scopes = [], [], []
             vars(scope).pop("chain", None)
 
 
@@ -364,7 +441,40 @@ def leaves_of(node: Node) -> list[Leaf]:
     return [node] if isinstance(node, Leaf) else node.leaves
 
 
+def inside_of(nodes: Sequence[Node]) -> tuple[list[Leaf], list[Scope]]:
+    """The statements and the scopes in subtrees, each in textual order."""
+    leaves: list[Leaf] = []
+    scopes: list[Scope] = []
+    for node in nodes:
+        if isinstance(node, Leaf):
+            leaves.append(node)
+        else:
+            leaves += node.leaves
+            scopes += node.scopes
+    return leaves, scopes
+
+
+def fact(known: dict[str, object], name: str, decide: Callable[[], FactT]) -> FactT:
+    """The fact of that name, decided when it is first asked for."""
+    if name not in known:
+        known[name] = decide()
+    return cast(FactT, known[name])
+
+
+def _has(node: Node, name: str, test: Callable[[Node], bool]) -> bool:
+    """Whether a test holds of a node or one inside."""
+    if name not in node.facts:
+        inside = node.children if isinstance(node, Scope) else ()
+        node.facts[name] = test(node) or any(_has(child, name, test) for child in inside)
+    return node.facts[name] is True
+
+
 OperationT = TypeVar("OperationT", bound=Operation)
+
+
+def subtree(node: Node) -> Sequence[Node]:
+    """A node and all nodes inside."""
+    return [node] if isinstance(node, Leaf) else [*node.scopes, *node.leaves]
 
 
 def nodes_of(node: Node) -> Iterator[Node]:
@@ -386,8 +496,6 @@ class _Copier:
         self.values: dict[SSAValue, SSAValue] = {}
         self.buffers: dict[Buffer, Buffer] = {}
         self.arrays: dict[Array, Array] = {}
-        self.leaves: list[Leaf] = []
-        self.scopes: list[Scope] = []
 
     def copy(self, roots: Sequence[Node]) -> Nest:
         original = self.nest.kernel
@@ -404,8 +512,14 @@ class _Copier:
         kernel = self._op(original, Region(block))
         arrays = {array.name: array for array in self.arrays.values()}
         sound = {self.buffers[buffer] for buffer in self.declared if buffer in self.nest.sound}
-        buffers, known = list(self.buffers.values()), self.nest.intrinsics
-        return Nest(kernel, arrays, buffers, children, self.leaves, self.scopes, sound, known)
+        leaves, scopes = inside_of(children)
+        for order, leaf in enumerate(leaves):
+            leaf.order = order
+        made = [*declarations.values()]
+        copy = Nest(kernel, arrays, list(self.buffers.values()), children, leaves, scopes, sound, made)
+        copy.is_declared = self.nest.is_declared
+        copy.intrinsics = self.nest.intrinsics
+        return copy
 
     def _children(self, nodes: Sequence[Node], parent: Scope | None) -> list[Node]:
         kept = self.kept
@@ -420,20 +534,16 @@ class _Copier:
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, position, node.depth, node.extent, node.mapping, node.guard)
         scope.source, scope.sound = self._source(node.source, op), node.sound
+        scope.take(self._children(node.children, scope))
         scope.settled = node.settled and self.kept is None
-        self.scopes.append(scope)
-        first = len(self.leaves)
-        scope.children = self._children(node.children, scope)
-        scope.leaves = self.leaves[first:]
         block.add_ops(child.op for child in scope.children)
         return scope
 
     def _leaf(self, leaf: Leaf, parent: Scope | None, position: int) -> Leaf:
         inputs = tuple(self._access(i) if isinstance(i, Access) else i for i in leaf.inputs)
         output, op = self._access(leaf.output), self._op(leaf.op)
-        copy = Leaf(op, parent, position, len(self.leaves), output, inputs, leaf.function, leaf.accumulate)
-        copy.source, copy.sound, copy.settled = self._source(leaf.source, op), leaf.sound, leaf.settled
-        self.leaves.append(copy)
+        copy = Leaf(op, parent, position, 0, output, inputs, leaf.function, leaf.accumulate)
+        copy.source, copy.sound = self._source(leaf.source, op), leaf.sound
         return copy
 
     def _source(self, source: tuple[object, ...], op: Operation) -> tuple[object, ...]:

@@ -8,7 +8,7 @@ from math import prod
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.view.nest import Access, Leaf, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.search.experts.player import Player
 from pdojo.search.experts.threads import costs_threads
 
@@ -238,7 +238,7 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
 
 def _arrays(scope: Scope) -> set[str]:
     """Names of the arrays that a scope accesses."""
-    return {access.array.name for leaf in scope.leaves for access in leaf.accesses}
+    return fact(scope.facts, "arrays", lambda: {access.array.name for leaf in scope.leaves for access in leaf.accesses})
 
 
 def _fuse_pair(player: Player, first: str, second: str) -> bool:

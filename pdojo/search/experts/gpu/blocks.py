@@ -15,6 +15,7 @@ from pdojo.search.experts.gpu.threads import (
     collapse,
     largest_power,
     map_threads,
+    may_be_vectors,
     power_of_two,
     spread,
     vector_lanes,
@@ -103,7 +104,7 @@ def _in_vectors(player: Player, statement: str, lanes: int, why: str) -> bool:
     if tiles is None:
         return False
     found = spread(player, tiles.inner, threads, lanes, why)
-    if found is None:
+    if found is None or (found.lanes is not None and not may_be_vectors(player, found.lanes)):
         return False
     outer = [*(s.id for s in chain[:-1]), tiles.outer]
     if lanes > 1 and not all(_tile_last(player, name, group) for name in temporaries):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
+from pdojo.dialect.analysis.lanes import lane_problem
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.experts.loops import sink, tile
 from pdojo.search.experts.player import Player
@@ -74,6 +75,14 @@ def map_threads(player: Player, identifier: str, warp: int, why: str) -> bool:
 def vectors(player: Player, identifier: str, why: str) -> bool:
     """Make each statement of a loop a statement on vectors."""
     return all(player.attempt("vectorize", f"%{part}", why) for part in sink(player, identifier, why))
+
+
+def may_be_vectors(player: Player, identifier: str) -> bool:
+    """False if an access to an interface array keeps the statements of a loop from being statements on vectors."""
+    scope = player.scope(identifier)
+    assert scope is not None
+    found = ((leaf, access) for leaf in scope.leaves for access in leaf.accesses if access.array.buffer.op is None)
+    return all(lane_problem(access, leaf, scope, player.game.machine) is None for leaf, access in found)
 
 
 def vector_lanes(player: Player, leaves: list[Leaf]) -> list[int]:
