@@ -14,9 +14,8 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine, machine_of
-from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import exists
 from pdojo.frontends import text as texts
 from pdojo.frontends.text import Chunk

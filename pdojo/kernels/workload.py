@@ -11,9 +11,9 @@ from typing import Any
 
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.notation.sizes import Names, names_of
-from pdojo.dialect.notation.source import Source, did_you_mean
+from pdojo.dialect.notation.source import Source
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.kernels.plain import without_copies
 
 _FOLDER = Path(__file__).parent

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from pdojo.dialect.functions import DTYPES, is_float
-from pdojo.errors import NotationError
+from pdojo.errors import NotationError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +47,6 @@ class Source:
         if hint:
             parts.append(f"hint: {hint}")
         return NotationError("\n".join(parts))
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty if nothing is known.
-
-    The word itself is never suggested: if it is known, something else is wrong with it.
-    """
-    names = [name for name in known if name != word]
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(names)}" if names else ""
 
 
 def element_type_hint(word: str) -> str:
