@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pdojo_tools.command import message
 from pdojo_tools.inputs import read_input
-from pdojo_tools.machines import named_machine
 from pdojo_tools.outputs import write_output
 from pdojo_tools.passes import parse_passes
 from pdojo_tools.steps import Step, suggestion
@@ -29,6 +28,7 @@ from pdojo.frontends.text import Chunk, SourceModule, parse, raised_by_xdsl, spl
 from pdojo.universe import gpu_dialect
 
 if TYPE_CHECKING:
+    from pdojo.dialect.machines.machine import Machine
     from pdojo.transforms.game import Game
     from pdojo.transforms.trace import Trace
 
@@ -59,7 +59,7 @@ class OptSession:
         for name, factory in (universe.all_dialects | {"gpu": gpu_dialect}).items():
             self.ctx.register_dialect(name, factory)
         self.target = self._target(args.target)
-        self.machine = None if args.machine is None else named_machine(args.machine, trust=args.trust_machine)
+        self.machine = _machine(args)
         self._check_steps()
 
     def _check_steps(self) -> None:
@@ -248,6 +248,15 @@ class OptSession:
         except ValueError as error:
             raise UsageError(f"target '{spec.name}': {error}") from None
         return spec
+
+
+def _machine(args: argparse.Namespace) -> Machine | None:
+    """The machine of `--machine`."""
+    if args.machine is None:
+        return None
+    from pdojo_tools.machines import named_machine
+
+    return named_machine(args.machine, trust=args.trust_machine)
 
 
 def _traces(paths: Iterable[str]) -> dict[str, Trace]:

@@ -7,6 +7,7 @@ import tomllib
 
 from pdojo.dialect.machines import FOLDER, shipped_machines
 from pdojo.dialect.plugins import MACHINES, plugins
+from pdojo.files import read_text
 
 NARROWED = "PDOJO_HOST"
 """Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
@@ -33,4 +34,4 @@ def descriptions() -> dict[str, str]:
 
 
 def _shipped(name: str) -> str:
-    return tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))["description"]
+    return tomllib.loads(read_text(FOLDER / f"{name}.toml"))["description"]

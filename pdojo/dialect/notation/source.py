@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdojo.dialect.functions import DTYPES, is_float
+from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
 from pdojo.errors import NotationError, did_you_mean
 
 
@@ -53,7 +53,7 @@ def element_type_hint(word: str) -> str:
     """`did_you_mean` for an element type: a word with the first letters of a kind of numbers is one of that kind."""
     kinds = {"f": is_float, "bf": is_float, "i": _is_integer, "u": _is_integer}
     of_kind = next((kind for first, kind in kinds.items() if word.startswith(first)), None)
-    return did_you_mean(word, filter(of_kind, DTYPES) if of_kind is not None else DTYPES)
+    return did_you_mean(word, filter(of_kind, ELEMENT_TYPES) if of_kind is not None else ELEMENT_TYPES)
 
 
 def _is_integer(dtype: str) -> bool:
