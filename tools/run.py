@@ -25,7 +25,12 @@ def _arguments() -> Arguments:
     add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
     add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--trace", metavar="FILE", help="make the moves of a trace first")
-    add("--check", action=argparse.BooleanOptionalAction, default=True, help="compare with the interpreter")
+    add(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare with the interpreter; a large --trace with the plain kernel",
+    )
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
