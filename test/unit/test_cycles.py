@@ -214,6 +214,15 @@ def test_the_plain_kernel_is_simulated_once(monkeypatch: pytest.MonkeyPatch) -> 
     evaluator.close()
 
 
+def test_one_job_at_a_time_starts_one_process() -> None:
+    evaluator = Cycles(SNITCH, kernel(SCALE), workers=2, limit=10_000)
+    for text in (SCALE, STREAMED):
+        (found,) = evaluator.evaluate([candidate(text)])
+        assert found.is_ok
+    assert len(evaluator.simulators.pids) == 1
+    evaluator.close()
+
+
 def test_checks_are_on_inputs_of_their_own(cycles: Cycles) -> None:
     streamed, wrong = (candidate(text) for text in (STREAMED, WRONG))
     checked = cycles.check(streamed)
