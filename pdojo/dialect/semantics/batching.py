@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
 from pdojo.dialect.affine import Atom, Expr, const, linear
-from pdojo.dialect.semantics.slicing import slices_of
+from pdojo.dialect.semantics.slicing import Slices, slices_of
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
@@ -28,7 +28,7 @@ class Layout:
 
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
-        self.slices = {} if cells else slices_of(nest)
+        self.slices: Mapping[Array, Slices] = {} if cells else slices_of(nest)
         """Temporaries of which one slice is kept; the meaning of elements permits it."""
         self.loops = [scope for each in self.slices.values() for scope in each.scopes]
         """The scopes whose iterations share slices."""
