@@ -37,8 +37,8 @@ from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError
 from pdojo.kernels import TABLE_3, Workload, workload
 from pdojo.search.database import Database
-from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.strategies import STRATEGIES as SEARCHES
+from pdojo.search.names import EXPERT_PASSES
+from pdojo.search.names import STRATEGIES as SEARCHES
 from pdojo.search.strategies import strategy
 
 JSON: TypeAlias = dict[str, Any]

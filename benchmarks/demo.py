@@ -26,7 +26,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
-from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.names import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 

@@ -17,7 +17,8 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
 from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
 from pdojo.backends.peak import arithmetic_peak
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError

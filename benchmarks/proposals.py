@@ -28,7 +28,8 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features import features
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.names import NEIGHBOURHOODS
+from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.progress import Budget
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning import make_moves

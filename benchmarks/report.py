@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pdojo_tools.tables import many, timing_notes
-from pdojo_tools.tuning.limits import duration
+from pdojo_tools.tables import timing_notes
+from pdojo_tools.tuning.limits import duration, many
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule

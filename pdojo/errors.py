@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 from xdsl.utils.exceptions import DiagnosticException
 
 _LINE, _WHOLE = 2000, 20_000
@@ -31,6 +34,18 @@ def shortened(message: str) -> str:
 def _without_middle(text: str, most: int) -> str:
     left = len(text) - most
     return text if left <= 0 else f"{text[: most * 3 // 4]} ... {left} characters ... {text[-most // 4 :]}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty if nothing is known.
+
+    The word itself is never suggested: if it is known, something else is wrong with it.
+    """
+    names = [name for name in known if name != word]
+    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(names)}" if names else ""
 
 
 class UsageError(PdojoError):

@@ -96,6 +96,16 @@ def _mode(target: Path) -> int:
     return 0o666 & ~mask
 
 
+def default_database() -> Path:
+    """The database of searches: `PDOJO_DATABASE`, or `pdojo/search.sqlite` in the user's data folder."""
+    given = os.environ.get("PDOJO_DATABASE")
+    if given:
+        return Path(given)
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    # The standard says that a relative path is to be ignored.
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "pdojo" / "search.sqlite"
+
+
 def cache_folder(name: str) -> Path:
     """A folder of pdojo's in the user's cache; it need not exist."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

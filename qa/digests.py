@@ -33,7 +33,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.candidates import choices
-from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.names import EXPERT_PASSES
 from pdojo.search.tuning import make_moves
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text

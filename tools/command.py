@@ -9,14 +9,13 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from io import TextIOWrapper
 from typing import NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException
 
 from pdojo.backends.garbage import collect_rarely
-from pdojo.dialect.assumptions import ALIGNMENT
+from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.errors import PdojoError, UsageError
 
 _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT))
@@ -40,6 +39,8 @@ class ShowText(argparse.Action):
 
 def versions() -> str:
     """The versions of pdojo and of what its results depend on, pdojo's first."""
+    from importlib.metadata import version  # loads the standard library's parser of mail
+
     others = ", ".join(f"{name} {version(package)}" for name, package in (("xDSL", "xdsl"), ("llvmlite", "llvmlite")))
     return f"pdojo {version('pdojo')} ({others}, Python {platform.python_version()})\n"
 
@@ -135,6 +136,20 @@ def add_align(parser: argparse.ArgumentParser, default: str = f"the trace's, or 
     """Add the option `--align`, whose value is None if it is left out."""
     text = f"alignment of arrays that callers guarantee; by default {default}"
     parser.add_argument("--align", type=positive, metavar="BYTES", help=text)
+
+
+def add_machine(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add the options `--machine` and `--trust-machine`; `purpose` completes their help."""
+    parser.add_argument(
+        "--machine",
+        metavar="MACHINE",
+        help=f"a name or a TOML file: the machine to {purpose}; by default the kernel's, or host",
+    )
+    parser.add_argument(
+        "--trust-machine",
+        action="store_true",
+        help="compile and run the code of instructions that the machine file describes; read it first",
+    )
 
 
 def random_seed(text: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from difflib import unified_diff
 from typing import Any
 
-from pdojo_tools.tables import many
+from pdojo_tools.tuning.limits import many
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule

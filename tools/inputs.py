@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pdojo.api.programs import library_workload
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.files import LARGEST, decode, read_bounded, read_text
 from pdojo.frontends.text import Chunk, decoded, read_file
+from pdojo.kernels import library_workload
 
 
 def read_input(path: str | None) -> Chunk:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pdojo_tools.command import Arguments, positive, run_tool
-from pdojo_tools.outputs import check_writable, write_output
 
-from pdojo.dialect.machines.machine import Machine
+if TYPE_CHECKING:
+    from pdojo.dialect.machines.machine import Machine
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -38,20 +39,20 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     match given.command:
         case "list":
-            _list()
+            sys.stdout.write(list_machines())
         case "show":
             _show(given.machine)
         case _:
             _calibrate(given.output, given.name, given.threads)
 
 
-def _list() -> None:
-    from pdojo.dialect.machines.registry import machine, machines
+def list_machines() -> str:
+    """The known machines, one per line, with their descriptions."""
+    from pdojo.dialect.machines.descriptions import descriptions
 
-    names = machines()
-    width = max(map(len, names))
-    for name in names:
-        sys.stdout.write(f"{name:{width}} {machine(name).description}\n")
+    found = descriptions()
+    width = max(map(len, found))
+    return "".join(f"{name:{width}}  {description}".rstrip() + "\n" for name, description in found.items())
 
 
 def _show(name: str) -> None:
@@ -85,6 +86,7 @@ def _calibrate(output: str | None, name: str, threads: int | None) -> None:
     from dataclasses import replace
 
     from pdojo_tools.calibrating import COMMAND, keep, measured
+    from pdojo_tools.outputs import check_writable, write_output
 
     from pdojo.dialect.machines.host import parent_of_host, uncalibrated
     from pdojo.dialect.machines.writing import machine_text

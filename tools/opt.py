@@ -2,326 +2,90 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from io import StringIO
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_align, message, run_tool
-from pdojo_tools.inputs import read_input
-from pdojo_tools.machines import add_machine, named_machine
-from pdojo_tools.outputs import write_output
-from pdojo_tools.steps import AppendStep, Step, parse_passes, suggestion
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import PassPipeline
-from xdsl.universe import XDSL_UNIVERSE, Universe
-from xdsl.utils.arg_spec import ArgSpec, parse_spec
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
-from xdsl.xdsl_opt_main import xDSLOptMain
+from pdojo_tools.command import Arguments, add_align, add_machine, run_tool
+from pdojo_tools.steps import AppendStep
 
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
-from pdojo.dialect.ops import KernelOp
-from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
-from pdojo.frontends.text import Chunk, SourceModule, parse, raised_by_xdsl, split
-from pdojo.universe import gpu_dialect
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.errors import UsageError
 
-if TYPE_CHECKING:
-    from pdojo.transforms.game import Game
-    from pdojo.transforms.trace import Trace
-
-_ALIASES: dict[str, tuple[str, dict[str, tuple[bool, ...]]]] = {
-    "generic": ("mlir", {"print_generic_format": (True,)}),
-    "llvm": ("pdojo-llvm", {}),
-    "asm": ("pdojo-asm", {}),
-    "obj": ("pdojo-obj", {}),
-    "c": ("pdojo-c", {}),
-    "c-header": ("pdojo-c-header", {}),
-    "cuda": ("pdojo-cuda", {}),
-    "hip": ("pdojo-hip", {}),
-    "fibers": ("pdojo-fibers", {}),
-    "snitch-asm": ("pdojo-snitch-asm", {}),
-}
-"""Short names of targets: the target and its parameters."""
-
-
-class PdojoOptMain(xDSLOptMain):
-    """xDSL's driver with the notation, moves in the command line, and one message per mistake."""
-
-    def __init__(self, args: Sequence[str] | None = None) -> None:
-        # Not the inherited constructor: it computes the universe three times, and exits by itself on a wrong target.
-        self.universe = Universe.get_multiverse()
-        self.available_frontends = {}
-        self.available_passes = dict(self.universe.all_passes)
-        self.available_targets = dict(self.universe.all_targets)
-        self.ctx = Context()
-        self.register_all_dialects()
-        arg_parser = Arguments(prog="pdojo-opt", description=__doc__, conflict_handler="resolve")
-        self.register_all_arguments(arg_parser)
-        self.args = arg_parser.parse_args(args)
-        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
-        self.target = self._target(self.args.target)
-        given = self.args
-        self.machine = None if given.machine is None else named_machine(given.machine, trust=given.trust_machine)
-        self.setup_pipeline()
-
-    def register_all_dialects(self) -> None:
-        """Register every dialect of the universe."""
-        for name, factory in (self.universe.all_dialects | {"gpu": gpu_dialect}).items():
-            self.ctx.register_dialect(name, factory)
-
-    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
-        """The arguments of `xdsl-opt`, and those of pdojo."""
-        assert isinstance(arg_parser, Arguments)
-        super().register_all_arguments(arg_parser)
-        arg_parser.add_version("-v")
-        add = arg_parser.add_argument
-        add("-f", "--frontend", "--input-format", choices=("mlir", "notation"), help="form of the input; by content")
-        add("-p", "--passes", action=AppendStep, help="passes, separated by commas; may be repeated")
-        add("--apply", action=AppendStep, metavar="MOVES", help="moves, separated by commas; may be repeated")
-        add("--apply-trace", action=AppendStep, metavar="FILE", help="apply the moves of a trace; may be repeated")
-        add("--undo", action=AppendStep, metavar="N", help="take back move N, from 0 (-1: the last), keep the others")
-        add("--skip-illegal", action="store_true", help="with --apply-trace: report and skip moves that do not apply")
-        add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
-        add_machine(arg_parser, "optimise for")
-        add_align(arg_parser, f"the kernel's, else the trace's; {ALIGNMENT} for the library")
-        add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
-        add("--list-moves", action="store_true", help="print the legal moves instead of the program")
-        add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
-        add("--family", metavar="NAME", default="", help="with --list-moves: only the moves of this name")
-        add("--at", metavar="LOCATION", default="", help="with --list-moves: only the moves at this location")
-        add("--explain", action="append", metavar="MOVE", help="say why a move is legal here or not; may be repeated")
-        add("--format", choices=("text", "json"), default="text", help="form of lists of moves and of explanations")
-        add("--print-after-each-move", action="store_true", help="print the program after every move")
-        add("--verify", action="store_true", help="check the meaning after all steps, and code for GPUs, by execution")
-
-    def setup_pipeline(self) -> None:
-        """Check the steps as far as possible without a program."""
-        steps: list[Step] = getattr(self.args, "steps", None) or []
-        self.steps: list[tuple[Step, PassPipeline | None]] = [
-            (step, parse_passes(self.available_passes, step.value) if step.option == "passes" else None)
-            for step in steps
-        ]
-        self.traces = _traces(step.value for step in steps if step.option == "apply_trace")
-        for option in ("refused", "family", "at"):
-            if getattr(self.args, option) and not self.args.list_moves:
-                raise UsageError(f"--{option} belongs to --list-moves; give both")
-        if self._is_binary and (self.args.split_input_file or self.args.print_after_each_move):
-            raise UsageError(f"target '{self.target.name}' writes one binary file, so the input must be one program")
-
-    def run(self) -> None:
-        """Process the input; nothing is written until all of it succeeded, except with --verify-diagnostics."""
-        if self.args.list_machines:
-            write_output(list_machines(), self.args.output_file)
-            return
-        chunk = read_input(self.args.input_file)
-        if self._is_binary:
-            write_output(self._binary(chunk), self.args.output_file)
-            return
-        chunks = list(split(chunk)) if self.args.split_input_file else [chunk]
-        separator = "# -----\n" if self.target.name == "notation" else "// -----\n"
-        write_output(separator.join(self._run_chunk(chunk) for chunk in chunks), self.args.output_file)
-
-    @property
-    def _is_binary(self) -> bool:
-        return self.target.name == "pdojo-obj"
-
-    def _binary(self, chunk: Chunk) -> str | bytes:
-        """One program as bytes, or the text of lists or explanations."""
-        output = StringIO()
-        module = self._transformed(chunk, output)
-        if module is None:
-            return output.getvalue()
-        return cast(Any, self.available_targets[self.target.name])().from_spec(self.target).emit_bytes(self.ctx, module)
-
-    def _run_chunk(self, chunk: Chunk) -> str:
-        try:
-            return self._process(chunk)
-        except PdojoError as error:
-            parsing = isinstance(error, NotationError)
-            if self.args.parsing_diagnostics if parsing else self.args.verify_diagnostics:
-                return f"{message(error)}\n"
-            raise
-        except DiagnosticException as error:
-            if self.args.verify_diagnostics:
-                return f"error: {error}\n"
-            raise
-
-    def _process(self, chunk: Chunk) -> str:
-        output = StringIO()
-        module = self._transformed(chunk, output)
-        if module is not None:
-            output.write(self.output_resulting_program(module))
-        return output.getvalue()
-
-    def _transformed(self, chunk: Chunk, output: StringIO) -> ModuleOp | None:
-        """The program after all steps; None if lists or explanations, which go to `output`, were asked for."""
-        implicit = not self.args.no_implicit_module
-        program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
-        if not self.args.disable_verify:
-            program.verify()
-        self._declare(program)
-        before = program.module.clone() if self.args.verify else None
-        games: dict[str, Game] = {}
-        if self._needs_game:
-            games = self._play(program, output)
-        else:
-            for step, pipeline in self.steps:
-                self._apply_passes(program.module, step, pipeline)
-        if before is not None:
-            from pdojo_tools.verification import verify_meaning
-
-            verify_meaning(before, program.module, games, chunk)
-        return None if self.args.list_moves or self.args.explain else program.module
-
-    def _declare(self, program: SourceModule) -> None:
-        """Set the alignment: the command line's, else the kernel's, else the trace's."""
-        kernels = [op for op in program.module.walk() if isinstance(op, KernelOp)]
-        for kernel in kernels:
-            name = kernel.sym_name.data
-            traces = (trace for trace in self.traces.values() if len(kernels) == 1 or trace.kernel == name)
-            recorded = next((trace.alignments for trace in traces if trace.alignments), ())
-            if self.args.align is not None:
-                alignments = (self.args.align,)
-            elif kernel.arg_alignments is None:
-                alignments = recorded or (ALIGNMENT,) * program.chunk.is_library
-            else:
-                continue
-            if alignments:
-                kernel.properties.update(with_alignment(kernel, *alignments).properties)
-
-    @property
-    def _needs_game(self) -> bool:
-        moves = any(step.option != "passes" for step, _ in self.steps)
-        return moves or self.args.list_moves or bool(self.args.explain) or self.machine is not None
-
-    def _play(self, program: SourceModule, output: StringIO) -> dict[str, Game]:
-        """Apply steps that include moves; returns the games without passes between, by kernel."""
-        from pdojo_tools.moves import MoveSession, list_moves
-
-        from pdojo.transforms.move import parse_moves
-
-        def show(title: str) -> None:
-            if self.args.print_after_each_move:
-                comment = "#" if self.target.name == "notation" else "//"
-                output.write(f"{comment} after {title}\n{self.output_resulting_program(program.module)}")
-
-        session = MoveSession(
-            program.module,
-            self.machine,
-            self.args.kernel,
-            show,
-            traces=self.traces,
-            skip_illegal=self.args.skip_illegal,
-        )
-        for step, pipeline in self.steps:
-            if pipeline is not None:
-                self._apply_passes(program.module, step, pipeline)
-                session.restart()
-            else:
-                session.take(step)
-        if self.args.list_moves:
-            refused, form, family, at = self.args.refused, self.args.format, self.args.family, self.args.at
-            output.write(list_moves(session.game, refused=refused, form=form, family=family, at=at))
-        if self.args.explain:
-            from pdojo_tools.explaining import explain_moves
-
-            moves = [move for text in self.args.explain for move in parse_moves(text)]
-            output.write(explain_moves(session.game, moves, self.args.format))
-        only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
-        return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
-
-    def _apply_passes(self, module: ModuleOp, step: Step, pipeline: PassPipeline | None) -> None:
-        assert pipeline is not None
-        for one in pipeline.passes:
-            try:
-                one.apply(self.ctx, module)
-                if not self.args.disable_verify:
-                    module.verify()
-            except PdojoError:
-                raise
-            except DiagnosticException as error:
-                raise InvalidKernel(f"pass '{one.name}': {error}") from error
-            except Exception as error:
-                if not raised_by_xdsl(error):
-                    raise
-                raise InvalidKernel(f"pass '{one.name}' of xDSL fails on this program: {_in_short(error)}") from error
-
-    def output_resulting_program(self, prog: ModuleOp) -> str:
-        """The program in the target's form."""
-        output = StringIO()
-        name = self.target.name
-        target = cast(Any, self.available_targets[name])().from_spec(self.target)
-        if self.target.name == "mlir":
-            options = {
-                "print_generic_format": self.args.print_op_generic or target.print_generic_format,
-                "print_properties_as_attributes": self.args.print_no_properties,
-                "print_debuginfo": self.args.print_debuginfo,
-                "syntax_highlight": self.args.syntax_highlight,
-            }
-            target = replace(target, **options)
-        if name in XDSL_UNIVERSE.all_targets and name != "mlir" and _has_kernels(prog):
-            raise LoweringError(f"target '{name}' knows no pdojo.kernel; lower it first: -p convert-pdojo-to-loops")
-        try:
-            target.emit(self.ctx, prog, output)
-        except Exception as error:
-            if not raised_by_xdsl(error):
-                raise
-            raise LoweringError(f"target '{name}' of xDSL cannot print this program: {_in_short(error)}") from error
-        text = output.getvalue()
-        # xDSL's MLIR target ends with an empty line.
-        return f"{text.rstrip()}\n" if self.target.name == "mlir" else text
-
-    def _target(self, text: str) -> ArgSpec:
-        try:
-            spec = parse_spec(text)
-        except ArgSpecParseError:
-            raise UsageError(f"-t {text}: write a target's name, or name{{parameter=value}}") from None
-        name, parameters = _ALIASES.get(spec.name, (spec.name, {}))
-        if name not in self.available_targets:
-            known = [*self.available_targets, *_ALIASES]
-            raise UsageError(f"unknown target '{spec.name}'{suggestion(spec.name, known)}")
-        spec = ArgSpec(name, {**parameters, **spec.parameters})
-        try:
-            cast(Any, self.available_targets[name])().from_spec(spec)
-        except ValueError as error:
-            raise UsageError(f"target '{spec.name}': {error}") from None
-        return spec
-
-
-def _traces(paths: Iterable[str]) -> dict[str, Trace]:
-    """The traces of `--apply-trace`, by path."""
-    given = list(paths)
-    if not given:
-        return {}
-    from pdojo.transforms.trace import Trace
-
-    return {path: Trace.load(path) for path in given}
-
-
-def _has_kernels(program: ModuleOp) -> bool:
-    return any(isinstance(op, KernelOp) for op in program.walk())
-
-
-def _in_short(error: Exception) -> str:
-    """The first line of an error of xDSL; the rest is the whole program."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def list_machines() -> str:
-    """The known machines, one per line, with their descriptions."""
-    from pdojo.dialect.machines.registry import machine, machines
-
-    names = machines()
-    width = max(map(len, names))
-    return "".join(f"{name:{width}}  {machine(name).description}".rstrip() + "\n" for name in names)
+TARGETS = "mlir, generic, notation, dot, llvm, asm, obj, c, c-header, cuda, hip, fibers, snitch-asm"
+"""Targets for people; those of xDSL and of other packages are known, too."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
-    return run_tool(lambda given: PdojoOptMain(given).run(), args)
+    return run_tool(_run, args)
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    for option in ("refused", "family", "at"):
+        if getattr(given, option) and not given.list_moves:
+            raise UsageError(f"--{option} belongs to --list-moves; give both")
+    if given.list_machines:
+        from pdojo_tools.machine import list_machines
+        from pdojo_tools.outputs import write_output
+
+        write_output(list_machines(), given.output_file)
+        return
+    from pdojo_tools.optimizing import OptSession
+
+    OptSession(given).run()
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="pdojo-opt", description=__doc__)
+    parser.add_version("-v")
+    _add_program(parser)
+    _add_steps(parser)
+    _add_answers(parser)
+    return parser
+
+
+def _add_program(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("input_file", nargs="?", help="a file, - for standard input (default), or a library kernel: softmax:64x512")
+    add("-f", "--frontend", "--input-format", choices=("mlir", "notation"), help="form of the input; by content")
+    add("-t", "--target", default="mlir", help=f"form of the output: {TARGETS}; mlir by default")
+    add("-o", "--output-file", help="path of the output")
+    add("--split-input-file", action="store_true", help="process the parts between lines `// -----` one by one")
+    add("--allow-unregistered-dialect", action="store_true", help="accept operations of dialects that are not known")
+    add("--no-implicit-module", action="store_true", help="the input must be a module, not its operations alone")
+    add("--disable-verify", action="store_true", help="do not verify the program, after reading it and after passes")
+    add("--verify-diagnostics", action="store_true", help="print the error of a wrong program as output, and succeed")
+    add("--parsing-diagnostics", action="store_true", help="print the error of reading as output, and succeed")
+    add("--print-op-generic", action="store_true", help="print operations of MLIR in the generic form")
+    add("--print-no-properties", action="store_true", help="print properties as attributes, for older readers of MLIR")
+    add("--print-debuginfo", action="store_true", help="print the locations of operations of MLIR")
+    add("--syntax-highlight", action="store_true", help="print MLIR in colours")
+
+
+def _add_steps(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("-p", "--passes", action=AppendStep, help="passes, separated by commas; may be repeated")
+    add("--apply", action=AppendStep, metavar="MOVES", help="moves, separated by commas; may be repeated")
+    add("--apply-trace", action=AppendStep, metavar="FILE", help="apply the moves of a trace; may be repeated")
+    add("--undo", action=AppendStep, metavar="N", help="take back move N, from 0 (-1: the last), keep the others")
+    add("--skip-illegal", action="store_true", help="with --apply-trace: report and skip moves that do not apply")
+    add("--kernel", metavar="NAME", help="the kernel that moves are for, where the input has several")
+    add_machine(parser, "optimise for")
+    add_align(parser, f"the kernel's, else the trace's; {ALIGNMENT} for the library")
+    add("--print-after-each-move", action="store_true", help="print the program after every move")
+    add("--verify", action="store_true", help="check the meaning after all steps, and code for GPUs, by execution")
+
+
+def _add_answers(parser: Arguments) -> None:
+    add = parser.add_argument
+    add("--list-machines", action="store_true", help="print the known machine descriptions instead of a program")
+    add("--list-moves", action="store_true", help="print the legal moves instead of the program")
+    add("--refused", action="store_true", help="with --list-moves: the refused candidates, with reasons")
+    add("--family", metavar="NAME", default="", help="with --list-moves: only the moves of this name")
+    add("--at", metavar="LOCATION", default="", help="with --list-moves: only the moves at this location")
+    add("--explain", action="append", metavar="MOVE", help="say why a move is legal here or not; may be repeated")
+    add("--format", choices=("text", "json"), default="text", help="form of lists of moves and of explanations")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.kernels import PRESETS, Workload, kernel_names, workload
 
 
 def load_named(
@@ -50,15 +49,3 @@ def machine_for(
     else:
         described = known_machine(own) if name is None else named_machine(name, trust=trust)
     return described if threads is None else replace(described, threads=threads)
-
-
-def list_kernels() -> str:
-    """The library kernels, one per line, with the sizes and the element type that they have by default."""
-    rows = {name: Workload(name) for name in kernel_names()} | {name: workload(name) for name in PRESETS}
-    width = max(map(len, rows))
-    return "".join(f"{name:{width}}  {_defaults(row)}".rstrip() + "\n" for name, row in sorted(rows.items()))
-
-
-def _defaults(row: Workload) -> str:
-    sizes = " ".join(f"{name}={value}" for name, value in row.sizes.items())
-    return f"{sizes}  {row.element_type or ''}"

@@ -3,46 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from numpy.typing import NDArray
-from pdojo_tools.command import Arguments, add_align, positive, random_seed, run_tool
-from pdojo_tools.machines import add_machine
-from pdojo_tools.moves import report_trace
-from pdojo_tools.phases import phase
-from pdojo_tools.programs import load_kernel, machine_for
-from rich.console import Console
+from pdojo_tools.command import Arguments, add_align, add_machine, positive, random_seed, run_tool
 
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.backend import backend_of
-from pdojo.backends.calls import run_on_random
-from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
-from pdojo.backends.measure.arrays import data_bytes
-from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation import print_notation
-from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
-from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.tuning import assume_alignment, make_moves
-from pdojo.transforms.trace import Trace
-
-TIMING = 3.0
-"""Seconds of timing; a first call that takes longer is not repeated more than twice."""
-PHASES = {
-    "compile": "compiling",
-    "reference": "the interpreter computes the right results",
-    "run": "running once",
-    "allocate": "preparing",
-    "time": "timing",
-    "simulate": "simulating",
-}
-"""Phases of a measurement in words."""
+from pdojo.errors import UsageError
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -59,7 +25,12 @@ def _arguments() -> Arguments:
     add("--shape", metavar="AxBxC", help="sizes of a library kernel in its file's order, others by name: 8x64x56,S=2")
     add("--dtype", metavar="TYPE", help="element type of a library kernel: f32, f64, bf16, f16")
     add("--trace", metavar="FILE", help="make the moves of a trace first")
-    add("--check", action=argparse.BooleanOptionalAction, default=True, help="compare with the interpreter")
+    add(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="compare with the interpreter; a large --trace with the plain kernel",
+    )
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
@@ -74,75 +45,9 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     if not (given.check or given.time or given.save):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
-    trace = None if given.trace is None else Trace.load(given.trace)
-    plain = load_kernel(given.program, given.kernel, shape=given.shape, dtype=given.dtype)
-    kernel = assume_alignment(plain, given.align, trace)
-    machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
-    reference = KernelReference(print_notation(kernel))
-    if trace is not None:
-        kernel = make_moves(kernel, machine, None, trace).after
-        report_trace(str(given.trace), len(trace.steps), trace, kernel)
-    backend = backend_of(machine)
-    if given.check or given.time:
-        options = Options(
-            machine.threads, cold=given.cold, check=given.check, seed=given.seed, steady=given.time, total=TIMING
-        )
-        if not given.time:
-            options = replace(options, samples=1, budget=0)
-        with backend.runs() as runs:
-            program = MeasuredProgram.of(kernel, machine)
-            with phase(Console(stderr=True), "running") as tell:
-                (outcome,) = runs.compare([program], options, reference, lambda event: tell(PHASES[event.phase]))
-        _report(kernel, machine, outcome, timed=given.time)
-    if given.save is not None:
-        _save(given.save, run_on_random(kernel, machine, given.seed))
-        sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
+    from pdojo_tools.running import run
 
-
-def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:
-    """Print the outcome. Raises MeasurementError if it is a failure."""
-    name = kernel.sym_name.data
-    if not isinstance(outcome, Success):
-        detail = getattr(outcome, "detail", "")
-        raise MeasurementError(
-            f"kernel '{name}' on {machine.name}: {outcome.summary}" + (f"\n{detail}" if detail else "")
-        )
-    write = sys.stdout.write
-    threads = "thread" if machine.threads == 1 else "threads"
-    how = "simulated"
-    if isinstance(outcome, Ok):
-        how = f"{machine.threads} {threads}, compiled in {outcome.compile_seconds:.2f} s"
-    write(f"kernel '{name}' on {machine.name}, {how}\n")
-    if outcome.check is not None:
-        bits = "; the interpreter gives this very program the same bits" if outcome.rightness == "exact" else ""
-        error = f"largest error {outcome.check.error:.1%} of what is allowed"
-        write(f"right: agrees with the {outcome.check.reference}; {error}{bits}\n")
-    if not timed:
-        return
-    if not isinstance(outcome, Ok):
-        write(f"{outcome.summary}\n")
-        return
-    from pdojo_tools.tables import timing_notes
-
-    rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
-    write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
-    write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
-    for note in timing_notes([(name, outcome)]):
-        sys.stderr.write(f"warning: {note}\n")
-
-
-def _save(path: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write an .npz file in one step."""
-    import numpy as np
-
-    target = Path(path)
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".pdojo-run-") as folder:
-            complete = Path(folder) / "arrays.npz"
-            np.savez(complete, allow_pickle=False, **dict(arrays))
-            os.replace(complete, target)
-    except OSError as error:
-        raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+    run(given)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,6 @@ class Row:
     """Length of the trace; None for other libraries."""
 
 
-def many(count: int, what: str) -> str:
-    """`1 move`, `2 moves`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
-
-
 def print_program(console: Console, title: str, kernel: KernelOp) -> None:
     """Print a program in the notation under a heading."""
     console.print(Rule(escape(title), align="left"))

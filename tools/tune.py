@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import run_tool
-from pdojo_tools.phases import phase
-from pdojo_tools.tables import print_trace
-from pdojo_tools.tuning.arguments import check_subject, parse
-from pdojo_tools.tuning.subject import subject_of
-from rich.console import Console
-
-if TYPE_CHECKING:
-    from pdojo.search.evaluators.cluster import Connection
-
-WIDTH = 140
-"""Width of comparison tables in files."""
+from pdojo_tools.tuning.arguments import parse
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -31,68 +17,9 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(args: Sequence[str] | None) -> None:
     command = list(sys.argv[1:] if args is None else args)
     given = parse(command)
-    console = Console()
-    if given.compare:
-        if not console.is_terminal:
-            console = Console(width=WIDTH)
-        from pdojo_tools.tuning.comparing import compare
+    from pdojo_tools.tuning.begin import begin
 
-        compare(console, given)
-        return
-    if given.ray is None:
-        _tune(console, given, command)
-        return
-    from pdojo.search.evaluators.cluster import Connection
-
-    with phase(console, f"connecting to {given.ray}"):
-        connection = Connection(given.ray)
-    with connection:
-        _tune(console, given, command, connection)
-
-
-def _tune(
-    console: Console, given: argparse.Namespace, command: Sequence[str], connection: Connection | None = None
-) -> None:
-    """Tune on this machine, or on the connection's cluster."""
-    from pdojo_tools.tuning.result_files import Targets
-    from pdojo_tools.tuning.session import TuneSession
-
-    if connection is None and given.machine in (None, "host"):
-        calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
-    with phase(console, "kernels and traces"):
-        host = None if connection is None else connection.host()
-        subjects = [subject_of(title, given, host) for title in given.programs]
-    for subject in subjects:
-        check_subject(given, subject.machine)
-    facts = ((each.machine.name, each.machine.threads, each.alignment) for each in subjects)
-    for name, threads, alignment in dict.fromkeys(facts):
-        console.print(f"machine {name}, {threads} threads; callers align arrays to {alignment} bytes")
-        there = len(os.sched_getaffinity(0))
-        if connection is None and not given.no_measure and threads > there:
-            console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")
-    if given.explain:
-        for subject in subjects:
-            with phase(console, "expert pass"):
-                passed = subject.passed
-            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", passed)
-        return
-    targets = Targets.of(given.output, given.emit, given.report, subjects)
-    session = TuneSession(console, given, command, targets)
-    if connection is None:
-        session.run(subjects)
-        return
-    from pdojo_tools.tuning.on_cluster import check_one_machine, tune_on_cluster
-
-    from pdojo.search.evaluators.cluster import Cluster
-
-    check_one_machine(subjects)
-    with phase(console, "starting workers"):
-        cluster = Cluster(connection, subjects[0].machine, most=given.workers)
-    try:
-        session.environment = cluster.environment
-        tune_on_cluster(session, subjects, cluster)
-    finally:
-        cluster.close()
+    begin(given, command)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pdojo.api.programs import library_workload
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.backend import Emulates, backend_of
 from pdojo.backends.measure.arrays import random_inputs
@@ -25,7 +24,7 @@ from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
 from pdojo.frontends.text import Chunk
-from pdojo.kernels import Workload
+from pdojo.kernels import Workload, library_workload
 from pdojo.search.deciding import decide
 from pdojo.search.shrinking import QUICK, family_of, shrunk
 from pdojo.search.tuning import Tuning

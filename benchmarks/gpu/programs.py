@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeAlias
 from pdojo.backends.gpu.executable import CUDA, HIP, GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
 from pdojo.backends.sources import source_digest
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.notation import parse_notation, print_notation

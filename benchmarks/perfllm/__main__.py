@@ -16,8 +16,7 @@ from time import monotonic
 
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.outputs import write_output
-from pdojo_tools.tables import many
-from pdojo_tools.tuning.limits import duration
+from pdojo_tools.tuning.limits import duration, many
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
@@ -29,8 +28,7 @@ from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
 from pdojo.backends.backend import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import LoweringError, MeasurementError, UsageError
+from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.strategies import strategy
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.sampling import Sampling
 from benchmarks.snitch.kernels import MICRO_KERNELS
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp

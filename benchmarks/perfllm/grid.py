@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.perfllm.settings import TARGETS, Settings
 
 JSON: TypeAlias = dict[str, Any]

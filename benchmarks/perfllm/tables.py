@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import median
 
-from pdojo_tools.tables import many
-from pdojo_tools.tuning.limits import cost_text, duration
+from pdojo_tools.tuning.limits import cost_text, duration, many
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule

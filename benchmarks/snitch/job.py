@@ -19,7 +19,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.names import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 

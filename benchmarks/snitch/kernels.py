@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pdojo.kernels
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Leaf, Nest
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.kernels import Workload, workload
 
 DTYPES = ("f64", "f32")

@@ -10,9 +10,8 @@ from types import NoneType, SimpleNamespace
 from typing import Any, Literal, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

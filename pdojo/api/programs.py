@@ -14,13 +14,12 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine, machine_of
-from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import exists
 from pdojo.frontends import text as texts
 from pdojo.frontends.text import Chunk
-from pdojo.kernels import PRESETS, Workload, kernel_names, workload
+from pdojo.kernels import PRESETS, Workload, kernel_names, library_workload
 
 KernelLike: TypeAlias = KernelOp | str | Path
 """A kernel, its text, the path of its file, or the name of a library kernel (`softmax`, `softmax:64x512`).
@@ -135,14 +134,6 @@ def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
     kernel = _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], name, chunk.name)
     validate(Program(kernel, host()))
     return kernel
-
-
-def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
-    """The library kernel that an argument names, at its sizes; None if it names none. Files come first."""
-    name = argument.partition(":")[0]
-    if exists(argument) or name not in (*kernel_names(), *PRESETS):
-        return None
-    return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
 def _is_bare_word(argument: str) -> bool:

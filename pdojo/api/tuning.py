@@ -9,17 +9,16 @@ from typing import Any
 from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
 from pdojo.search.flow import TuneListener, tune_subject
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.search.names import NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
-from pdojo.search.progress import Budget
+from pdojo.search.planned import SearchPlan, usual_neighbourhood
+from pdojo.search.progress import EVALUATIONS, Budget
 from pdojo.search.result import TuneResult
-from pdojo.search.strategies import STRATEGIES, check_proposers, strategy
+from pdojo.search.strategies import check_proposers, strategy
 from pdojo.search.subject import Subject
 from pdojo.search.timing import FRESH
 from pdojo.search.tuning import assume_alignment, make_moves

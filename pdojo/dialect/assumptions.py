@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
 
+from pdojo.dialect.alignment import LARGEST
 from pdojo.dialect.attributes import Numerics, NumericsAttr
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
-
-ALIGNMENT = 64
-"""Default alignment of interface arrays in bytes: a cache line, or a vector."""
-LARGEST = 1 << 30
-"""Largest alignment in bytes."""
 
 
 def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:

@@ -21,6 +21,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from pdojo.dialect.element_types import is_float
+
 ElementType: TypeAlias = Float64Type | Float32Type | Float16Type | BFloat16Type | IntegerType
 
 DTYPES: dict[str, ElementType] = {
@@ -47,11 +49,6 @@ def dtype_name(element: Attribute) -> str:
 def is_element_type(element: Attribute) -> bool:
     """Whether arrays can have this element type."""
     return element in _NAMES
-
-
-def is_float(dtype: str) -> bool:
-    """Whether `dtype` names a floating-point type."""
-    return dtype in ("f64", "f32", "f16", "bf16")
 
 
 def byte_width(dtype: str) -> int:

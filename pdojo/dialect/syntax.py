@@ -22,11 +22,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
-
-MOST_PARTS = 200
-"""Most variables and numbers of an index expression."""
-MOST_NESTED = 50
-"""Most parentheses and signs that are open at once."""
+from pdojo.dialect.notation.lexer import MOST_NESTED, MOST_PARTS
 
 
 @dataclass

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.notation.sizes import Names, names_of
-from pdojo.dialect.notation.source import Source, did_you_mean
-from pdojo.dialect.ops import KernelOp
-from pdojo.errors import UsageError
-from pdojo.kernels.plain import without_copies
+from pdojo.dialect.notation.source import Source
+from pdojo.errors import UsageError, did_you_mean
+from pdojo.files import exists
+
+if TYPE_CHECKING:
+    from pdojo.dialect.ops import KernelOp
 
 _FOLDER = Path(__file__).parent
 
@@ -102,6 +103,10 @@ class Workload:
 
     def instantiate(self) -> KernelOp:
         """The plain program. Raises UsageError or NotationError for impossible sizes."""
+        # Names and sizes, which tools list, do not need the dialect.
+        from pdojo.dialect.notation import parse_notation, print_notation
+        from pdojo.kernels.plain import without_copies
+
         path = kernel_path(self.kernel)
         names = self.names
         text = path.read_text(encoding="utf-8")
@@ -138,6 +143,14 @@ def workload(text: str, dtype: str | None = None) -> Workload:
     found = Workload(name, ordered, dtype, text if dtype is None else f"{text} {dtype}")
     assert found.names
     return found
+
+
+def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
+    """The library kernel that an argument names, at its sizes; None if it names none. Files come first."""
+    name = argument.partition(":")[0]
+    if exists(argument) or name not in (*kernel_names(), *PRESETS):
+        return None
+    return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
 def _sizes(shape: str, own: Workload) -> dict[str, int]:

@@ -20,14 +20,11 @@ from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.progress import Budget, Ending, Listener, Result, Times
+from pdojo.search.progress import EVALUATIONS, Budget, Ending, Listener, Result, Times
 from pdojo.search.racing import Race
 from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.subject import Subject
 from pdojo.search.tuning import Tuning
-
-EVALUATIONS = 1000
-"""Default budget of a search; strategies plan for it if the budget is a time."""
 
 
 def usual_neighbourhood(machine: Machine) -> str:

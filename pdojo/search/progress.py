@@ -7,15 +7,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from time import perf_counter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.node import Node
-from pdojo.search.racing import Race
-from pdojo.transforms.trace import Trace
 
+if TYPE_CHECKING:
+    from pdojo.search.dojo import Dojo
+    from pdojo.search.evaluation import Evaluation
+    from pdojo.search.node import Node
+    from pdojo.search.racing import Race
+    from pdojo.transforms.trace import Trace
+
+EVALUATIONS = 1000
+"""Default budget of a search; strategies plan for it if the budget is a time."""
 MOST = 10**15
 """Most evaluations and seconds of a budget."""
 

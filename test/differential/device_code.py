@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from differential.compiled import Arrays
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
+from pdojo.backends.gpu.emulation import emulate_compiled
 from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 
 MACHINES = {32: "nvidia-sm90", 64: "amd-gfx942"}
 """A machine for each size of warps."""
-_PATTERN = 0xA5
 
 
 def require_fibers() -> None:
@@ -70,21 +68,9 @@ def run_compiled(
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a function of a compiled text writes, which has the interface of a kernel's."""
-    nest = nest_of(kernel)
-    found: list[Arrays] = []
-    for late, order in ways:
-        arrays: Arrays = {}
-        for parameter in parameters_of(nest):
-            array = np.empty(parameter.shape, INTERFACE[parameter.dtype])
-            array.reshape(-1).view(np.uint8)[...] = _PATTERN
-            if parameter.name in inputs:
-                array[...] = inputs[parameter.name]
-            array.flags.writeable = parameter.written
-            arrays[parameter.name] = array
-        workspace = np.full(max(scratch, 1), _PATTERN, np.uint8)
-        compiled.run(symbol, [*arrays.values(), workspace], late=late, order=order, seconds=120)
-        found.append({p.name: arrays[p.name] for p in parameters_of(nest) if p.written})
-    return found
+    parameters = parameters_of(nest_of(kernel))
+    run = emulate_compiled(compiled, symbol, parameters, inputs, workspace=scratch, ways=ways)
+    return [found for _, found in run]
 
 
 def is_noticed(

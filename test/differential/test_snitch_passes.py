@@ -22,7 +22,7 @@ from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.search.deciding import decide
-from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.names import EXPERT_PASSES
 from pdojo.search.tuning import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 

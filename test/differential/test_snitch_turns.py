@@ -26,7 +26,7 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import SimulationError
-from pdojo.search.experts import EXPERT_PASSES
+from pdojo.search.names import EXPERT_PASSES
 from pdojo.search.tuning import make_moves
 
 HEAD = """\

@@ -202,7 +202,7 @@ def test_mistakes_are_one_message(arguments: list[str], message: str, capsys: py
 
 def test_the_list_names_all_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    assert "x86-64-avx512 x86-64 with AVX-512" in capsys.readouterr().out
+    assert "x86-64-avx512  x86-64 with AVX-512" in capsys.readouterr().out
 
 
 def test_what_follows_is_said() -> None:

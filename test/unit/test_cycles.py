@@ -14,7 +14,8 @@ import pytest
 
 from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
-from pdojo.backends.measure.outcome import Deadlock, Timeout, Trap, WrongResult, outcome_from_json
+from pdojo.backends.measure.outcome import Deadlock, Outcome, Timeout, Trap, WrongResult, outcome_from_json
+from pdojo.backends.measure.pool import Job
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.session import simulate
@@ -193,6 +194,33 @@ def test_costs(cycles: Cycles) -> None:
     assert first[1].cost < 100 < first[0].cost
     assert cycles.limit == PATIENCE * first[0].cost + SPARE
     assert "xdiv_sqrt" in first[4].detail["message"]
+
+
+def test_the_plain_kernel_is_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that sets the limit is the plain kernel's evaluation, too."""
+    evaluator = Cycles(SNITCH, kernel(SCALE), workers=1)
+    asked: list[str] = []
+    original = evaluator.simulators.simulate
+
+    def simulate(wanted: Simulation) -> Job[Outcome]:
+        asked.append(wanted.program.text)
+        return original(wanted)
+
+    monkeypatch.setattr(evaluator.simulators, "simulate", simulate)
+    plain, streamed = candidate(SCALE), candidate(STREAMED)
+    first = [one.cost for one in evaluator.evaluate([streamed, plain])]
+    assert [one.cost for one in evaluator.evaluate([plain, streamed])] == first[::-1]
+    assert asked.count(plain.program.text) == 1
+    evaluator.close()
+
+
+def test_one_job_at_a_time_starts_one_process() -> None:
+    evaluator = Cycles(SNITCH, kernel(SCALE), workers=2, limit=10_000)
+    for text in (SCALE, STREAMED):
+        (found,) = evaluator.evaluate([candidate(text)])
+        assert found.is_ok
+    assert len(evaluator.simulators.pids) == 1
+    evaluator.close()
 
 
 def test_checks_are_on_inputs_of_their_own(cycles: Cycles) -> None:

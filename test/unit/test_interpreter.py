@@ -12,12 +12,14 @@ from xdsl.parser import Parser
 
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.semantics import slicing
 from pdojo.dialect.semantics.batching import Layout, is_batchable
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.semantics.rounding import Values
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
+from pdojo.kernels import workload
 
 
 def program(text: str) -> Nest:
@@ -302,3 +304,82 @@ pdojo.kernel @k(inout t %t : memref<48xi32>, inout u %u : memref<48xi32>) {{
 @given(_texts())
 def test_paths_agree_on_random_programs(text: str) -> None:
     assert_paths_agree(unverified(text), seeds=(None,), storages=("elements",))
+
+
+# Slices of large temporaries
+
+
+PRODUCTS = """kernel f(x, y) -> (z)
+x f32 [6, 8] heap
+y f32 [8, 5] heap
+z f32 [6, 5] heap
+t f32 [6, 5, 8] heap
+
+6 5
+| z[{0},{1}] = 0
+| 8
+| | t[{0},{1},{2}] = x[{0},{2}] * y[{2},{1}]
+| | z[{0},{1}] += t[{0},{1},{2}]
+"""
+UNWRITTEN = """kernel f(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 8] heap
+t f32 [4, 8] heap
+
+4
+| 8 where ({0} < 1) t[{0},{1}] = x[{0},{1}]
+| 8 y[{0},{1}] = t[{0},{1}]
+"""
+HANDED_ON = """kernel f(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 8] heap
+t f32 [4, 8] heap
+
+4 8 t[{0},{1}] = x[{0},{1}]
+4 8 y[{0},{1}] = t[3-{0},{1}]
+"""
+
+
+@pytest.fixture
+def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slicing, "LARGE", 8)
+    monkeypatch.setattr(slicing, "SMALL", 1)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_one_slice_of_a_large_temporary_is_kept() -> None:
+    nest = program(PRODUCTS)
+    assert Layout(nest, cells=False).homes[nest.arrays["t"]].shape == (1, 1, 8)
+    x, y = (np.random.default_rng(0).normal(size=n).astype(np.float32) for n in ((6, 8), (8, 5)))
+    for seed in (None, 0):
+        np.testing.assert_allclose(interpret(nest, {"x": x, "y": y}, seed=seed)["z"], x @ y, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_a_new_slice_is_unwritten() -> None:
+    """What another iteration wrote is not there."""
+    nest = program(UNWRITTEN)
+    assert Layout(nest, cells=False).homes[nest.arrays["t"]].shape == (1, 8)
+    y = interpret(nest, {"x": np.ones((4, 8), np.float32)})["y"]
+    assert (y[0] == 1).all()
+    assert np.isnan(y[1:]).all()
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_what_other_scopes_read_is_no_slice() -> None:
+    nest = program(HANDED_ON)
+    assert Layout(nest, cells=False).slices == {}
+    x = np.arange(32, dtype=np.float32).reshape(4, 8)
+    assert (interpret(nest, {"x": x})["y"] == x[::-1]).all()
+
+
+@pytest.mark.usefixtures("small_slices")
+@pytest.mark.parametrize(
+    "name", ["softmax:4x8", "conv:2x3x2x6x6x3", "layernorm:4x8", "batchnorm:2x2x4x4", "bmm:2x3x4x5"]
+)
+def test_slices_do_not_change_results(name: str) -> None:
+    nest = nest_of(workload(name).instantiate())
+    inputs = random_inputs(nest)
+    kept, whole = interpret(nest, inputs), interpret_stepwise(nest, inputs)
+    for array, values in whole.items():
+        np.testing.assert_allclose(kept[array], values, rtol=1e-4, atol=1e-5)

@@ -20,7 +20,8 @@ from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.names import NEIGHBOURHOODS
+from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.cpu import PROPOSALS
 from pdojo.search.neighbourhoods.drawing import RARELY, draw, draw_family, each_family
 from pdojo.search.neighbourhoods.edges import Edges
@@ -365,7 +366,8 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search.candidates import choices, shuffled
 from pdojo.search.dojo import Dojo
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.names import NEIGHBOURHOODS
+from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 
 random = Random(7)

@@ -9,12 +9,11 @@ from xdsl.dialects.builtin import UnitAttr
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
 from pdojo.dialect.functions import FUNCTIONS, Signature, check_types
 from pdojo.dialect.notation import parse_notation, print_notation, same_program
-from pdojo.dialect.notation.source import did_you_mean
 from pdojo.dialect.notation.spelling import spell
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Leaf
-from pdojo.errors import NotationError, UsageError
+from pdojo.errors import NotationError, UsageError, did_you_mean
 from pdojo.kernels import kernel_names, kernel_path, workload
 
 _HEADER = """kernel f(x, y, b) -> (z)

@@ -30,12 +30,13 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.driver import search
 from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.analytical import Analytical
+from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.node import Node, States, Verdict
 from pdojo.search.pool import ATTEMPTS, Pool
 from pdojo.search.progress import Budget
-from pdojo.search.strategies import STRATEGIES, Breeder, strategy
+from pdojo.search.strategies import Breeder, strategy
 
 MACHINE = machine("x86-64-zen4")
 BREEDERS = ("sample", "evolve", "elites", "model")

@@ -10,10 +10,11 @@ from pdojo.search import driver
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.driver import search
+from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.node import Proposal
 from pdojo.search.progress import Budget, Progress, Result
-from pdojo.search.strategies import STRATEGIES, Saved, Strategy, states, strategy
+from pdojo.search.strategies import Saved, Strategy, states, strategy
 from search_games import TextCosts, Weather, facts, start
 
 BUDGET = 30

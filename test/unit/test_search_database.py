@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from pdojo.errors import DatabaseError
+from pdojo.files import default_database
 from pdojo.kernels import workload
-from pdojo.search.database import Database, Entry, Problem, SearchMemory, default_path
+from pdojo.search.database import Database, Entry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
 from pdojo.search.dojo import Dojo
@@ -326,13 +327,13 @@ def test_databases_of_others_and_of_the_future(tmp_path: Path) -> None:
 def test_the_default_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PDOJO_DATABASE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert default_path() == tmp_path / "pdojo" / "search.sqlite"
+    assert default_database() == tmp_path / "pdojo" / "search.sqlite"
     Database().close()
-    assert default_path().exists()
+    assert default_database().exists()
     monkeypatch.setenv("XDG_DATA_HOME", "relative")
-    assert default_path() == Path.home() / ".local" / "share" / "pdojo" / "search.sqlite"
+    assert default_database() == Path.home() / ".local" / "share" / "pdojo" / "search.sqlite"
     monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "mine.sqlite"))
-    assert default_path() == tmp_path / "mine.sqlite"
+    assert default_database() == tmp_path / "mine.sqlite"
     (tmp_path / "file").write_text("")
     monkeypatch.delenv("PDOJO_DATABASE")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))

@@ -4,35 +4,83 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
+import pytest
+
+TOOLS = sorted(tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"])
 HEAVY = ("numpy", "islpy", "llvmlite", "rich", "textual", "torch")
-PROGRAM = f"""
+ENGINE = ("xdsl.ir", "pdojo.dialect.functions", "pdojo.search.dojo", "sqlite3", *HEAVY)
+"""Modules that no command line needs in order to be declared and refused."""
+PROGRAM = """
 import sys
-from pdojo_tools.opt import main
-code = main(sys.argv[1:])
-heavy = [name for name in {HEAVY!r} if name in sys.modules]
+from pdojo_tools import start
+sys.argv[0] = {tool!r}
+try:
+    code = getattr(start, {name!r})()
+except SystemExit as ended:
+    code = ended.code
+heavy = [name for name in {heavy!r} if name in sys.modules]
 assert not heavy, heavy
 sys.exit(code)
 """
+KERNEL = "kernel f(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8 y[{0}] = exp(x[{0}])\n"
 
 
-def start(*arguments: str) -> subprocess.CompletedProcess[str]:
-    kernel = "kernel f(x) -> (y)\nx f32 [8] heap\ny f32 [8] heap\n\n8 y[{0}] = exp(x[{0}])\n"
-    command = [sys.executable, "-W", "error", "-c", PROGRAM, *arguments]
-    return subprocess.run(command, input=kernel, capture_output=True, text=True, check=False)
+def start(tool: str, *arguments: str, heavy: tuple[str, ...] = HEAVY) -> subprocess.CompletedProcess[str]:
+    program = PROGRAM.format(tool=tool, name=tool.removeprefix("pdojo-"), heavy=heavy)
+    command = [sys.executable, "-W", "error", "-c", program, *arguments]
+    return subprocess.run(command, input=KERNEL, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(("--help",), 0), (("--version",), 0), (("--no-such-option",), 2), (("--threads", "x"), 2)]
+)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_command_line_loads_no_engine(tool: str, arguments: tuple[str, ...], code: int) -> None:
+    done = start(tool, *arguments, heavy=ENGINE)
+    assert done.returncode == code, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("pdojo-db", ("show", "--only", "x", "y")),
+        ("pdojo-machine", ("calibrate", "--threads", "0")),
+        ("pdojo-opt", ("--at", "t:0")),
+        ("pdojo-play", ("-",)),
+        ("pdojo-run", ("softmax", "--no-check", "--no-time")),
+        ("pdojo-train", ("agent", "softmax", "-o", "f", "--agent", "target=none")),
+        ("pdojo-tune", ("softmax", "--search", "anneal,none")),
+        ("pdojo-tune", ("softmax", "--agent", "encoder=structure,widht=3")),
+        ("pdojo-tune", ("softmax", "--search", "anneal", "--budget", "0")),
+    ],
+)
+def test_a_mistake_loads_no_engine(tool: str, arguments: tuple[str, ...]) -> None:
+    done = start(tool, *arguments, heavy=ENGINE)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: ")
+
+
+def test_lists_load_no_engine() -> None:
+    """A list of machines reads no machine, a list of kernels parses none."""
+    for tool, option in (("pdojo-opt", "--list-machines"), ("pdojo-machine", "list"), ("pdojo-tune", "--list-kernels")):
+        done = start(tool, option, heavy=ENGINE)
+        assert done.returncode == 0, done.stderr
 
 
 def test_reading_and_printing_imports_nothing_heavy() -> None:
     for target in ("mlir", "notation", "generic", "dot"):
-        done = start("-", "-t", target)
+        done = start("pdojo-opt", "-", "-t", target, heavy=("pdojo.dialect.analysis.program", *HEAVY))
         assert done.returncode == 0, done.stderr
 
 
 def test_registration_imports_nothing_heavy() -> None:
-    done = start("-", "-p", "canonicalize,convert-pdojo-to-loops")
+    done = start("pdojo-opt", "-", "-p", "canonicalize,convert-pdojo-to-loops")
     assert done.returncode == 0, done.stderr
 
 
 def test_a_move_imports_nothing_heavy() -> None:
-    done = start("-", "--machine=x86-64-avx2", "--apply=tile_scope@y:0{size=4}")
+    done = start("pdojo-opt", "-", "--machine=x86-64-avx2", "--apply=tile_scope@y:0{size=4}")
     assert done.returncode == 0, done.stderr

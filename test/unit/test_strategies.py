@@ -23,11 +23,12 @@ from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate, Evaluation
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features import named_features
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS, neighbourhood
+from pdojo.search.names import NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 from pdojo.search.node import Node, Proposal, States, Verdict
-from pdojo.search.strategies import STRATEGIES, Strategy, strategy
+from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.strategies.anneal import Anneal
 from pdojo.search.strategies.elites import Elites
 from pdojo.search.strategies.evolve import Evolve

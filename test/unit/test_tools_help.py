@@ -8,9 +8,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from pdojo_tools import opt
 
 import pdojo
+from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
+from pdojo.search.names import EVALUATORS, EXPERT_PASSES
+from pdojo.search.targets import target_of
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -47,3 +51,15 @@ def test_kernels_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     rows = printed("pdojo_tools.tune", "--list-kernels", capsys).splitlines()
     assert {row.split()[0] for row in rows} == {*pdojo.kernels(), *PRESETS}
     assert "softmax             R=24576 C=512  f32" in rows
+
+
+@pytest.mark.parametrize("target", opt.TARGETS.split(", "))
+def test_targets_of_the_help_are_known(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert opt.main(["no-such-file", "-t", target]) == 2
+    assert capsys.readouterr().err.startswith("error: there is no file 'no-such-file'")
+
+
+def test_names_of_the_help_are_those_of_the_kinds_of_machines() -> None:
+    targets = [target_of(machine(name)) for name in ("x86-64-avx2", "nvidia-sm90", "amd-gfx942", "snitch")]
+    assert {name for target in targets for name in target.evaluators} == set(EVALUATORS)
+    assert {tuple(target.passes) for target in targets} == {EXPERT_PASSES}

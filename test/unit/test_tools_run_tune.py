@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pdojo_tools import opt, run, tune
+from pdojo_tools import opt, run, running, tune
 from pdojo_tools.programs import machine_for
 
 from benchmarks import demo
@@ -74,6 +74,20 @@ def test_run_checks_and_times(softmax: Path, capsys: pytest.CaptureFixture[str])
     assert "kernel 'softmax' on host, 1 thread, compiled" in out
     assert "right: agrees with the interpreter" in out
     assert "GB/s" in out
+
+
+def test_plain_code_is_the_reference_of_a_large_trace(
+    softmax: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The output says so; without moves, the code would be compared with itself."""
+    monkeypatch.setattr(running, "INTERPRETED", 0)
+    trace = tmp_path / "a.trace"
+    for moves, reference in (("join_scopes@e#0:0\n", "plain kernel's code, which no moves"), ("", "interpreter; ")):
+        trace.write_text(f"# pdojo trace 1\n{moves}")
+        assert run.main([str(softmax), "--trace", str(trace), "--no-time"]) == 0
+        assert f"right: agrees with the {reference}" in capsys.readouterr().out
+    assert run.main([str(softmax), "--no-time"]) == 0
+    assert "right: agrees with the interpreter; " in capsys.readouterr().out
 
 
 def test_run_saves_arrays(softmax: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from pdojo_tools.tuning.narrator import raced_text
 
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search import variants

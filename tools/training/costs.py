@@ -31,8 +31,9 @@ FEWEST = 100
 """Programs below which there is nothing to learn from."""
 
 
-def train_costs(console: Console, given: argparse.Namespace) -> None:
+def train_costs(given: argparse.Namespace) -> None:
     """Train a cost model, say how it ranks kernels that it has not seen, and write it. Raises UsageError."""
+    console = Console(markup=False)
     check_writable(given.output)
     with Database(given.database, create=False) as database:
         found = measured_programs(database, given.machine, given.evaluator)

@@ -35,8 +35,9 @@ SAVE_EVERY = 30.0
 """Seconds between two checkpoints."""
 
 
-def train_agent(console: Console, given: argparse.Namespace) -> None:
+def train_agent(given: argparse.Namespace) -> None:
     """Train, or go on with a training. Raises UsageError for mistakes of the command line."""
+    console = Console(markup=False)
     folder = Folder(Path(given.output))
     kernels = kernels_of(given, None if given.ray else given.database or folder.database)
     shown = [demonstrations(kernel, given.demonstrations) for kernel in kernels]

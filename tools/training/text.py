@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pdojo_tools.command import Arguments, positive, random_seed
 from pdojo_tools.outputs import check_writable, write_output
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -27,22 +26,6 @@ GENERATING = 0.4
 """Part of the minutes for programs; the rest is for learning."""
 STORED = 60.0
 """Seconds between two checkpoints."""
-HELD_OUT = ("matmul*", "bmm*", "gemv*", "*softmax", "*pool*")
-"""Kernels that are not learned from by default: losses on them tell whether the vectors carry over."""
-
-
-def add_arguments(parser: Arguments) -> None:
-    """The options of the command."""
-    add = parser.add_argument
-    add("file", type=Path, help="the weights to write, FILE.safetensors; the same command goes on with them")
-    add("--minutes", type=positive, default=30, help="most minutes of this run (30)")
-    add("--states", type=positive, default=20_000, help="programs to learn from (20000)")
-    add("--steps", type=positive, default=3000, help="batches to learn from (3000)")
-    add(
-        "--hold-out", nargs="*", default=list(HELD_OUT), metavar="KERNEL",
-        help=f"kernels to leave out; * stands for anything ({' '.join(HELD_OUT)})",
-    )  # fmt: skip
-    add("--seed", type=random_seed, default=0, help="seed of walks and networks (0)")
 
 
 def train_text(given: argparse.Namespace) -> None:

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 
-from pdojo_tools.command import Arguments, ShowText, add_align, positive, random_seed
-from pdojo_tools.machines import add_machine
-from pdojo_tools.programs import list_kernels
+from pdojo_tools.command import Arguments, ShowText, add_align, add_machine, positive, random_seed
 from pdojo_tools.tuning.limits import parse_budget
 
-from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.registry import machine
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import UsageError
-from pdojo.search.evaluators.named import EVALUATORS, check_runs_here, estimating_evaluator, evaluator_for
-from pdojo.search.experts import EXPERT_PASSES
-from pdojo.search.neighbourhoods import NEIGHBOURHOODS
+from pdojo.errors import UsageError, did_you_mean
+from pdojo.search.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.planned import EVALUATIONS, SearchPlan, usual_neighbourhood
-from pdojo.search.progress import Budget
-from pdojo.search.strategies import STRATEGIES, Breeder, check_proposers, strategy
+from pdojo.search.progress import EVALUATIONS, Budget
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
 
@@ -43,70 +33,12 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
         _check_explanation(given)
         _check_tuning(given)
     _check_all(given)
-    for name in given.search or ():
-        # The strategy's packages must be installed: a mistake should show before a pass of minutes.
-        searching = strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
-        check_proposers(searching, given.proposers or 1)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
     defaults = {"budget": Budget(evaluations), "start": "plain" if given.compare else "pass"}
     for name, value in defaults.items():
         if getattr(given, name) is None:
             setattr(given, name, value)
     return given
-
-
-def check_subject(given: argparse.Namespace, described: Machine) -> None:
-    """Check the options that depend on the machine. Raises UsageError."""
-    if given.search is None and not given.compare:
-        return
-    name = evaluator_of(given, described)
-    if given.ray is not None:
-        return
-    if given.no_measure and name == "runtime":
-        raise UsageError("--no-measure leaves the search nothing to go by: --evaluator runtime measures")
-    check_runs_here(name, described)
-
-
-def evaluator_of(given: argparse.Namespace, described: Machine) -> str:
-    """The evaluator of the search: as given, or the machine's; with --no-measure one that runs no programs.
-
-    Raises UsageError if it does not fit the machine.
-    """
-    name = evaluator_for(described, given.evaluator)
-    if given.evaluator is None and given.no_measure:
-        return estimating_evaluator(described) or name
-    return name
-
-
-def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[str]:
-    """The given neighbourhoods, or the machine's default; comparisons add edges."""
-    if given.neighbourhood is not None:
-        return given.neighbourhood
-    usual = usual_neighbourhood(described)
-    return ["edges", usual] if given.compare else [usual]
-
-
-def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
-    """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
-    return SearchPlan(
-        given.search[0],
-        neighbourhoods_for(given, described)[0],
-        given.budget,
-        evaluator_of(given, described),
-        given.start,
-        given.seed,
-        given.fresh,
-        given.agent,
-        given.proposers or _usual_proposers(given),
-    )
-
-
-def _usual_proposers(given: argparse.Namespace) -> int:
-    """One for each processor; 1 for strategies without batches, and on a cluster, where many kernels are searched."""
-    searching = strategy(given.search[0], agent=given.agent)
-    if given.ray is not None or not isinstance(searching, Breeder):
-        return 1
-    return min(searching.batch, len(os.sched_getaffinity(0)))
 
 
 def _arguments() -> Arguments:
@@ -122,7 +54,7 @@ def _arguments() -> Arguments:
 
 def _add_kernels(parser: Arguments) -> None:
     add = parser.add_argument
-    add("--list-kernels", action=ShowText, const=list_kernels, help="print the library kernels and their sizes")
+    add("--list-kernels", action=ShowText, const=_list_kernels, help="print the library kernels and their sizes")
     add(
         "programs",
         metavar="KERNEL",
@@ -221,6 +153,12 @@ def _add_results(parser: Arguments) -> None:
     add("--report", metavar="FILE.html", help="write a report of everything, as one file")
 
 
+def _list_kernels() -> str:
+    from pdojo_tools.kernels import list_kernels
+
+    return list_kernels()
+
+
 def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
     """A parser of comma-separated names among the known ones."""
 
@@ -257,8 +195,6 @@ def _check_all(given: argparse.Namespace) -> None:
     if given.trace is not None and (given.start == "plain" or (given.compare and given.start is None)):
         hint = "add --start pass" if given.compare and given.start is None else "leave out one of them"
         raise UsageError(f"--start plain would leave out the moves of --trace; {hint}")
-    if given.machine is not None and (given.search is not None or given.compare):
-        evaluator_for(machine(given.machine), given.evaluator)
     if given.ray is not None:
         _check_cluster(given)
     elif given.workers is not None:

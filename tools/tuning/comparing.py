@@ -9,7 +9,8 @@ from math import inf
 from pathlib import Path
 
 from pdojo_tools.outputs import check_writable
-from pdojo_tools.tuning.arguments import SEEDS, check_subject, neighbourhoods_for
+from pdojo_tools.tuning.arguments import SEEDS
+from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
 from pdojo_tools.tuning.live import Display
@@ -19,7 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pdojo.backends.garbage import collect_now
-from pdojo.dialect.assumptions import ALIGNMENT
+from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.search.database import Database, Problem
@@ -27,10 +28,11 @@ from pdojo.search.database.schema import canonical, digest
 from pdojo.search.driver import search
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version_of
+from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.planned import Baselines, baselines_of
 from pdojo.search.progress import Budget, Ending
-from pdojo.search.strategies import STRATEGIES, strategy
+from pdojo.search.strategies import strategy
 from pdojo.search.subject import Subject
 
 OUTPUT = "pdojo-compare.json"

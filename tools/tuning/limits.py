@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from pdojo_tools.tables import many
-
 from pdojo.errors import UsageError
 from pdojo.search.progress import Budget
 
@@ -29,6 +27,11 @@ def parse_budget(text: str) -> Budget:
     if evaluations == 0 or seconds == 0:
         raise UsageError(f"'{text}' leaves nothing to do: {_FORM}")
     return Budget(evaluations, seconds)
+
+
+def many(count: int, what: str) -> str:
+    """`1 move`, `2 moves`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def budget_text(budget: Budget) -> str:

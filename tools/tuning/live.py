@@ -11,8 +11,7 @@ from math import inf
 from types import TracebackType
 from typing import Self
 
-from pdojo_tools.tables import many
-from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
+from pdojo_tools.tuning.limits import budget_text, cost_text, duration, many, times_text
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from math import inf
 
 from pdojo_tools.phases import phase
-from pdojo_tools.tables import Row, many, measurements, print_program, print_trace, timing_notes
-from pdojo_tools.tuning.limits import cost_text, duration
+from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
+from pdojo_tools.tuning.limits import cost_text, duration, many
 from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
 

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Self
 
-from pdojo_tools.tuning.arguments import plan_of
+from pdojo_tools.tuning.choices import plan_of
 from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
 from pdojo_tools.tuning.narrator import Narrator, goes_on_text
@@ -23,9 +23,10 @@ from rich.table import Table
 from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.files import default_database
 from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
 from pdojo.search.costs import CHECKS
-from pdojo.search.database.database import Database, default_path
+from pdojo.search.database.database import Database
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import Candidate
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
@@ -57,7 +58,7 @@ class Catch:
 def tune_on_cluster(session: TuneSession, subjects: Sequence[Subject], cluster: Cluster) -> None:
     """Search all kernels at once; then verify, show and store the results one after the other."""
     given, console = session.given, session.console
-    path = default_path() if given.database is None else Path(given.database)
+    path = default_database() if given.database is None else Path(given.database)
     # A bad database shows before the searches begin.
     Database(given.database).close()
     for note in cluster.notes:

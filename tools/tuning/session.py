@@ -11,7 +11,7 @@ from typing import Any
 
 from pdojo_tools.outputs import write_output
 from pdojo_tools.phases import phase
-from pdojo_tools.tuning.arguments import plan_of
+from pdojo_tools.tuning.choices import plan_of
 from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.narrator import Narrator
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.gpu.fibers import WAYS, Order, compile_fibers
+from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.gpu.fibers import WAYS, Fibers, Order, compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.machines.machine import Machine
@@ -20,6 +20,8 @@ _WARP = 32
 """Threads of a warp of fibers: warps of a machine with fewer are parts of one."""
 _POISON = 0xA5
 """The byte that fills what a kernel has not written."""
+_SECONDS = 120.0
+"""Most seconds of one way."""
 
 
 def emulate(
@@ -38,9 +40,48 @@ def emulate(
     FiberError for what a GPU leaves undefined.
     """
     made = device_text(kernel, spelling=FiberSpelling(library=library), machine=machine)
-    compiled = compile_fibers(made.text, warp=max(_WARP, machine.gpu.warp_size), notice=notice)
     (text,) = made.kernels
-    parameters = parameters_of(text.nest)
+    yield from emulate_text(
+        made.text,
+        text.nest.symbol,
+        parameters_of(text.nest),
+        inputs,
+        warp=max(_WARP, machine.gpu.warp_size),
+        workspace=text.workspace.size_bytes,
+        ways=ways,
+        notice=notice,
+    )
+
+
+def emulate_text(
+    text: str,
+    symbol: str,
+    parameters: Sequence[Parameter],
+    inputs: Mapping[str, NDArray[Any]],
+    *,
+    warp: int,
+    workspace: int,
+    ways: Sequence[tuple[bool, Order]] = WAYS,
+    notice: Callable[[], None] | None = None,
+) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    """The name of each way to run a text for fibers, and the arrays that its function `symbol` writes.
+
+    The function takes the arrays of the parameters, and a workspace of so many bytes. Raises as `emulate` does.
+    """
+    compiled = compile_fibers(text, warp=warp, notice=notice)
+    yield from emulate_compiled(compiled, symbol, parameters, inputs, workspace=workspace, ways=ways)
+
+
+def emulate_compiled(
+    compiled: Fibers,
+    symbol: str,
+    parameters: Sequence[Parameter],
+    inputs: Mapping[str, NDArray[Any]],
+    *,
+    workspace: int,
+    ways: Sequence[tuple[bool, Order]] = WAYS,
+) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    """The same for a text that is compiled. Raises FiberError as `emulate` does."""
     for late, order in ways:
         arrays: dict[str, NDArray[Any]] = {}
         for parameter in parameters:
@@ -50,8 +91,8 @@ def emulate(
                 array[...] = inputs[parameter.name]
             array.flags.writeable = parameter.written
             arrays[parameter.name] = array
-        workspace = np.full(max(text.workspace.size_bytes, 1), _POISON, np.uint8)
-        compiled.run(text.nest.symbol, [*arrays.values(), workspace], late=late, order=order)
+        memory = np.full(max(workspace, 1), _POISON, np.uint8)
+        compiled.run(symbol, [*arrays.values(), memory], late=late, order=order, seconds=_SECONDS)
         number = order if isinstance(order, str) else "shuffled"
         name = f"asynchronous copies {'late' if late else 'early'}, threads {number}"
         yield name, {p.name: arrays[p.name] for p in parameters if p.written}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from queue import SimpleQueue
+from queue import LifoQueue
 from threading import Event
 from time import perf_counter
 from typing import TypeAlias, TypeVar
@@ -26,7 +26,8 @@ class Workers:
     def __init__(self, count: int | None = None, make: Callable[[], Worker] = Worker) -> None:
         self.count = count or len(os.sched_getaffinity(0))
         self._workers = [make() for _ in range(self.count)]
-        self._free: SimpleQueue[Worker] = SimpleQueue()
+        # The one that was used last comes first: callers with one job at a time start one process, and use its caches.
+        self._free: LifoQueue[Worker] = LifoQueue()
         for worker in self._workers:
             self._free.put(worker)
         self._threads = ThreadPoolExecutor(self.count)

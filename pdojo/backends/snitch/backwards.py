@@ -47,6 +47,8 @@ class _Backwards:
         self.depths = [depth + weight * k for k, depth in enumerate(depths)]
         self.now = 0
         self.times = [0] * len(items)
+        self.earliest = [0] * len(items)
+        """The least times, from the end, of items whose followers are all placed."""
 
     def order(self, room: Mapping[str, int]) -> list[int]:
         """The numbers of all items, in order."""
@@ -56,14 +58,15 @@ class _Backwards:
         found: list[int] = []
         while ready:
             candidates = [-k for k in ready[:_READY]]
-            fitting = [k for k in candidates if self._fits(k, room)] or candidates[:1]
-            number = min(fitting, key=lambda k: (self._stall(k), -self.depths[k], -k))
+            wanted = sorted(candidates, key=lambda k: (self._stall(k), -self.depths[k], -k))
+            number = next((k for k in wanted if self._fits(k, room)), candidates[0])
             ready.remove(-number)
             self._place(number)
             found.append(number)
             for earlier in self.before[number]:
                 left[earlier] -= 1
                 if left[earlier] == 0:
+                    self.earliest[earlier] = self._earliest(earlier)
                     insort(ready, -earlier)
         return found[::-1]
 
@@ -72,11 +75,11 @@ class _Backwards:
         return max((self.times[k] + (self.waits[number] if waits else 1) for k, waits in after.items()), default=0)
 
     def _stall(self, number: int) -> int:
-        return max(0, self._earliest(number) - self.now)
+        return max(0, self.earliest[number] - self.now)
 
     def _place(self, number: int) -> None:
         item = self.items[number]
-        self.times[number] = max(self.now, self._earliest(number)) + item.size - 1
+        self.times[number] = max(self.now, self.earliest[number]) + item.size - 1
         self.now = self.times[number] + 1
         for register in item.defs:
             if register in self.live and register not in item.uses:

@@ -259,6 +259,8 @@ class _Walk:
         self.core = self.unit = -1
         """The cycles in which core and floating-point unit issued last."""
         self.ready: dict[Register, int] = {}
+        self.operands: dict[int, tuple[int, int]] = {}
+        """The cycles in which core and floating-point unit have the operands of items, by item, once all are issued."""
         self.earliest: dict[int, int] = {}
         """Earliest cycles for loads of the core after stores of the floating-point unit to the same place, by item."""
         self.uses = block.uses.copy()
@@ -277,8 +279,8 @@ class _Walk:
         ready = [k for k, n in enumerate(needs) if n == 0]
         while ready:
             candidates = ready[:_READY]
-            fitting = [k for k in candidates if self._fits(k, room)] or candidates[:1]
-            number = min(fitting, key=lambda k: (self._stall(k), -priorities[k], k))
+            wanted = sorted(candidates, key=lambda k: (self._stall(k), -priorities[k], k))
+            number = next((k for k in wanted if self._fits(k, room)), candidates[0])
             ready.remove(number)
             self.append(number)
             for following in self.items[number].after:
@@ -288,17 +290,26 @@ class _Walk:
 
     def _issue(self, number: int) -> tuple[int, int]:
         """The cycles in which the core and the floating-point unit issue an item."""
-        item = self.items[number]
-        core = max(self.core + 1, self.earliest.get(number, 0))
-        unit = 0
-        for register in item.uses:
+        found = self.operands.get(number)
+        if found is None:
+            found = self.operands[number] = self._operands(number)
+        core = max(self.core + 1, found[0])
+        # A branch with the instructions that it jumps over delays the core by its integer operands only.
+        return core, max(self.unit + 1, core + 1, found[1])
+
+    def _operands(self, number: int) -> tuple[int, int]:
+        """The cycles from which core and floating-point unit can have the operands of an item.
+
+        They are final: all items that write them are issued, and no other item overwrites them before this one.
+        """
+        core, unit = self.earliest.get(number, 0), 0
+        for register in self.items[number].uses:
             time = self.ready.get(register, 0)
             if register.kind == "f":
                 unit = max(unit, time)
             else:
                 core = max(core, time)
-        # A branch with the instructions that it jumps over delays the core by its integer operands only.
-        return core, max(self.unit + 1, core + 1, unit)
+        return core, unit
 
     def _stall(self, number: int) -> int:
         core, unit = self._issue(number)

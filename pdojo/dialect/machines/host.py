@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from pdojo.dialect.machines import shipped_machines
+from pdojo.dialect.machines.descriptions import NARROWED, host_description
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
@@ -25,8 +26,6 @@ _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
 
 UNCALIBRATED = "PDOJO_UNCALIBRATED"
 """Environment variable: if it is set and not empty, measurements of this processor are neither made nor used."""
-NARROWED = "PDOJO_HOST"
-"""Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
 
 
 @lru_cache(maxsize=1)
@@ -91,11 +90,10 @@ def _contains(whole: Machine, narrower: Machine) -> bool:
 def uncalibrated() -> Machine:
     """The processor that this runs on, without what was measured on it."""
     base = _described_here()
-    name = os.environ.get(NARROWED)
     return replace(
         base,
         name="host",
-        description="the processor that this runs on" + (f", narrowed to {name}" if name else ""),
+        description=host_description(),
         threads=_threads(),
         cache_bytes=_cache_bytes() or base.cache_bytes,
         cache_line=_cache_line() or base.cache_line,

@@ -14,7 +14,7 @@ from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
-from pdojo.dialect.notation.lexer import Cursor, Kind, Token
+from pdojo.dialect.notation.lexer import MOST_NESTED, Cursor, Kind, Token
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
 from pdojo.dialect.notation.values import (
@@ -26,7 +26,6 @@ from pdojo.dialect.notation.values import (
     InputValue,
     Value,
 )
-from pdojo.dialect.syntax import MOST_NESTED
 from pdojo.errors import NotationError
 
 _ARITHMETIC = PRECEDENCE["+"]

@@ -36,6 +36,10 @@ class Token:
 
 MOST_DIGITS = 400
 """Most characters of a number; the largest of 64 bits has 309 digits before its point."""
+MOST_PARTS = 200
+"""Most variables and numbers of an index expression."""
+MOST_NESTED = 50
+"""Most parentheses and signs that are open at once."""
 
 _TOKEN = re.compile(
     r"""

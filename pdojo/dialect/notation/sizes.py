@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
-from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.notation.lexer import MOST_DIGITS, Cursor, Kind, Token, tokenize
+from pdojo.dialect.element_types import ELEMENT_TYPES
+from pdojo.dialect.notation.lexer import MOST_DIGITS, MOST_NESTED, Cursor, Kind, Token, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
-from pdojo.dialect.syntax import MOST_NESTED
 from pdojo.errors import UsageError
 
 KEYWORDS = ("size", "number", "type")
@@ -63,7 +62,7 @@ class Names:
         cursor.advance()
         if name.text in self.values:
             raise cursor.error(f"'{name.text}' is defined twice", span=name.span)
-        if name.text in DTYPES:
+        if name.text in ELEMENT_TYPES:
             raise cursor.error(f"'{name.text}' is an element type", span=name.span)
         literal = _is_literal(cursor)
         start = cursor.token
@@ -102,7 +101,7 @@ class Names:
 
     def _given(self, name: str, keyword: str, default: Value) -> Value:
         value = self.given.get(name, default)
-        if keyword == "type" and value not in DTYPES:
+        if keyword == "type" and value not in ELEMENT_TYPES:
             raise UsageError(f"unknown element type '{value}' for '{name}'; {element_type_hint(str(value))}")
         if keyword == "size" and (not isinstance(value, int) or value < 0):
             raise UsageError(f"the size '{name}' is an integer of at least 0, not {value}")
@@ -131,7 +130,7 @@ class Names:
             cursor.expect(")", "after the type that is widened")
             return WIDE.get(inner, inner)
         found = self.values.get(word.text, word.text)
-        if not isinstance(found, str) or found not in DTYPES:
+        if not isinstance(found, str) or found not in ELEMENT_TYPES:
             raise cursor.error(f"unknown element type '{word.text}'", element_type_hint(word.text), word.span)
         return found
 
@@ -218,7 +217,7 @@ def _is_literal(cursor: Cursor) -> bool:
     """Whether one number, with or without a sign, or one element type is all that follows."""
     behind = 1 if cursor.at("-") else 0
     token = cursor.peek(behind)
-    plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in DTYPES)
+    plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in ELEMENT_TYPES)
     return plain and cursor.peek(behind + 1).kind is Kind.END
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from pdojo.dialect.functions import DTYPES, is_float
-from pdojo.errors import NotationError
+from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
+from pdojo.errors import NotationError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +49,11 @@ class Source:
         return NotationError("\n".join(parts))
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the closest known word, else `known: a, b, c`; empty if nothing is known.
-
-    The word itself is never suggested: if it is known, something else is wrong with it.
-    """
-    names = [name for name in known if name != word]
-    close = get_close_matches(word, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean '{close[0]}'?"
-    return f"known: {', '.join(names)}" if names else ""
-
-
 def element_type_hint(word: str) -> str:
     """`did_you_mean` for an element type: a word with the first letters of a kind of numbers is one of that kind."""
     kinds = {"f": is_float, "bf": is_float, "i": _is_integer, "u": _is_integer}
     of_kind = next((kind for first, kind in kinds.items() if word.startswith(first)), None)
-    return did_you_mean(word, filter(of_kind, DTYPES) if of_kind is not None else DTYPES)
+    return did_you_mean(word, filter(of_kind, ELEMENT_TYPES) if of_kind is not None else ELEMENT_TYPES)
 
 
 def _is_integer(dtype: str) -> bool:

@@ -61,7 +61,10 @@ class BatchedRun:
                 self.memory[key] = inputs[array.name].reshape(-1)
             elif key not in self.memory:
                 self.memory[key] = poison(self.layout.homes[key].shape, array.dtype).reshape(-1)
-        self.batched = {scope for scope in nest.scopes if self._is_batched(scope)}
+        slices = self.layout.slices
+        self.renewed = {scope: [a for a in slices if slices[a].scopes[-1] is scope] for scope in self.layout.loops}
+        """Scopes that are loops because of slices; the temporaries with a new slice in each iteration."""
+        self.batched = {scope for scope in nest.scopes if scope not in self.renewed and self._is_batched(scope)}
         self.statements = {leaf: _Statement(leaf, self.layout, self.memory) for leaf in nest.leaves}
 
     def _is_batched(self, scope: Scope) -> bool:
@@ -84,6 +87,8 @@ class BatchedRun:
                 self._run(node.children, fixed, (*axes, node))
             else:
                 for iteration in self._order(node):
+                    for array in self.renewed.get(node, ()):
+                        self.memory[array][...] = poison((), array.dtype)
                     self._run(node.children, {**fixed, node.depth: iteration}, axes)
 
     def _order(self, scope: Scope) -> Sequence[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
 from pdojo.dialect.affine import Atom, Expr, const, linear
+from pdojo.dialect.semantics.slicing import Slices, slices_of
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
@@ -27,6 +28,10 @@ class Layout:
 
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
+        self.slices: Mapping[Array, Slices] = {} if cells else slices_of(nest)
+        """Temporaries of which one slice is kept; the meaning of elements permits it."""
+        self.loops = [scope for each in self.slices.values() for scope in each.scopes]
+        """The scopes whose iterations share slices."""
         self.copies: dict[Buffer, tuple[int, ...]] = {}
         """Per buffer, the depths of the threaded scopes whose iterations each have their own copy."""
         self.homes: dict[Array | Buffer, Home] = {}
@@ -45,7 +50,9 @@ class Layout:
     def _home(self, nest: Nest, array: Array) -> Home:
         buffer = array.buffer
         if not self.cells or not any(buffer.reuse):
-            return Home(array.dtype, array.shape, (0,) * len(array.shape))
+            sliced = self._sliced(array)
+            shape = tuple(1 if d in sliced else extent for d, extent in enumerate(array.shape))
+            return Home(array.dtype, shape, (0,) * len(shape))
         accesses = accesses_of(nest, buffer)
         self.copies[buffer] = copies = copy_depths([(a, leaf.chain) for leaf, a in accesses], buffer.reuse)
         low = [0] * len(buffer.shape) + [-1] * len(copies)
@@ -62,7 +69,13 @@ class Layout:
         index, buffer = access.index, access.array.buffer
         if self.cells and any(buffer.reuse):
             index = cell_of(access, leaf.chain, buffer.reuse, self.copies[buffer])
+        elif sliced := self._sliced(access.array):
+            index = tuple(const(0) if d in sliced else e for d, e in enumerate(index))
         return tuple(e - low for e, low in zip(index, self.home(access.array).low, strict=True))
+
+    def _sliced(self, array: Array) -> frozenset[int]:
+        """The dimensions of an array of which one index is kept."""
+        return self.slices[array].dimensions if array in self.slices else frozenset()
 
     def address(self, access: Access, leaf: Leaf) -> Expr:
         """The row-major place of an access in its home."""

@@ -13,9 +13,10 @@ from pdojo.dialect.attributes import IndexValueAttr, Intent, Memory
 from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.notation.lexer import MOST_PARTS
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.syntax import MOST_PARTS, names_of
+from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.exception import fail
 
 LARGEST = 1 << 62

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.errors import DatabaseError
+from pdojo.files import default_database
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.problem import Problem
 from pdojo.search.database.rows import put
 from pdojo.search.database.schema import canonical
 from pdojo.search.evaluation import Evaluator
-
-
-def default_path() -> Path:
-    """The default database: `PDOJO_DATABASE`, or `pdojo/search.sqlite` in the user's data folder."""
-    given = os.environ.get("PDOJO_DATABASE")
-    if given:
-        return Path(given)
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    # The standard says that a relative path is to be ignored.
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "pdojo" / "search.sqlite"
 
 
 class Database:
@@ -35,9 +25,9 @@ class Database:
     """
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
-        """Open the file `path`, by default `default_path()`; `create` makes a missing one."""
+        """Open the file `path`, by default `default_database()`; `create` makes a missing one."""
         if path is None:
-            path = default_path()
+            path = default_database()
             if create:
                 _make_folder(path.parent)
         self.connection = Connection(Path(path), create=create)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import UsageError
-from pdojo.search.evaluation import JSON
+from pdojo.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from pdojo.search.evaluation import JSON
 
 GRANULARITIES = ("single", "everywhere", "both", "edits")
 """Names of the granularities."""

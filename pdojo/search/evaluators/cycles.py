@@ -44,6 +44,8 @@ class Cycles:
             raise UsageError(f"machine '{machine.name}' has no simulator; cycles are for Snitch cores")
         self._machine = machine
         self._plain = print_notation(plain)
+        self._run_of_plain: Job[Outcome] | None = None
+        """The counted run of the plain kernel, if it set the limit."""
         self.seed = seed
         """Seed of the inputs that check new bests; each program has its own inputs."""
         self._given = self._limit = limit
@@ -94,9 +96,12 @@ class Cycles:
         """Most cycles of a program."""
         if not self._limit:
             plain = Simulation(MeasuredProgram(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
-            outcome, _ = self.simulators.simulate(plain).result()
-            cycles = outcome.cycles if isinstance(outcome, Simulated) else LONGEST
-            self._limit = min(LONGEST, PATIENCE * cycles + SPARE)
+            job = self.simulators.simulate(plain)
+            outcome, _ = job.result()
+            self._limit = LONGEST
+            if isinstance(outcome, Simulated):
+                self._limit = min(LONGEST, PATIENCE * outcome.cycles + SPARE)
+                self._run_of_plain = job
         return self._limit
 
     def close(self) -> None:
@@ -104,7 +109,10 @@ class Cycles:
         self.simulators.close()
 
     def _begin(self, candidate: Candidate) -> Job[Outcome]:
-        return self.simulators.simulate(Simulation(candidate.program, KernelReference(self._plain), SEED, self.limit))
+        wanted = Simulation(candidate.program, KernelReference(self._plain), SEED, self.limit)
+        if self._run_of_plain is not None and candidate.program.text == self._plain:
+            return self._run_of_plain
+        return self.simulators.simulate(wanted)
 
 
 def _evaluation(outcome: Outcome, seconds: float) -> Evaluation:

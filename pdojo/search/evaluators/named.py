@@ -9,9 +9,6 @@ from pdojo.errors import LoweringError, UsageError
 from pdojo.search.evaluation import Evaluator
 from pdojo.search.targets import target_of
 
-EVALUATORS = ("runtime", "analytical", "cycles")
-"""Names of the evaluators of all targets."""
-
 
 def evaluator_for(machine: Machine, name: str | None) -> str:
     """The evaluator of that name; if `name` is None, the default one of the machine.

@@ -8,9 +8,6 @@ from pdojo.search.experts.choices import Decisions, Played
 from pdojo.search.targets.target import ExpertPass, target_of
 from pdojo.transforms.game import Game
 
-EXPERT_PASSES = ("naive", "greedy", "heuristic")
-"""Names of the expert passes that every kind of machine has, weakest first."""
-
 
 def expert_pass(name: str, machine: Machine) -> ExpertPass:
     """The expert pass of that name for a kind of machine. Raises UsageError if there is none."""

@@ -9,9 +9,7 @@ from typing import Protocol, runtime_checkable
 from pdojo.errors import UsageError
 from pdojo.search.dojo import Dojo
 from pdojo.search.evaluation import JSON
-
-NEIGHBOURHOODS = ("edges", "mutate", "heuristic")
-"""Names of the neighbourhoods."""
+from pdojo.search.names import NEIGHBOURHOODS
 
 
 class Neighbourhood(Protocol):

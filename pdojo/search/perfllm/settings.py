@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from pdojo.dialect.notation.source import did_you_mean
-from pdojo.errors import UsageError
+from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.environment.rules import Rules
-from pdojo.search.evaluation import JSON
+
+if TYPE_CHECKING:
+    from pdojo.search.evaluation import JSON
 
 Target: TypeAlias = Literal["max", "sum", "one-step"]
 """What an action's value is learned from: the best reward to come, the sum of them, or its own reward alone."""

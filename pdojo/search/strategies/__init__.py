@@ -13,14 +13,13 @@ from typing import Protocol, runtime_checkable
 from pdojo.errors import UsageError
 from pdojo.search.children import Children
 from pdojo.search.evaluation import JSON
+from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.settings import Settings
 
-__all__ = ["STRATEGIES", "Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]
+__all__ = ["Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]
 
-STRATEGIES = ("sample", "anneal", "evolve", "elites", "model", "perfllm")
-"""Names of the strategies."""
 MOST_PROPOSERS = 1024
 """Most processes that propose."""
 

@@ -9,7 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 
-from pdojo.dialect.assumptions import ALIGNMENT, with_alignment, with_permission
+from pdojo.dialect.alignment import ALIGNMENT
+from pdojo.dialect.assumptions import with_alignment, with_permission
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp

@@ -1,0 +1,6 @@
+"""Alignment of interface arrays in bytes; a module without imports, for command lines too."""
+
+ALIGNMENT = 64
+"""Default alignment: a cache line, or a vector."""
+LARGEST = 1 << 30
+"""Largest alignment."""

@@ -1,0 +1,37 @@
+"""What a list of machines says of each, without reading the rest of its description."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+
+from pdojo.dialect.machines import FOLDER, shipped_machines
+from pdojo.dialect.plugins import MACHINES, plugins
+from pdojo.files import read_text
+
+NARROWED = "PDOJO_HOST"
+"""Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
+
+
+def host_description() -> str:
+    """The description of `host`."""
+    narrower = os.environ.get(NARROWED)
+    return "the processor that this runs on" + (f", narrowed to {narrower}" if narrower else "")
+
+
+def descriptions() -> dict[str, str]:
+    """The descriptions of all machines by name, in the order of `registry.machines`.
+
+    Raises PluginError if another package's machine cannot be loaded.
+    """
+    shipped = {name: _shipped(name) for name in shipped_machines() if name != "host"}
+    others = plugins(MACHINES, shipped_machines())
+    if others:
+        from pdojo.dialect.machines.registry import known_machine
+
+        return {"host": host_description(), **shipped, **{name: known_machine(name).description for name in others}}
+    return {"host": host_description(), **shipped}
+
+
+def _shipped(name: str) -> str:
+    return tomllib.loads(read_text(FOLDER / f"{name}.toml"))["description"]

@@ -1,0 +1,79 @@
+"""The options of `pdojo-tune` that depend on machines and on strategies, checked and completed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine
+from pdojo.errors import UsageError
+from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
+from pdojo.search.planned import SearchPlan, usual_neighbourhood
+from pdojo.search.strategies import Breeder, check_proposers, strategy
+
+
+def check_search(given: argparse.Namespace) -> None:
+    """Check what a mistake should show before a pass of minutes: machine, strategies and their packages.
+
+    Raises UsageError.
+    """
+    if given.machine is not None and (given.search is not None or given.compare):
+        evaluator_for(machine(given.machine), given.evaluator)
+    for name in given.search or ():
+        searching = strategy(name, agent=given.agent if name == "perfllm" or not given.compare else None)
+        check_proposers(searching, given.proposers or 1)
+
+
+def check_subject(given: argparse.Namespace, described: Machine) -> None:
+    """Check the options that depend on the machine. Raises UsageError."""
+    if given.search is None and not given.compare:
+        return
+    name = evaluator_of(given, described)
+    if given.ray is not None:
+        return
+    if given.no_measure and name == "runtime":
+        raise UsageError("--no-measure leaves the search nothing to go by: --evaluator runtime measures")
+    check_runs_here(name, described)
+
+
+def evaluator_of(given: argparse.Namespace, described: Machine) -> str:
+    """The evaluator of the search: as given, or the machine's; with --no-measure one that runs no programs.
+
+    Raises UsageError if it does not fit the machine.
+    """
+    name = evaluator_for(described, given.evaluator)
+    if given.evaluator is None and given.no_measure:
+        return estimating_evaluator(described) or name
+    return name
+
+
+def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[str]:
+    """The given neighbourhoods, or the machine's default; comparisons add edges."""
+    if given.neighbourhood is not None:
+        return given.neighbourhood
+    usual = usual_neighbourhood(described)
+    return ["edges", usual] if given.compare else [usual]
+
+
+def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
+    """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
+    return SearchPlan(
+        given.search[0],
+        neighbourhoods_for(given, described)[0],
+        given.budget,
+        evaluator_of(given, described),
+        given.start,
+        given.seed,
+        given.fresh,
+        given.agent,
+        given.proposers or _usual_proposers(given),
+    )
+
+
+def _usual_proposers(given: argparse.Namespace) -> int:
+    """One for each processor; 1 for strategies without batches, and on a cluster, where many kernels are searched."""
+    searching = strategy(given.search[0], agent=given.agent)
+    if given.ray is not None or not isinstance(searching, Breeder):
+        return 1
+    return min(searching.batch, len(os.sched_getaffinity(0)))
