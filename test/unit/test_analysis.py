@@ -6,6 +6,7 @@ a move asks often hides it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 
 import pytest
@@ -28,7 +29,7 @@ def program(body: str, target: str = "toy") -> Program:
     return Program(parse_notation(f"kernel k(x) -> (y)\n{body}\n")[0], machine(target))
 
 
-def conflict(state: Program, relation: Relation, uses: dict[Leaf, tuple[Use, ...]] | None = None) -> bool:
+def conflict(state: Program, relation: Relation, uses: Mapping[Leaf, tuple[Use, ...]] | None = None) -> bool:
     """Whether instances of the last statement conflict that are related so."""
     leaf = state.nest.leaves[-1]
     return state.conflict([leaf], [leaf], relation, uses=uses) is not None

@@ -297,6 +297,9 @@ def test_a_second_call_takes_the_measurement_of_the_first(
         judged.append(print_notation(tuning.after))
         return deciding.decide(tuning, source)
 
+    def other_code(_: str) -> str:
+        return "other code"
+
     monkeypatch.setattr(flow, "decide", decide)
     for number in range(3):
         assert tune.main(args) == 0
@@ -306,7 +309,7 @@ def test_a_second_call_takes_the_measurement_of_the_first(
         assert ("verified at" in out) == (number > 0)
     for _ in range(2):
         with monkeypatch.context() as patch:
-            patch.setattr(quoted, "source_digest", lambda *_: "other code")
+            patch.setattr(quoted, "source_digest", other_code)
             assert tune.main(args) == 0
         assert (len(measured), len(judged)) == (1, 2), "other code judges anew, once"
     capsys.readouterr()
