@@ -42,8 +42,14 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
     `before` is the view before the kernel was rewritten in place; it is used up. Nodes whose operation says what it
     said, in the same scopes, are those of that view, with the children and the place that they have now; other nodes
     are new, and those of that view stay as they are. `touched` are the nodes that may differ, and the scopes around
-    them (None: all); operations beside them may be new, or gone.
+    them (None: all); operations beside them may be new, or gone. The view of another kernel, such as one that this one
+    was copied from, is no help.
     """
+    if before is None or before.kernel is not kernel:
+        before = touched = None
+    elif before.is_used_up:
+        # A rewrite in two steps: nodes of the view in its middle are no touched ones, but may have been rewritten.
+        touched = None
     return _Builder(kernel, before, touched).build()
 
 
