@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from pdojo.backends.gpu.executable import GpuCompiler
-from pdojo.backends.gpu.fibers import compile_fibers, compilers
+from pdojo.backends.gpu.fibers import compile_fibers, compilers, linking
 from pdojo.backends.gpu.images import Image, ImageCache, Nvrtc
 from pdojo.backends.gpu.resources import Resources
 from pdojo.backends.gpu.spelling import FiberSpelling
@@ -90,10 +90,14 @@ def library() -> str:
     """The path of the stand-in's library, built once."""
     path = f"{_temporary_folder()}/standin.so"
     name, command = next(iter(compilers().items()))
-    options = ["-std=c++17", "-O1", "-g1", "-shared", "-fPIC", "-fno-exceptions", "-U_FORTIFY_SOURCE"]
-    files = [str(HERE / "driver.cpp"), "-o", path]
-    done = subprocess.run([*command, *options, *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{name}: {done.stderr}"
+    middle = f"{_temporary_folder()}/standin.o"
+    options = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fno-exceptions", "-U_FORTIFY_SOURCE"]
+    for arguments in (
+        [*options, "-c", str(HERE / "driver.cpp"), "-o", middle],
+        [*linking(name), middle, "-o", path],
+    ):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{name}: {done.stderr}"
     return path
 
 

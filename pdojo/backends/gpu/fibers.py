@@ -194,9 +194,14 @@ def compilers() -> dict[str, list[str]]:
     """Commands of the installed C++ compilers, by name, without the arguments for files."""
     found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
     if find_spec("ziglang") is not None:
-        # Not `zig c++`: its library would have to be built first.
-        found["zig"] = [sys.executable, "-m", "ziglang", "cc", "-nostdlib"]
+        found["zig"] = [sys.executable, "-m", "ziglang", "cc"]
     return found
+
+
+def linking(compiler: str) -> list[str]:
+    """The arguments with which a compiler links a shared library: zig would build the C++ library first."""
+    # Not for compiling: without its libraries, zig does without the C library's headers, too.
+    return ["-shared", *(["-nostdlib"] if compiler == "zig" else [])]
 
 
 def compile_fibers(
@@ -218,7 +223,7 @@ def compile_fibers(
     for arguments in (
         # The library of the sanitizers is not linked: the runtime has what they call.
         [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
-        ["-shared", middle, "-o", str(compiled.library), "-lm"],
+        [*linking(name), middle, "-o", str(compiled.library), "-lm"],
     ):
         status, log = _run([*commands[name], *arguments], notice)
         notice = None  # Once is enough.
