@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from pdojo.errors import UsageError
@@ -41,6 +42,8 @@ def check_writable(path: str) -> None:
     if not target.parent.is_dir():
         raise UsageError(f"cannot write '{path}': there is no folder '{target.parent}'")
     try:
+        with suppress(FileNotFoundError):
+            target.lstat()
         if _is_special(target):
             if not os.access(target, os.W_OK):
                 raise UsageError(f"cannot write '{path}': Permission denied")

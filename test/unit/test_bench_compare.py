@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,7 @@ def test_other_workloads_are_not_kept(folder: Path, capsys: pytest.CaptureFixtur
         compare.keep(folder, Results.read(write(folder / "new.json", [record("relu", 1.0, 1.0)], None)))
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
 def test_the_commit_is_known_in_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repository = tmp_path / "repository"
     (repository / "benchmarks").mkdir(parents=True)

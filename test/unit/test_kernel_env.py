@@ -230,7 +230,8 @@ def test_shared_memory_is_refused() -> None:
 @pytest.mark.parametrize("vector", [SyncVectorEnv, partial(AsyncVectorEnv, shared_memory=False)], ids=["sync", "async"])
 def test_vectors(vector: Any) -> None:
     """Each environment does what it does alone, under the same seed."""
-    envs = vector([lambda: made(horizon=3)] * 2)
+    # Processes that begin afresh import the module in front of the colon, which registers the name.
+    envs = vector([partial(gymnasium.make, f"pdojo.env:{ID}", **{**USUAL, "horizon": 3})] * 2)
     observations, _ = envs.reset(seed=[1, 2])
     assert len(observations["program"]) == 2
     actions = np.array([1, 2])

@@ -169,7 +169,7 @@ def test_calls_are_answered_in_order_or_raise() -> None:
     pool = Pool(2, gc.enable)
     try:
         assert list(pool.map(math.sqrt, [k * k for k in range(20)])) == list(range(20))
-        with pytest.raises(ValueError, match="domain"):
+        with pytest.raises(ValueError, match=r"domain|nonnegative"):
             list(pool.map(math.sqrt, [1, -1, 2]))
         with pytest.raises(MeasurementError, match=f"{ATTEMPTS} processes died over 7"):
             list(pool.map(os._exit, [7, 8]))
