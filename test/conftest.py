@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from pdojo_tools import phases
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Whether something fails, not the smallest case of it: for planted defects.
@@ -25,6 +26,8 @@ os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
 os.environ["TERM"] = "xterm"
 for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):
     os.environ.pop(_name, None)
+# Nor does a slow processor, on which phases that are short elsewhere show themselves.
+phases.SILENT = 3600.0
 # Tests start the tools of the environment that runs the tests.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
 
