@@ -107,7 +107,7 @@ MUTANTS = (
     family(_PROGRAM, "_pairs", *_SCHEDULE)(
         "conflict: only writes of the second",
         "Values that the second statement reads are overwritten.",
-        without("use"),
+        without("use.writes"),
     ),
     family(_PROGRAM, "_pairs", *_SCHEDULE)(
         "conflict: arrays instead of buffers",
@@ -297,7 +297,7 @@ MUTANTS = (
     family(_PROGRAM, "Program.uses_if", *_STORAGE)(
         "conflict: slots that would change are ignored",
         "Races in slots that are to be shared are missed.",
-        assigned("flags", "{buffer: buffer.reuse for buffer in self.nest.buffers}"),
+        assigned("reused", "buffer.reuse"),
     ),
     family("dialect/verification/statements.py", "folded_lanes", "fold_dim", "vectorize")(
         "lanes: round the end of a circular buffer",

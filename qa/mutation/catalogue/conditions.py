@@ -116,7 +116,7 @@ MUTANTS = (
     family(_EXCERPTS, "_uses_content", "unmap", "unroll")(
         "excerpts: scopes around uses",
         "Answers about one mapping are taken for those about another.",
-        dropped("chain_texts"),
+        dropped("chain_text"),
     ),
     family(_EXCERPTS, "content_of", "set_location", "pad_dim")(
         "excerpts: room in memory",
