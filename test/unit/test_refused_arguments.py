@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
@@ -97,11 +98,11 @@ def test_options_of_environments() -> None:
     refused(lambda: made(evaluator=3), "'evaluator'", "not 3")
     refused(lambda: made(capacity=10**12), "'capacity' of at most")
     refused(lambda: made(longest=10**12), "'longest' of at most")
-    environment = made()
-    refused(lambda: environment.reset(options=3), "options of reset are a dictionary, not 3")
-    environment.reset(seed=1)
-    refused(lambda: environment.step("x"), "an action is a whole number, not 'x'")
-    refused(lambda: environment.restore(3), "a stored environment is a dictionary, not 3")
+    with closing(made()) as environment:
+        refused(lambda: environment.reset(options=3), "options of reset are a dictionary, not 3")
+        environment.reset(seed=1)
+        refused(lambda: environment.step("x"), "an action is a whole number, not 'x'")
+        refused(lambda: environment.restore(3), "a stored environment is a dictionary, not 3")
 
 
 @pytest.mark.parametrize(
