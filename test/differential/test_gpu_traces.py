@@ -15,11 +15,11 @@ from differential.device_code import require_fibers, run_fibers
 from differential.library import close
 from pdojo.backends.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
-from pdojo.backends.gpu.launches import THREADS
 from pdojo.backends.gpu.nvrtc import compile_cuda
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling
 from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping

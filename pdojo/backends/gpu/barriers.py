@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeAlias
 
-from pdojo.backends.gpu.launches import Launch, reduced_by, threads_of
+from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Collisions, Query, Relation
 from pdojo.dialect.analysis.uses import Use, uses_together
 from pdojo.dialect.attributes import Mapping, Memory

@@ -13,9 +13,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Generic, TypeVar
 
 from pdojo.backends.gpu.barriers import Synchronisation
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.walk import LoopBounds, NestWalk
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.view.nest import Node, Scope
 
 ConditionT = TypeVar("ConditionT")

@@ -21,13 +21,14 @@ from pdojo.backends.gpu.block_walk import BlockWalk, chain_around, holding
 from pdojo.backends.gpu.collective_text import CollectiveText
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.homes import OWN, Workspace, own_part, shared_offsets
-from pdojo.backends.gpu.launches import THREADS, Launch, launch, reduced_by
+from pdojo.backends.gpu.launches import Launch, launch, reduced_by
 from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.backends.placement import ALIGNMENT, Home, Placement
 from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.analysis.hints import READONLY, STREAMING
 from pdojo.dialect.analysis.lanes import common_guard
 from pdojo.dialect.attributes import Memory

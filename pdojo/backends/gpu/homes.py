@@ -8,9 +8,10 @@ from itertools import product
 from math import prod
 
 from pdojo.backends.addresses import Layout, layout_of
-from pdojo.backends.gpu.launches import Launch, holds_grid, root_of, threads_of
+from pdojo.backends.gpu.launches import Launch, holds_grid, root_of
 from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
+from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Held

@@ -6,21 +6,19 @@ outside of grids runs as one thread of the device; loops around grids run on the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from pdojo.backends.walk import describe
-from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.analysis.block_threads import block_threads, own_accesses, threads_of
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.grids import MOST_BLOCKS, grid_problem, launch_of
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
-
-THREADS = (Mapping.BLOCK, Mapping.WARP)
-"""Mappings whose iterations are threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +89,6 @@ def root_of(leaf: Leaf) -> Node:
     return next((s for s in leaf.chain if s.mapping is Mapping.GRID or not holds_grid(s)), leaf)
 
 
-def threads_of(chain: Sequence[Scope]) -> tuple[Scope, ...]:
-    """The thread scopes of a chain, outermost first."""
-    return tuple(s for s in chain if s.mapping in THREADS)
-
-
 def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
     """The thread scopes whose threads accumulate into one cell, outermost first; none if each has its own."""
     if leaf.accumulate is None:
@@ -122,13 +115,8 @@ def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
             assert inner is not None
             raise LoweringError(f"{describe(inner)} is not the only child of the grid around it")
     collectives = collectives_of(nest)
-    strides = _strides(nest, nodes, collectives)
-    widths = [s.extent * stride for s, stride in strides.items() if not threads_of(s.chain[:-1])]
-    threads = max(widths, default=1)
-    # Groups that exchange registers are complete: the last one, too.
-    whole = max((s.extent for s in strides if s.mapping is Mapping.WARP), default=1)
-    whole = max(whole, *(collectives.threads(leaf.chain) for leaf in leaves))
-    threads = -(-threads // whole) * whole
+    block = block_threads(nest, nodes, collectives)
+    threads, strides = block.count, block.strides
     limits = machine.gpu
     if threads > limits.block_threads:
         where = describe(grids[-1]) if grids else "no grid"
@@ -151,60 +139,11 @@ def _check_numbers(node: Node, found: Launch, machine: Machine) -> None:
             raise LoweringError(f"{describe(scope)} would launch more than {MOST_BLOCKS} grids, one after the other")
 
 
-def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dict[Scope, int]:
-    """Threads per iteration of each thread scope: as many as the widest thread scope inside needs.
-
-    Scopes whose threads index one buffer in registers get the same, so that each finds its own cells.
-    """
-    least: dict[Scope, int] = {}
-    while True:
-        strides: dict[Scope, int] = {}
-        for node in nodes:
-            _measure(node, strides, least, collectives)
-        raised = False
-        for buffer in nest.buffers:
-            innermost = [
-                threads[-1]
-                for leaf, access in _own_accesses(nest, buffer)
-                if (threads := [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK])
-                and any(e.uses(s.depth) for s in threads for e in access.index)
-            ]
-            most = max((strides[s] for s in innermost), default=1)
-            for scope in innermost:
-                if strides[scope] < most:
-                    least[scope], raised = most, True
-        if not raised:
-            return strides
-
-
-def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], collectives: Collectives) -> int:
-    """Threads that a node needs; notes the strides of the thread scopes within."""
-    if isinstance(node, Leaf):
-        return 1
-    if node in collectives.scopes:
-        return collectives.scopes[node].intrinsic.threads
-    inner = max([1, *(_measure(child, strides, least, collectives) for child in node.children)])
-    if node.mapping not in THREADS:
-        return inner
-    # A warp's threads begin at a multiple of their number, so they run one iteration only if all begin there.
-    inside = [leaf.chain[node.depth + 1 :] for leaf in node.leaves]
-    warp = max((s.extent for chain in inside for s in chain if s.mapping is Mapping.WARP), default=1)
-    warp = max(warp, *(collectives.threads(chain) for chain in inside))
-    strides[node] = -(-max(inner, least.get(node, 1)) // warp) * warp
-    return node.extent * strides[node]
-
-
-def _own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    """The accesses to a buffer of which each thread has its own."""
-    if buffer.memory in (Memory.REGISTER, Memory.STACK):
-        yield from ((leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer)
-
-
 def _check_distributed(nest: Nest, found: Launch) -> None:
     for buffer in nest.buffers:
         known: tuple[tuple[int, int], ...] | None = None
         spreads = found.collectives.spreads
-        for leaf, access in _own_accesses(nest, buffer):
+        for leaf, access in own_accesses(nest, buffer):
             scopes = [s for s in threads_of(leaf.chain) if s in found.strides]
             used = tuple((s.extent, found.strides[s]) for s in scopes if any(e.uses(s.depth) for e in access.index))
             if access in spreads:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdojo.backends.gpu.launches import Launch, threads_of
+from pdojo.backends.gpu.launches import Launch
+from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Scope
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
@@ -16,7 +16,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
+from pdojo.dialect.view.nest import Array, Buffer, Nest, Node, Scope
 
 if TYPE_CHECKING:
     from pdojo.dialect.analysis.enumeration import Values
@@ -75,8 +75,9 @@ class RecordingProgram(Program):
         super().__init__(kernel, _watched(machine, record), known, nest)
         self.record = record
 
-    def successor(self, kernel: KernelOp, nest: Nest | None = None) -> Program:
-        """The program for another kernel, with the same record."""
+    def successor(self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None) -> Program:
+        """The program for another kernel, with the same record and a view of its own."""
+        del touched
         return RecordingProgram(kernel, self.machine, self.record, self.known, nest)
 
     def _collide(self, one: Use, other: Use, relation: Relation, *, racing: bool) -> Witness | None:

@@ -23,6 +23,7 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, linear, var
+from pdojo.dialect.analysis.block_threads import block_threads
 from pdojo.dialect.analysis.collision import EQUAL, Query
 from pdojo.dialect.analysis.excerpts import bytes_in_memory, uses_content
 from pdojo.dialect.analysis.lanes import in_tensor_scope
@@ -323,11 +324,13 @@ def gpu_limits(program: Program) -> Iterator[Reason]:
                 f"{describe_scope(scope)} does not divide the warps of {machine.name}, which have "
                 f"{machine.gpu.warp_size} threads"
             )
-    for leaf in program.nest.leaves:
-        threads = _threads_around(program, leaf)
-        if launch_of(leaf) is not None and threads > machine.gpu.block_threads > 0:
+    for launch in dict.fromkeys(map(launch_of, program.nest.leaves)):
+        if launch is None:
+            continue
+        threads = _block_threads(program, launch)
+        if threads > machine.gpu.block_threads > 0:
             yield Reason(f"blocks would have {threads} threads; {machine.name} allows {machine.gpu.block_threads}")
-        blocks = prod(s.extent for s in leaf.chain if s.mapping is Mapping.GRID)
+        blocks = prod(s.extent for s in launch.chain if s.mapping is Mapping.GRID)
         if (problem := grid_problem(blocks, threads, machine)) is not None:
             yield Reason(problem)
     yield from _memory_limits(program)
@@ -345,7 +348,7 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
         if launch is not None and _has_tree(leaf):
             found.setdefault(launch, {})
     for launch, buffers in found.items():
-        threads = max(_threads_around(program, leaf) for leaf in launch.leaves)
+        threads = _block_threads(program, launch)
         shared = sum(bytes_in_memory(program, b) for b in buffers.get(Memory.SHARED, ()) if _is_shared(b))
         trees = [(leaf.output.array.name, taken) for leaf in launch.leaves if (taken := tree_bytes(leaf, threads))]
         scratch = sum(taken for _, taken in trees)
@@ -377,10 +380,11 @@ def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
     return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
 
 
-def _threads_around(program: Program, leaf: Leaf) -> int:
-    """Threads of a block that run a statement, those of a warp that computes it together included."""
-    threads = prod(s.extent for s in leaf.chain if s.mapping in (Mapping.BLOCK, Mapping.WARP))
-    return threads * collectives(program).threads(leaf.chain)
+def _block_threads(program: Program, launch: Scope) -> int:
+    """Threads of a block of a launch."""
+    return program.once(
+        ("threads", launch), lambda: block_threads(program.nest, launch.children, collectives(program)).count
+    )
 
 
 def _has_tree(leaf: Leaf) -> bool:

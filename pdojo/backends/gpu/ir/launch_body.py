@@ -18,10 +18,11 @@ from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.dialect import WORKGROUP, DynamicSharedMemoryOp
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
 from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
-from pdojo.backends.gpu.launches import THREADS, Launch
+from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader
 from pdojo.backends.gpu.trees import Tree, trees_of
 from pdojo.backends.walk import LoopBounds, describe
+from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
