@@ -367,7 +367,7 @@ class Nest:
 
     @cached_property
     def by_id(self) -> dict[str, Node]:
-        """Scopes and statements by stable identifier."""
+        """Scopes and statements by stable identifier, in no order."""
         return {node.id: node for node in (*self.scopes, *self.leaves)}
 
     def has(self, name: str, test: Callable[[Node], bool]) -> bool:
