@@ -67,10 +67,9 @@ class Subject:
         return self._made(decisions) if decisions or self.raced is not None else self.passed
 
     def _made(self, decisions: Decisions) -> Tuning:
-        if self.expert == "none" and not decisions:
+        if self.expert == "none":
             return self.begun
-        expert = None if self.expert == "none" else self.expert
-        return make_moves(self.plain, self.machine, expert, self.trace, decisions)
+        return make_moves(self.plain, self.machine, self.expert, self.trace, decisions)
 
     @property
     def slug(self) -> str:
