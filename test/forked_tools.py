@@ -6,6 +6,7 @@ own, with its own arguments, directory, environment and files.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -65,13 +66,18 @@ _MAINS = {name: _main(name) for name in FORKED}
 
 
 def preload() -> None:
-    """Import what the tools import when they run."""
+    """Run a tool once in this process, so that its modules are loaded and the installed dialects are known."""
+    from pdojo_tools import opt
+
     from pdojo.dialect.analysis import integer_sets
     from pdojo.transforms.registry import transformation, transformation_names
 
     integer_sets.context()
     for name in transformation_names():
         transformation(name)
+    for target in ("mlir", "notation"):
+        assert opt.main(["relu:2x4", "-t", target, "-o", os.devnull]) == 0
+    gc.freeze()
 
 
 def _become(
