@@ -49,7 +49,8 @@ def own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
 def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dict[Scope, int]:
     """Threads per iteration of each thread scope: as many as the widest thread scope inside needs.
 
-    Scopes whose threads index one buffer in registers get the same, so that each finds its own cells.
+    Scopes whose threads index one buffer in registers get the same, so that each finds its own cells. They have equally
+    many scopes of threads around them, else the buffer's memory is illegal (`pdojo.dialect.analysis.threads`).
     """
     least: dict[Scope, int] = {}
     while True:
@@ -57,19 +58,25 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
         for node in nodes:
             _measure(node, strides, least, collectives)
         raised = False
-        for buffer in nest.buffers:
-            innermost = [
-                threads[-1]
-                for leaf, access in own_accesses(nest, buffer)
-                if (threads := [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK])
-                and any(e.uses(s.depth) for s in threads for e in access.index)
-            ]
-            most = max((strides[s] for s in innermost), default=1)
-            for scope in innermost:
+        for alike in _alike(nest, strides):
+            most = max(strides[s] for s in alike)
+            for scope in alike:
                 if strides[scope] < most:
                     least[scope], raised = most, True
+        # Strides depend on those of scopes further inside alone, so the innermost settle first, and the loop ends.
         if not raised:
             return strides
+
+
+def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
+    """Innermost thread scopes around accesses to one buffer in registers, by how many such scopes are around them."""
+    for buffer in nest.buffers:
+        levels: dict[int, list[Scope]] = {}
+        for leaf, access in own_accesses(nest, buffer):
+            threads = [s for s in leaf.chain if s in strides and s.mapping is Mapping.BLOCK]
+            if any(e.uses(s.depth) for s in threads for e in access.index):
+                levels.setdefault(len(threads), []).append(threads[-1])
+        yield from levels.values()
 
 
 def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], collectives: Collectives) -> int:
