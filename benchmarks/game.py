@@ -27,8 +27,8 @@ from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.experts import expert_pass
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.passes import expert_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game

@@ -23,9 +23,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.planned import SearchPlan
-from pdojo.search.tuning import Tuning, make_moves
-from pdojo.search.variants import Remake
+from pdojo.search.tuning.run import SearchPlan
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.variants import Remake
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]

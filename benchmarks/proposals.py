@@ -24,15 +24,15 @@ from rich.table import Table
 
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.names import NEIGHBOURHOODS
+from pdojo.search.contract.progress import Budget
+from pdojo.search.engine.driver import search
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.features import features
-from pdojo.search.names import NEIGHBOURHOODS
+from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget
 from pdojo.search.strategies import strategy
-from pdojo.search.tuning import make_moves
+from pdojo.search.tuning.scheduled_kernel import make_moves
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
 """The default kernels."""

@@ -10,14 +10,14 @@ from pdojo_tools.tuning.limits import cost_text
 
 from pdojo.errors import MeasurementError
 from pdojo.kernels import Workload
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
-from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.planned import Baselines, PlannedSearch, SearchPlan
-from pdojo.search.progress import Budget
-from pdojo.search.subject import Subject
-from pdojo.search.tuning import Tuning
-from pdojo.search.variants import Raced, Remake, VariantRace
+from pdojo.search.tuning.run import Baselines, PlannedSearch, SearchPlan
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.variants import Raced, Remake, VariantRace
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
         PdojoError,
         UsageError,
     )
-    from pdojo.search.flow import TuneListener
-    from pdojo.search.result import TuneResult
+    from pdojo.search.tuning.result import TuneResult
+    from pdojo.search.tuning.workflow import TuneListener
     from pdojo.transforms.game import Game
 
     __version__: str
@@ -60,8 +60,8 @@ _HOMES = {
     "Executable": "pdojo.backends.executable",
     "Machine": "pdojo.dialect.machines.machine",
     "machine": "pdojo.dialect.machines.registry",
-    "TuneListener": "pdojo.search.flow",
-    "TuneResult": "pdojo.search.result",
+    "TuneListener": "pdojo.search.tuning.workflow",
+    "TuneResult": "pdojo.search.tuning.result",
     "Game": "pdojo.transforms.game",
 }
 

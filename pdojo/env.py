@@ -20,15 +20,15 @@ from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.environment.episode import Episode, Price, Transition
 from pdojo.search.environment.offers import Offer
 from pdojo.search.environment.prices import Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
-from pdojo.search.evaluation import Evaluator
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
-from pdojo.search.tuning import assume_alignment, make_moves
+from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 try:

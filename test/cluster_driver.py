@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.campaign import campaign, search_task
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.progress import Budget
+from pdojo.search.engine.campaign import campaign, search_task
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster
-from pdojo.search.progress import Budget
 from search_games import Downhill, Edges
 
 EVALUATIONS = 16

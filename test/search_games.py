@@ -14,14 +14,14 @@ from statistics import median
 
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.driver import search
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.engine.driver import search
+from pdojo.search.engine.racing import Heat, Race
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
-from pdojo.search.progress import Budget, Result
-from pdojo.search.racing import Heat, Race
 from pdojo.transforms.move import Move
 
 KERNEL = """kernel k(x) -> (y)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pdojo_tools.command import Arguments, add_align, add_machine, positive, run_tool
 
 from pdojo.errors import UsageError
-from pdojo.search.names import EXPERT_PASSES
+from pdojo.search.contract.names import EXPERT_PASSES
 
 
 def main(args: Sequence[str] | None = None) -> int:

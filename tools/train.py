@@ -10,7 +10,7 @@ from pathlib import Path
 from pdojo_tools.command import Arguments, add_machine, positive, random_seed, run_tool
 
 from pdojo.errors import UsageError
-from pdojo.search.names import EVALUATORS
+from pdojo.search.contract.names import EVALUATORS
 from pdojo.search.perfllm.settings import Settings
 
 DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."

@@ -25,9 +25,9 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload, library_workload
-from pdojo.search.deciding import decide
-from pdojo.search.shrinking import QUICK, family_of, shrunk
-from pdojo.search.tuning import Tuning
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.shrink import QUICK, family_of, shrunk
+from pdojo.search.tuning.verify import decide
 from pdojo.transforms.game import Game
 
 INTERPRETED = 20_000_000

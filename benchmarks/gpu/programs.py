@@ -22,8 +22,8 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
 from pdojo.kernels import Workload, kernel_names, workload
-from pdojo.search.experts.choices import Choice, Decisions
-from pdojo.search.experts.gpu.heuristic import open_heuristic
+from pdojo.search.kinds.common.choices import Choice, Decisions
+from pdojo.search.kinds.gpu.heuristic import open_heuristic
 from pdojo.transforms.game import Game
 
 JSON: TypeAlias = dict[str, Any]

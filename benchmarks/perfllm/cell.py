@@ -18,17 +18,17 @@ from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload, workload
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.contract.progress import Budget, Ending, Progress, Row
 from pdojo.search.database import Database, Problem
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import run_settings, search
-from pdojo.search.evaluation import Evaluator
+from pdojo.search.engine.driver import run_settings, search
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.planned import baselines_of
-from pdojo.search.progress import Budget, Ending, Progress, Row
 from pdojo.search.strategies import strategy
-from pdojo.search.subject import Subject
-from pdojo.search.tuning import make_moves
+from pdojo.search.tuning.run import baselines_of
+from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.search.tuning.task import Subject
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]

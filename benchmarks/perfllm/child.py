@@ -17,7 +17,7 @@ from benchmarks.perfllm.cell import reference, searched
 from benchmarks.perfllm.grid import Cell, Task
 from pdojo.backends.garbage import collect_rarely
 from pdojo.errors import PdojoError
-from pdojo.search.progress import Progress
+from pdojo.search.contract.progress import Progress
 
 JSON: TypeAlias = dict[str, Any]
 EVERY = 1.0

@@ -12,12 +12,12 @@ from benchmarks.snitch.kernels import MicroKernel
 from pdojo.backends.garbage import collect_now
 from pdojo.dialect.machines.machine import Machine
 from pdojo.files import replace_file
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.evaluation import Candidate
-from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.structure import structure
+from pdojo.search.features.structure import structure
+from pdojo.search.kinds.snitch.cycles import Cycles
 
 DTYPE = "f64"
 LONGEST = 32
@@ -33,7 +33,7 @@ class Label:
     kernel: str
     text: str
     structure: list[float]
-    """The features of `pdojo.search.structure`."""
+    """The features of `pdojo.search.features.structure`."""
     cycles: float | None
     """None if the program has no result: it does not compile, or is much slower than the plain one."""
 

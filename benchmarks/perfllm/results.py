@@ -69,7 +69,7 @@ class Done:
     """In order. Timed factors are those of different matches, so that a later one may be less."""
     failures: Mapping[str, int]
     spent: Mapping[str, float]
-    """Seconds by the driver's phase (`pdojo.search.progress.PHASES`)."""
+    """Seconds by the driver's phase (`pdojo.search.contract.progress.PHASES`)."""
     parts: Mapping[str, float]
     """Shares of the time by what was on the stack (`sampling.PARTS`)."""
     wall: float

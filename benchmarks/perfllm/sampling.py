@@ -23,8 +23,8 @@ _FILES = {
     "/search/evaluators/": "evaluate",
     "/sklearn/": "learn",
     "/pdojo/transforms/": "moves",
-    "/pdojo/search/dojo.py": "moves",
-    "/pdojo/search/candidates.py": "moves",
+    "/pdojo/search/contract/dojo.py": "moves",
+    "/pdojo/search/contract/candidates.py": "moves",
     "/pdojo/search/environment/": "moves",
     "/pdojo/search/neighbourhoods/": "moves",
 }

@@ -18,9 +18,9 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
-from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.names import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.contract.names import EXPERT_PASSES
+from pdojo.search.kinds.snitch.cycles import Cycles
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
 from pdojo.transforms.trace import Trace
 
 JSON: TypeAlias = dict[str, Any]

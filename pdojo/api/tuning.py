@@ -10,18 +10,18 @@ from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.contract.progress import EVALUATIONS, Budget
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for
-from pdojo.search.flow import TuneListener, tune_subject
-from pdojo.search.names import NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.planned import SearchPlan, usual_neighbourhood
-from pdojo.search.progress import EVALUATIONS, Budget
-from pdojo.search.result import TuneResult
 from pdojo.search.strategies import check_proposers, strategy
-from pdojo.search.subject import Subject
-from pdojo.search.timing import FRESH
-from pdojo.search.tuning import assume_alignment, make_moves
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.run import SearchPlan, usual_neighbourhood
+from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import FRESH
+from pdojo.search.tuning.workflow import TuneListener, tune_subject
 from pdojo.transforms.trace import Trace
 
 

@@ -10,16 +10,15 @@ PACKAGE = Path(__file__).parents[1]
 """The folder of pdojo."""
 RUNNING = (
     "backends/*.py",
-    "backends/llvm/*.py",
-    "backends/measure/*.py",
+    "backends/llvm/**/*.py",
+    "backends/measure/**/*.py",
     "dialect/*.py",
-    "dialect/analysis/*.py",
-    "dialect/machines/*.py",
-    "dialect/ops/*.py",
-    "dialect/semantics/*.py",
-    "dialect/semantics/oracle/*.py",
-    "dialect/verification/*.py",
-    "dialect/view/*.py",
+    "dialect/analysis/**/*.py",
+    "dialect/machines/**/*.py",
+    "dialect/ops/**/*.py",
+    "dialect/semantics/**/*.py",
+    "dialect/verification/**/*.py",
+    "dialect/view/**/*.py",
 )
 """Files that generate machine code, time it, or define what it should compute."""
 

@@ -17,7 +17,7 @@ MACHINES = "pdojo.machines"
 BACKENDS = "pdojo.backends"
 """Group of entry points: a backend's name, and an object with the attributes of `pdojo.backends.backend.Backend`."""
 TARGETS = "pdojo.targets"
-"""Group of entry points: a backend's name, and a `pdojo.search.targets.Target`."""
+"""Group of entry points: a backend's name, and a `pdojo.search.kinds.kind.Target`."""
 _KINDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", TARGETS: "target"}
 
 

@@ -21,12 +21,13 @@ from rich.console import Console
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.kernels import workload
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.node import Node, States, Verdict
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.evaluation import Evaluation
+from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.node import Node, States, Verdict
 from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.ranking import Ranking
 from pdojo.search.perfllm.screening import KIND, Screen
@@ -40,7 +41,6 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here
 from pdojo.search.perfllm.training.trainer import Row, Trainer
 from pdojo.search.strategies.perfllm import PerfLLM
-from pdojo.search.structure import SIZE, VERSION, structure
 
 SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=True)
 MACHINE = machine("toy")

@@ -29,8 +29,8 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names, workload
-from pdojo.search.experts import expert_pass
-from pdojo.search.names import EXPERT_PASSES
+from pdojo.search.contract.names import EXPERT_PASSES
+from pdojo.search.kinds.passes import expert_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
 

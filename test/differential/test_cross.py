@@ -24,7 +24,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names
-from pdojo.search.experts import expert_pass
+from pdojo.search.kinds.passes import expert_pass
 from pdojo.transforms.game import Game
 
 TARGETS = [pytest.param(t, marks=pytest.mark.slow) if t == "aarch64-neon" else t for t in PLATFORMS]

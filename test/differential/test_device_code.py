@@ -25,7 +25,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names, workload
-from pdojo.search.experts.gpu.heuristic import heuristic, open_heuristic
+from pdojo.search.kinds.gpu.heuristic import heuristic, open_heuristic
 from pdojo.transforms.game import Game
 
 FEW_WAYS: tuple[tuple[bool, Order], ...] = ((True, "ascending"), (False, "descending"), (True, 1))

@@ -24,7 +24,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
 
 SHAPES = {
     "attention": ("2x37x41x16", "1x64x64x32"),

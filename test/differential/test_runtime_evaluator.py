@@ -18,10 +18,10 @@ from pdojo.backends.measure import (
 )
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.engine.racing import Heat
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.racing import Heat
 
 TEXT = """
 kernel double(x) -> (y)

@@ -21,9 +21,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.deciding import decide
-from pdojo.search.names import EXPERT_PASSES
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.contract.names import EXPERT_PASSES
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.verify import decide
 from pdojo.transforms.trace import Trace
 
 KERNELS = (

@@ -15,7 +15,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
-from pdojo.search.candidates import choices
+from pdojo.search.contract.candidates import choices
 from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

@@ -13,8 +13,8 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove
 from pdojo.kernels import workload
-from pdojo.search.candidates import choices
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.candidates import choices
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.drawing import draw_family
 from pdojo.transforms.apply import legal
 from pdojo.transforms.move import Move

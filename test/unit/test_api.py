@@ -25,9 +25,9 @@ from pdojo.errors import (
     PdojoError,
     UsageError,
 )
-from pdojo.search import flow
 from pdojo.search.database import Database
-from pdojo.search.timing import Timed
+from pdojo.search.tuning import workflow as flow
+from pdojo.search.tuning.timing import Timed
 from pdojo.transforms.trace import Trace
 from tuned_kernels import ADD, MACHINE, SOFTMAX
 

@@ -26,7 +26,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.experts.heuristic import heuristic
+from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.transforms.game import Game
 
 MIB = 1 << 20

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.campaign import Stage, Standing, Task, campaign, search_task
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.progress import Budget, Ending, Result
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.progress import Budget, Ending, Result
+from pdojo.search.engine.campaign import Stage, Standing, Task, campaign, search_task
+from pdojo.search.engine.driver import search
 from search_games import Downhill, Edges, TextCosts, start
 
 

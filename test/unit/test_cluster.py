@@ -22,14 +22,14 @@ from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.evaluation import Candidate
+from pdojo.search.engine.racing import Heat
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.racing import Heat
 
 TEXT = """
 kernel double(x) -> (y)

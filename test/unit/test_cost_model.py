@@ -12,11 +12,11 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.evaluators.model import BYTES_PER_CYCLE, ModelCost, estimate
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.kinds.cpu.cost_model import BYTES_PER_CYCLE, ModelCost, estimate
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
 
 MACHINE = machine("x86-64-zen4")
 

@@ -23,12 +23,12 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Candidate
-from pdojo.search.evaluators.cycles import PATIENCE, SPARE, Cycles
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.contract.progress import Budget
+from pdojo.search.engine.driver import search
+from pdojo.search.kinds.snitch.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.progress import Budget
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
 

@@ -12,9 +12,9 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names, workload
-from pdojo.search.deciding import decide
-from pdojo.search.shrinking import family_of, shrunk
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.shrink import family_of, shrunk
+from pdojo.search.tuning.verify import decide
 from pdojo.transforms.game import Game
 from pdojo.transforms.slots import ReuseDims
 from pdojo.transforms.trace import Trace

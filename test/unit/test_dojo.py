@@ -8,8 +8,8 @@ import pytest
 
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
-from pdojo.search.dojo import Dojo
-from pdojo.search.features import features
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.features.program import features
 
 
 @pytest.fixture

@@ -18,17 +18,17 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
 from pdojo.search.environment.episode import Episode, Transition
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.prices import HARMLESS, Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import validate
-from pdojo.search.evaluation import Evaluation, Evaluator
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.evaluators.cycles import Cycles
-from pdojo.search.experts import play_pass
+from pdojo.search.kinds.passes import play_pass
+from pdojo.search.kinds.snitch.cycles import Cycles
 from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

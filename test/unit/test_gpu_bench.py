@@ -23,7 +23,7 @@ from benchmarks.gpu.tables import geometric_mean, print_results
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search.experts.choices import Choice, Played
+from pdojo.search.kinds.common.choices import Choice, Played
 from pdojo.transforms.game import Game
 from standin import gpu as standin
 

@@ -20,9 +20,9 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Buffer
 from pdojo.kernels import workload
-from pdojo.search.evaluators.gpu_model import UPDATE, estimate_gpu
-from pdojo.search.experts.gpu.greedy import greedy
-from pdojo.search.experts.gpu.heuristic import heuristic
+from pdojo.search.kinds.gpu.cost_model import UPDATE, estimate_gpu
+from pdojo.search.kinds.gpu.greedy import greedy
+from pdojo.search.kinds.gpu.heuristic import heuristic
 from pdojo.transforms.game import Game
 
 MEMORY_BOUND = ("add", "relu", "mul", "reducemean", "softmax", "rmsnorm", "layernorm_1", "layernorm_2", "batchnorm_2")

@@ -11,7 +11,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.experts.heuristic import heuristic
+from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.transforms.apply import candidates
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game

@@ -19,11 +19,13 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.candidates import legal_choices
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.candidates import legal_choices
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.experts import expert_pass
+from pdojo.search.features.structure import SIZE as FEATURES
+from pdojo.search.features.structure import named_structure, structure
+from pdojo.search.kinds.passes import expert_pass
 from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
 from pdojo.search.perfllm.kept import Kept
@@ -31,8 +33,6 @@ from pdojo.search.perfllm.learner import Learner
 from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
 from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
-from pdojo.search.structure import SIZE as FEATURES
-from pdojo.search.structure import named_structure, structure
 from pdojo.transforms.game import Game
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

@@ -16,20 +16,20 @@ from random import Random
 import pytest
 
 from pdojo.errors import DatabaseError, UsageError
-from pdojo.search import driver
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.node import Proposal
+from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.experts import play_pass
+from pdojo.search.engine import driver
+from pdojo.search.engine.driver import search
+from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.node import Proposal
 from pdojo.search.perfllm import storing
 from pdojo.search.perfllm.agent import Moment
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.progress import Budget, Progress, Result
 from pdojo.search.strategies import Saved
 from pdojo.search.strategies.perfllm import PerfLLM
 from pdojo.transforms.move import Move
@@ -203,7 +203,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from pdojo.search import driver
+from pdojo.search.engine import driver
 from test_perfllm_checkpoints import PositiveCosts, run
 driver.SAVE_EVERY, driver.SAVE_SHARE = 0.05, 1e9
 run(Path(sys.argv[1]), PositiveCosts(pause=0.01))

@@ -25,7 +25,7 @@ from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
 from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
 from pdojo.errors import UsageError
-from pdojo.search.progress import Row
+from pdojo.search.contract.progress import Row
 
 ROOT = Path(__file__).parents[2]
 AXPY = Task("axpy:1x256", "snitch", "cycles", 10)

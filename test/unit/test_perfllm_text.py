@@ -17,17 +17,17 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import kernel_names, workload
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
+from pdojo.search.engine.driver import search
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.evaluation import Evaluation
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.text.tokens import MOST, Line, lines_of, vocabulary
-from pdojo.search.progress import Budget
 from search_games import TextCosts, start
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

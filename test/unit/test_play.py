@@ -35,7 +35,7 @@ from pdojo.backends.measure import Ok, Options
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 

@@ -16,8 +16,8 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.search.experts.heuristic import heuristic
-from pdojo.search.experts.player import Player
+from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize

@@ -23,19 +23,19 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search import children
-from pdojo.search import pool as pool_module
-from pdojo.search.children import Here, Parents, Processes
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.names import STRATEGIES
+from pdojo.search.contract.node import Node, States, Verdict
+from pdojo.search.contract.progress import Budget
+from pdojo.search.engine import executor as children
+from pdojo.search.engine import pool as pool_module
+from pdojo.search.engine.driver import search
+from pdojo.search.engine.executor import Here, Parents, Processes
+from pdojo.search.engine.pool import ATTEMPTS, Pool
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate
-from pdojo.search.node import Node, States, Verdict
-from pdojo.search.pool import ATTEMPTS, Pool
-from pdojo.search.progress import Budget
 from pdojo.search.strategies import Breeder, strategy
 
 MACHINE = machine("x86-64-zen4")
@@ -233,8 +233,8 @@ def test_the_signal_of_ctrl_c_is_blocked_from_the_start() -> None:
 
 SEARCH = """
 import pdojo
-from pdojo.search import children
-from pdojo.search import pool as pool_module
+from pdojo.search.engine import executor as children
+from pdojo.search.engine import pool as pool_module
 from pdojo.search.neighbourhoods.mutate import Mutate
 
 children.ALONE = 0.0
@@ -249,7 +249,7 @@ print("evaluations", len(found.found.result.history) - 1)
 
 def test_neighbourhoods_that_no_process_can_import_are_named() -> None:
     script = """
-from pdojo.search.children import Processes
+from pdojo.search.engine.executor import Processes
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.errors import UsageError
 
@@ -306,7 +306,7 @@ def test_busy_processes_end_at_once() -> None:
 
 PARENT = """
 import gc, math, time
-from pdojo.search.pool import Pool
+from pdojo.search.engine.pool import Pool
 
 if __name__ == "__main__":
     pool = Pool(2, gc.enable)

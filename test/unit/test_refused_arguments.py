@@ -19,8 +19,8 @@ from pdojo_tools import db, opt, start, tune
 import pdojo
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import read_bounded
+from pdojo.search.contract.progress import Budget
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.progress import Budget
 
 LONG = "n" * 5000
 RELU = "relu:4"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.search import driver
+from pdojo.search.contract.names import STRATEGIES
+from pdojo.search.contract.node import Proposal
+from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
-from pdojo.search.driver import search
-from pdojo.search.names import STRATEGIES
+from pdojo.search.engine import driver
+from pdojo.search.engine.driver import search
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.node import Proposal
-from pdojo.search.progress import Budget, Progress, Result
 from pdojo.search.strategies import Saved, Strategy, states, strategy
 from search_games import TextCosts, Weather, facts, start
 

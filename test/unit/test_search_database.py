@@ -21,14 +21,14 @@ import pytest
 from pdojo.errors import DatabaseError
 from pdojo.files import default_database
 from pdojo.kernels import workload
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.progress import Budget, Result, Row
 from pdojo.search.database import Database, Entry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.progress import Budget, Result, Row
-from pdojo.search.racing import Race
+from pdojo.search.engine.driver import search
+from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
@@ -441,9 +441,9 @@ import sys
 from pathlib import Path
 from search_games import Downhill, Edges, TextCosts, start
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.progress import Budget
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.engine.driver import search
+from pdojo.search.contract.progress import Budget
 
 class Loud(TextCosts):
     def evaluate(self, candidates, listener=None):

@@ -12,12 +12,12 @@ from time import perf_counter
 import pytest
 
 from pdojo.errors import UsageError
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.node import Proposal
+from pdojo.search.contract.progress import Budget, Ending, Progress
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.driver import search
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.node import Proposal
-from pdojo.search.progress import Budget, Ending, Progress
+from pdojo.search.engine.driver import search
 from search_games import Downhill, Edges, TextCosts, facts, find, start
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.node import Node, States, Verdict
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.node import Node, States, Verdict
 
 KERNEL = """kernel k(x) -> (y)
 x f32 [32, 64] heap

@@ -10,12 +10,12 @@ from statistics import fmean
 
 import pytest
 
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
+from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database, Problem
-from pdojo.search.dojo import Dojo, fingerprint_of
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Candidate, Evaluation, Listener
-from pdojo.search.progress import Budget, Result
-from pdojo.search.racing import CHANCE, STAGES, Heat, Race, race, wins_needed
+from pdojo.search.engine.driver import search
+from pdojo.search.engine.racing import CHANCE, STAGES, Heat, Race, race, wins_needed
 from search_games import Downhill, Edges, Weather, best_in, facts, find, start
 
 CANDIDATE = Candidate.of(start())

@@ -10,6 +10,7 @@ import pytest
 
 import pdojo
 from pdojo.backends import sources
+from pdojo.backends.gpu.environment import SOURCES as DEVICE
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.snitch.backend import SOURCES as SIMULATION
 from pdojo.backends.sources import RUNNING, source_digest, whole_digest
@@ -37,6 +38,14 @@ from pdojo.backends.snitch.session import simulate
 simulated = simulate(Simulation(MeasuredProgram(TEXT, machine("snitch-xdiv")), KernelReference(TEXT), 0, 10**6), print)
 assert isinstance(simulated, Simulated), simulated
 """
+_ON_A_DEVICE = """
+import pdojo.backends.gpu.executable
+import pdojo.backends.gpu.session
+from pdojo.backends.gpu.spelling import CudaSpelling
+from pdojo.backends.gpu.targets import device_text
+kernel = parse_notation(TEXT.replace("4 8 y", "4:g 8:b y"))[0]
+assert device_text(kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90"))
+"""
 _PRINT = """
 folder = Path(pdojo.__file__).parent
 for name, module in list(sys.modules.items()):
@@ -47,7 +56,11 @@ _READING = ("dialect/notation/", "errors.py", "files.py", "__init__.py", "plugin
 """How a program is read does not change what it costs."""
 
 
-@pytest.mark.parametrize(("work", "patterns"), [(_RUN, RUNNING), (_SIMULATE, SIMULATION)], ids=["run", "simulate"])
+@pytest.mark.parametrize(
+    ("work", "patterns"),
+    [(_RUN, RUNNING), (_SIMULATE, SIMULATION), (_ON_A_DEVICE, DEVICE)],
+    ids=["run", "simulate", "device"],
+)
 def test_what_runs_is_in_the_digest(work: str, patterns: tuple[str, ...]) -> None:
     code = _READ + work + _PRINT
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -19,15 +19,15 @@ from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_insta
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate, Evaluation
+from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.contract.node import Node, Proposal, States, Verdict
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.search.features import named_features
-from pdojo.search.names import NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.features.program import named_features
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.heuristic import Heuristic
-from pdojo.search.node import Node, Proposal, States, Verdict
 from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.strategies.anneal import Anneal
 from pdojo.search.strategies.elites import Elites

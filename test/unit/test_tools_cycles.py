@@ -18,7 +18,7 @@ from pdojo.backends.measure import Simulated, Worker
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError
 from pdojo.kernels import workload
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 

@@ -18,16 +18,16 @@ from pdojo_tools.db_tables import run_table, standing_table
 from rich.console import Console
 
 from pdojo.errors import DatabaseError, UsageError
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
 from pdojo.search.database.schema import TABLES
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.progress import Budget, Result
-from pdojo.search.racing import Race
+from pdojo.search.engine.driver import search
+from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 

@@ -13,8 +13,8 @@ from pdojo_tools import opt
 import pdojo
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
-from pdojo.search.names import EVALUATORS, EXPERT_PASSES
-from pdojo.search.targets import target_of
+from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES
+from pdojo.search.kinds.kind import target_of
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]

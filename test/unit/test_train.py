@@ -24,15 +24,16 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.candidates import legal_choices
+from pdojo.search.contract.candidates import legal_choices
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate, Computing
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.measured import measured_programs
-from pdojo.search.dojo import Dojo
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.evaluation import Candidate, Computing
 from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
+from pdojo.search.features.structure import SIZE
 from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import StructureEncoder
 from pdojo.search.perfllm.policy import load_policy
@@ -44,8 +45,7 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer, came
 from pdojo.search.strategies import strategy
-from pdojo.search.structure import SIZE
-from pdojo.search.tuning import assume_alignment
+from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.move import Move
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")

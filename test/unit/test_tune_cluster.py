@@ -14,8 +14,8 @@ from rich.console import Console
 
 from cluster_alone import needs_ray, processors_alone
 from pdojo.errors import MeasurementError
-from pdojo.search.campaign import Stage, Standing, Task
-from pdojo.search.progress import Progress
+from pdojo.search.contract.progress import Progress
+from pdojo.search.engine.campaign import Stage, Standing, Task
 from pdojo.transforms.trace import Trace
 
 

@@ -26,15 +26,15 @@ from rich.console import Console
 from pdojo.backends.measure import Ok
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
+from pdojo.search.contract.evaluation import Candidate, Evaluation
+from pdojo.search.contract.progress import Budget, Row
 from pdojo.search.database.rows import Key
-from pdojo.search.deciding import Decision
-from pdojo.search.evaluation import Candidate, Evaluation
-from pdojo.search.planned import Baselines, Found, SearchPlan
-from pdojo.search.progress import Budget, Row
-from pdojo.search.result import TuneResult
-from pdojo.search.subject import Subject
-from pdojo.search.timing import Timed
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.run import Baselines, Found, SearchPlan
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import Timed
+from pdojo.search.tuning.verify import Decision
 from search_games import Weather, find, start
 from tuned_kernels import ADD, SOFTMAX, model
 

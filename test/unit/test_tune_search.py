@@ -29,15 +29,17 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
 from pdojo.kernels import Workload
-from pdojo.search import deciding, flow, quoted
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.progress import Budget, Progress
 from pdojo.search.database import Database, Problem
-from pdojo.search.deciding import Decision
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.planned import Baselines, Found, SearchPlan
-from pdojo.search.progress import Budget, Progress
-from pdojo.search.racing import Race
-from pdojo.search.timing import Timed
-from pdojo.search.tuning import Tuning, make_moves
+from pdojo.search.engine.racing import Race
+from pdojo.search.tuning import quoted
+from pdojo.search.tuning import verify as deciding
+from pdojo.search.tuning import workflow as flow
+from pdojo.search.tuning.run import Baselines, Found, SearchPlan
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.timing import Timed
+from pdojo.search.tuning.verify import Decision
 from pdojo.transforms.trace import Trace
 from search_games import Weather, best_in, find, start
 from tuned_kernels import ADD, MACHINE, SOFTMAX, model

@@ -12,15 +12,15 @@ from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
-from pdojo.search import variants
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation, Listener
-from pdojo.search.experts.choices import Choices, Decisions
-from pdojo.search.racing import Heat, Race
-from pdojo.search.tuning import Tuning, make_moves
-from pdojo.search.variants import MOST, Raced, VariantRace
+from pdojo.search.engine.racing import Heat, Race
+from pdojo.search.kinds.common.choices import Choices, Decisions
+from pdojo.search.tuning import variants
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.variants import MOST, Raced, VariantRace
 from search_games import Weather
 
 MACHINE = machine("x86-64-avx512")

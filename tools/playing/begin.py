@@ -12,8 +12,8 @@ from pdojo_tools.playing.session import PlaySession
 from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.tuning import assume_alignment, make_moves
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 

@@ -16,7 +16,7 @@ from pdojo_tools.playing.page import Changes, Page, difference
 
 from pdojo.dialect.analysis.program import Program
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.transforms.apply import apply, candidates
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move

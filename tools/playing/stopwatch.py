@@ -11,7 +11,7 @@ from pdojo_tools.playing.session import State
 from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
-from pdojo.search.timing import Stopwatch
+from pdojo.search.tuning.timing import Stopwatch
 
 _GIVEN_UP = "the measurement was given up"
 

@@ -20,10 +20,10 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.search.database import Database
 from pdojo.search.database.measured import Measured, measured_programs
+from pdojo.search.features.structure import VERSION, structure
 from pdojo.search.perfllm.ranking import Ranking, Sample
 from pdojo.search.perfllm.screening import KIND
 from pdojo.search.perfllm.storing import dump
-from pdojo.search.structure import VERSION, structure
 
 HELD = 5
 """One problem of so many is held out."""

@@ -19,16 +19,16 @@ from rich.console import Console
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.database import Database, Problem
-from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
-from pdojo.search.experts import play_pass
+from pdojo.search.kinds.passes import play_pass
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.policy import identity_of
 from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer
-from pdojo.search.tuning import assume_alignment
+from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.trace import Trace
 
 SAVE_EVERY = 30.0

@@ -9,9 +9,9 @@ from pdojo_tools.command import Arguments, ShowText, add_align, add_machine, pos
 from pdojo_tools.tuning.limits import parse_budget
 
 from pdojo.errors import UsageError, did_you_mean
-from pdojo.search.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
+from pdojo.search.contract.progress import EVALUATIONS, Budget
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.progress import EVALUATIONS, Budget
 
 DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and measure what that gained.
 

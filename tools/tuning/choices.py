@@ -9,8 +9,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
-from pdojo.search.planned import SearchPlan, usual_neighbourhood
 from pdojo.search.strategies import Breeder, check_proposers, strategy
+from pdojo.search.tuning.run import SearchPlan, usual_neighbourhood
 
 
 def check_search(given: argparse.Namespace) -> None:

@@ -23,17 +23,17 @@ from pdojo.backends.garbage import collect_now
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.contract.names import STRATEGIES
+from pdojo.search.contract.progress import Budget, Ending
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest
-from pdojo.search.driver import search
-from pdojo.search.evaluation import Evaluator
+from pdojo.search.engine.driver import search
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version_of
-from pdojo.search.names import STRATEGIES
 from pdojo.search.neighbourhoods import neighbourhood
-from pdojo.search.planned import Baselines, baselines_of
-from pdojo.search.progress import Budget, Ending
 from pdojo.search.strategies import strategy
-from pdojo.search.subject import Subject
+from pdojo.search.tuning.run import Baselines, baselines_of
+from pdojo.search.tuning.task import Subject
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12

@@ -13,7 +13,7 @@ from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
 from pdojo.files import exists, read_text
-from pdojo.search.progress import Result
+from pdojo.search.contract.progress import Result
 
 JSON: TypeAlias = dict[str, Any]
 FORMAT = 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pdojo.errors import UsageError
-from pdojo.search.progress import Budget
+from pdojo.search.contract.progress import Budget
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _FORM = "write evaluations (1000), a time (90s, 15m, 2h), or both (1000,15m)"

@@ -16,8 +16,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from pdojo.search.planned import Baselines
-from pdojo.search.progress import Budget, Progress
+from pdojo.search.contract.progress import Budget, Progress
+from pdojo.search.tuning.run import Baselines
 
 REDRAW = 1.0
 """Least seconds between two redraws."""

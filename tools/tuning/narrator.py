@@ -16,14 +16,14 @@ from pdojo.backends.arrays import parameters_of
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
-from pdojo.search.deciding import Decision
-from pdojo.search.flow import TuneListener
-from pdojo.search.planned import Baselines, Found, PlannedSearch
-from pdojo.search.progress import Progress
-from pdojo.search.subject import Subject
-from pdojo.search.timing import Timed
-from pdojo.search.tuning import Tuning
-from pdojo.search.variants import Raced
+from pdojo.search.contract.progress import Progress
+from pdojo.search.tuning.run import Baselines, Found, PlannedSearch
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import Timed
+from pdojo.search.tuning.variants import Raced
+from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.workflow import TuneListener
 
 
 class Narrator(TuneListener):

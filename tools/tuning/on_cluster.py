@@ -24,19 +24,19 @@ from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database
-from pdojo.search.campaign import Stage, Standing, Task, Turn, campaign
-from pdojo.search.costs import CHECKS
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.database import Database
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate
+from pdojo.search.engine.campaign import Stage, Standing, Task, Turn, campaign
+from pdojo.search.engine.costs import CHECKS
+from pdojo.search.engine.racing import STAGES, Heat
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
-from pdojo.search.flow import require_timed, settle, verify_found
-from pdojo.search.planned import Found, PlannedSearch, reason
-from pdojo.search.racing import STAGES, Heat
-from pdojo.search.result import TuneResult
-from pdojo.search.subject import Subject
-from pdojo.search.timing import Timed
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.run import Found, PlannedSearch, reason
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import Timed
+from pdojo.search.tuning.workflow import require_timed, settle, verify_found
 
 
 @dataclass(frozen=True)

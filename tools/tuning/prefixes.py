@@ -19,8 +19,8 @@ from pdojo.backends.measure import (
     Worker,
     cost_of,
 )
-from pdojo.search.dojo import fingerprint_of
-from pdojo.search.evaluation import Candidate
+from pdojo.search.contract.dojo import fingerprint_of
+from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.transforms.game import Game
 

@@ -27,13 +27,13 @@ from pdojo.backends.backend import backend_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.database import Database
-from pdojo.search.dojo import Dojo
 from pdojo.search.evaluators.named import why_not_timed
-from pdojo.search.flow import tune_subject
-from pdojo.search.result import TuneResult
-from pdojo.search.subject import Subject
-from pdojo.search.timing import FRESH
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import FRESH
+from pdojo.search.tuning.workflow import tune_subject
 
 
 @dataclass

@@ -7,8 +7,8 @@ import argparse
 from pdojo_tools.programs import load_named, machine_for
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.search.subject import Subject
-from pdojo.search.tuning import assume_alignment, make_moves
+from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.search.tuning.task import Subject
 from pdojo.transforms.trace import Trace
 
 

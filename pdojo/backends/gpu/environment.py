@@ -11,7 +11,7 @@ from pdojo.backends.gpu.executable import GpuCompiler
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.sources import RUNNING, source_digest
 
-SOURCES = (*RUNNING, "backends/c/*.py", "backends/gpu/*.py", "backends/gpu/*.h")
+SOURCES = (*RUNNING, "backends/c/**/*.py", "backends/gpu/**/*.py", "backends/gpu/*.h")
 """Files that generate device code, run it, or define what it should compute."""
 
 

@@ -9,12 +9,12 @@ from typing import Self
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.errors import DatabaseError
 from pdojo.files import default_database
+from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.problem import Problem
 from pdojo.search.database.rows import put
 from pdojo.search.database.schema import canonical
-from pdojo.search.evaluation import Evaluator
 
 
 class Database:

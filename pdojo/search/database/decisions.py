@@ -15,7 +15,7 @@ from pdojo.search.database.database import Database
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.rows import now, read_json
 from pdojo.search.database.schema import JSON, canonical, digest
-from pdojo.search.experts.choices import Decisions
+from pdojo.search.kinds.common.choices import Decisions
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 

@@ -10,14 +10,14 @@ from statistics import median
 from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.progress import Row
 from pdojo.search.database import checkpoints
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import JSON, canonical
-from pdojo.search.evaluation import Evaluation
-from pdojo.search.progress import Row
-from pdojo.search.racing import Race
+from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 
 _VOLATILE = ("huge_page_bytes",)
@@ -232,7 +232,7 @@ class SearchMemory:
 
         The kind is `race` (with the incumbent), `match` (on fresh inputs, with the root of the search), `final`
         (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, in the
-        last measurement); `quoted` holds the whole last measurement (`pdojo.search.quoted`).
+        last measurement); `quoted` holds the whole last measurement (`pdojo.search.tuning.quoted`).
         """
         row = self._connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"

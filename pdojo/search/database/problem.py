@@ -9,7 +9,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 
 
 @dataclass(frozen=True)

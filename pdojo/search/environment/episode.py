@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.environment.offers import Offer, offers_of
 from pdojo.search.environment.prices import HARMLESS, OK, Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
-from pdojo.search.evaluation import JSON
-from pdojo.search.planned import reason
+from pdojo.search.tuning.run import reason
 from pdojo.transforms.trace import Trace
 
 FORMAT = 1

@@ -15,14 +15,14 @@ from gymnasium.error import CustomSpaceError
 from gymnasium.vector.utils import create_shared_memory  # pyright: ignore[reportUnknownVariableType]
 
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.environment.episode import Episode, Price
 from pdojo.search.environment.offers import Offer
 from pdojo.search.environment.prices import Prices
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation
-from pdojo.search.evaluation import JSON
-from pdojo.search.features import features
+from pdojo.search.features.program import features
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Trace

@@ -9,10 +9,10 @@ from itertools import islice
 from random import Random
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.search.candidates import Choice, choices, shuffled
-from pdojo.search.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.environment.rules import Rules
-from pdojo.search.features import features
+from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step_if_legal, useful
 from pdojo.search.neighbourhoods.lengths import Limits
@@ -102,7 +102,7 @@ class Offer:
 
     @cached_property
     def features(self) -> list[float]:
-        """The features of the program after the action (`pdojo.search.features`)."""
+        """The features of the program after the action (`pdojo.search.features.program`)."""
         return features(self.program.nest, self.program.machine)
 
     def state(self) -> Dojo:

@@ -15,12 +15,12 @@ from weakref import WeakSet
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload
-from pdojo.search.costs import Costs
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.contract.progress import Times
 from pdojo.search.database import Database, Problem
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import Candidate, Evaluation, Evaluator
-from pdojo.search.planned import reason
-from pdojo.search.progress import Times
+from pdojo.search.engine.costs import Costs
+from pdojo.search.tuning.run import reason
 
 OK = "Ok"
 """The status of a program that has a cost."""

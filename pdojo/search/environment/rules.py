@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pdojo.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from pdojo.search.evaluation import JSON
+    from pdojo.search.contract.evaluation import JSON
 
 GRANULARITIES = ("single", "everywhere", "both", "edits")
 """Names of the granularities."""

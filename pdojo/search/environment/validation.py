@@ -15,7 +15,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.prices import OK
 
 LARGEST_SEED = 1 << 62

@@ -7,7 +7,7 @@ from concurrent.futures import wait
 from typing import Generic, TypeVar
 
 from pdojo.backends.measure.pool import Job
-from pdojo.search.evaluation import Candidate
+from pdojo.search.contract.evaluation import Candidate
 
 T = TypeVar("T")
 

@@ -10,16 +10,16 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_on
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.evaluators.gpu_model import estimate_gpu
-from pdojo.search.evaluators.model import estimate
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.kinds.cpu.cost_model import estimate
+from pdojo.search.kinds.gpu.cost_model import estimate_gpu
 
 VERSION = 2
 """Version of the model: costs of other versions are not comparable."""
 
 
 class Analytical:
-    """Cycles as `pdojo.search.evaluators.model` estimates them for CPUs, and `gpu_model` for graphics processors.
+    """Cycles as `pdojo.search.kinds.cpu.cost_model` estimates them for CPUs, and `gpu_model` for graphics processors.
 
     Programs for other machines fail.
     """

@@ -6,8 +6,8 @@ from pdojo.backends.backend import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, UsageError
-from pdojo.search.evaluation import Evaluator
-from pdojo.search.targets import target_of
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.kinds.kind import target_of
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:

@@ -15,9 +15,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.engine.racing import STAGES, Heat, Race
 from pdojo.search.evaluators.ahead import Ahead
-from pdojo.search.racing import STAGES, Heat, Race
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True)
 """Options of timing; the number of rounds sets the number of samples."""

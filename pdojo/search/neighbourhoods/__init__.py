@@ -7,9 +7,9 @@ from random import Random
 from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
-from pdojo.search.names import NEIGHBOURHOODS
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.names import NEIGHBOURHOODS
 
 
 class Neighbourhood(Protocol):

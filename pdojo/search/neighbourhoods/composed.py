@@ -14,10 +14,10 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.candidates import Choice, choices, shuffled
-from pdojo.search.dojo import Dojo
-from pdojo.search.experts.loops import indexing, sink, straighten
-from pdojo.search.experts.player import Player
+from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.common.loops import indexing, sink, straighten
+from pdojo.search.kinds.common.player import Player
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.move import Move

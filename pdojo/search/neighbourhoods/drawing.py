@@ -13,8 +13,8 @@ from typing import TypeVar
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.candidates import Choice, choices, shuffled
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.apply import legal
 from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from pdojo.search.candidates import choices, shuffled
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.candidates import choices, shuffled
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.search.candidates import choices, shuffled
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.candidates import choices, shuffled
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.lengths import Limits

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
-from pdojo.search.experts.player import Player
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.kinds.common.player import Player
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 

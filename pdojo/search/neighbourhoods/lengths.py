@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
 from pdojo.errors import LocationError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation

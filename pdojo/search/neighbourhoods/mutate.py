@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from random import Random
 
-from pdojo.search.candidates import shuffled
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.candidates import shuffled
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import choices_at, each_family, interleaved
 from pdojo.search.neighbourhoods.editing import Editor

@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.experts.player import Player
-from pdojo.search.targets.target import ExpertPass, target_of
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.kind import ExpertPass, target_of
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from pdojo.search.candidates import shuffled
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.candidates import shuffled
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.drawing import choices_at
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.registry import transformation, transformation_names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log2
 from random import Random
 
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.proposals import Edit
 from pdojo.transforms.move import Move
 

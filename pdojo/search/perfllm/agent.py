@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.offers import Offer, offer_of_move, offers_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder

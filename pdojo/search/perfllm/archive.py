@@ -8,7 +8,7 @@ from math import inf
 from random import Random
 from typing import Generic, TypeVar
 
-from pdojo.search.restarts import taken_up
+from pdojo.search.engine.restarts import taken_up
 
 T = TypeVar("T")
 WHOLE = 0.5

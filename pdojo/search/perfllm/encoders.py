@@ -10,8 +10,8 @@ import numpy
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
+from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.perfllm.learner import Vector
-from pdojo.search.structure import SIZE, VERSION, structure
 
 ENCODERS = ("structure", "text-small:FILE", "hf:MODEL")
 """Names of the encoders."""
@@ -36,7 +36,7 @@ class Encoder(Protocol):
 
 
 class StructureEncoder:
-    """Structural features (`pdojo.search.structure`); they need neither a download nor a GPU."""
+    """Structural features (`pdojo.search.features.structure`); they need neither a download nor a GPU."""
 
     name = f"structure {VERSION}"
     size = SIZE

@@ -7,10 +7,10 @@ from random import Random
 
 from pdojo.errors import UsageError
 from pdojo.search.environment.offers import Offer
+from pdojo.search.features.structure import SIZE, VERSION
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.perfllm.ranking import Ranking
 from pdojo.search.perfllm.storing import load_stamped, read_stamped
-from pdojo.search.structure import SIZE, VERSION
 
 KIND = "pdojo cost model 1"
 AT_RANDOM = 0.25

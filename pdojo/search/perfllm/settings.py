@@ -10,7 +10,7 @@ from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.environment.rules import Rules
 
 if TYPE_CHECKING:
-    from pdojo.search.evaluation import JSON
+    from pdojo.search.contract.evaluation import JSON
 
 Target: TypeAlias = Literal["max", "sum", "one-step"]
 """What an action's value is learned from: the best reward to come, the sum of them, or its own reward alone."""

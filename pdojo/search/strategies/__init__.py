@@ -1,7 +1,7 @@
 """Strategies propose states to evaluate and learn their costs; they use neither clock nor files.
 
-The driver (`pdojo.search.driver`) calls `start` once. Then it repeatedly asks for a batch of proposals, evaluates the
-new programs, and tells the whole batch in the order of the proposals.
+The driver (`pdojo.search.engine.driver`) calls `start` once. Then it repeatedly asks for a batch of proposals,
+evaluates the new programs, and tells the whole batch in the order of the proposals.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from random import Random
 from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
-from pdojo.search.children import Children
-from pdojo.search.evaluation import JSON
-from pdojo.search.names import STRATEGIES
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.names import STRATEGIES
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.settings import Settings
 
 __all__ = ["Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]

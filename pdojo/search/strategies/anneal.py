@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import exp, inf, log
 from random import Random
 
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 LOWEST = 1e-300

@@ -8,10 +8,10 @@ from itertools import islice
 from random import Random
 from typing import TypeAlias
 
-from pdojo.search.children import Children, Here, Parents
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children, Here, Parents
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.seen import Seen
 
 Draw: TypeAlias = Parents | Callable[[], Proposal | None]

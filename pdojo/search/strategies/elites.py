@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.search.children import Children, Parents, seed_of
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children, Parents, seed_of
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.brood import Around, Brood, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 

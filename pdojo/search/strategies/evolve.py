@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
 
-from pdojo.search.children import Children, Parents, seed_of
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children, Parents, seed_of
+from pdojo.search.engine.restarts import taken_up
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.node import Node, Proposal
-from pdojo.search.restarts import taken_up
 from pdojo.search.strategies.brood import Around, Brood, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 

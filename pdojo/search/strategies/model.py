@@ -8,14 +8,14 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from pdojo.errors import UsageError
-from pdojo.search.children import Children
-from pdojo.search.evaluation import JSON
-from pdojo.search.features import features
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children
+from pdojo.search.features.program import features
+from pdojo.search.features.structure import VERSION
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.sample import LOWEST, Sample
 from pdojo.search.strategies.states import dump, load
-from pdojo.search.structure import VERSION
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,12 +11,12 @@ from typing import Any
 
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
-from pdojo.search.evaluation import JSON
-from pdojo.search.experts import play_pass
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.neighbourhoods.lengths import lengths
-from pdojo.search.node import Node, Proposal
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.archive import WHOLE, Archive, Elite
 from pdojo.search.perfllm.encoders import encoder

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from random import Random
 
-from pdojo.search.children import Children, Parents, seed_of
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node, Proposal
+from pdojo.search.engine.executor import Children, Parents, seed_of
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.node import Node, Proposal
 from pdojo.search.strategies.brood import Brood
 from pdojo.search.strategies.states import dump, load
 

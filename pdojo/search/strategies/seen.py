@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pdojo.search.node import Node, Proposal
+from pdojo.search.contract.node import Node, Proposal
 
 
 class Seen:

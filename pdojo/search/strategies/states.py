@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from pdojo.backends.sources import whole_digest
-from pdojo.search.evaluation import JSON
-from pdojo.search.node import Node
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.contract.node import Node
 from pdojo.transforms.move import Move
 
 CODE = ("dialect/**/*.py", "search/**/*.py", "transforms/**/*.py")

@@ -9,9 +9,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Evaluator, Listener
-from pdojo.search.targets import EvaluatorKind, Target
-from pdojo.search.targets.cpu import naive_pass
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Evaluator, Listener
+from pdojo.search.kinds.cpu.kind import naive_pass
+from pdojo.search.kinds.kind import EvaluatorKind, Target
 from pdojo_acme.backend import cycles
 
 

@@ -18,10 +18,10 @@ from pdojo.backends.backend import backend_of
 from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
-from pdojo.search.planned import Found
-from pdojo.search.result import TuneResult
-from pdojo.search.timing import Timed
-from pdojo.search.tuning import Tuning
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.run import Found
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.timing import Timed
 
 MOST_LINES = 4000
 """Most lines of generated code that are shown."""

@@ -9,7 +9,7 @@ from pdojo_tools.tuning.prefixes import Prefix
 from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 
-from pdojo.search.progress import Row
+from pdojo.search.contract.progress import Row
 
 WIDTH, HEIGHT = 900.0, 330.0
 """Size of a figure in drawing units: pixels on a wide page."""

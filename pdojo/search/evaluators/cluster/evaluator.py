@@ -9,10 +9,10 @@ from threading import Event
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError
-from pdojo.search.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
+from pdojo.search.engine.racing import Heat, Race
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
 from pdojo.search.evaluators.runtime import Runtime, settings_of
-from pdojo.search.racing import Heat, Race
 
 WORKER_LOST = "WorkerLost"
 """Failure of a program that kills workers."""

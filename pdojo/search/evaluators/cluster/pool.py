@@ -12,7 +12,7 @@ from typing import Any
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.evaluation import JSON
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.evaluators.cluster import worker
 from pdojo.search.evaluators.cluster.connection import START, Connection
 from pdojo.search.evaluators.cluster.worker import KEPT, Facts

@@ -17,11 +17,11 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import exists, read_text, replace_file
 from pdojo.kernels import kernel_names, workload
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.offers import offers_of
 from pdojo.search.environment.rules import Rules
+from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.perfllm.schema import Row, check
-from pdojo.search.structure import SIZE, VERSION, structure
 from pdojo.transforms.registry import transformation_names
 
 MACHINES = ("x86-64-avx2", "x86-64-avx512", "aarch64-neon", "snitch", "nvidia-sm90")

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from pdojo.errors import UsageError
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.prices import HARMLESS, Prices
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.encoders import Encoder, encoder

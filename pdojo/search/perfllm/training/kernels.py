@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import Workload
-from pdojo.search.dojo import Dojo
+from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.prices import Prices
 from pdojo.search.evaluators.named import make_evaluator
 

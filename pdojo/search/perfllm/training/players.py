@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pdojo.errors import MeasurementError
+from pdojo.search.engine.pool import ATTEMPTS, Pool
 from pdojo.search.evaluators.cluster.connection import Connection
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.training.episodes import Order, Played, Player
 from pdojo.search.perfllm.training.kernels import Kernel
-from pdojo.search.pool import ATTEMPTS, Pool
 
 
 class Players(Protocol):

@@ -1,0 +1,1 @@
+"""Types that all parts of a search share: evaluations, nodes, progress, candidates."""

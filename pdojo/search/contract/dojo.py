@@ -1,0 +1,141 @@
+"""The dojo: a state of the search, which is a kernel and the moves made on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from itertools import islice
+from random import Random
+
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.contract.candidates import legal_choices
+from pdojo.transforms.game import Game, Skipped
+from pdojo.transforms.move import Move
+from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True)
+class Successor:
+    """A legal move and what it leads to, for those who choose among many: `Dojo.step` makes the move."""
+
+    move: Move
+    """The move, by identifier."""
+    program: Program
+    """The program after the move; do not modify its kernel. Its rules are asked when the move is made."""
+
+    @cached_property
+    def text(self) -> str:
+        """The program in canonical notation, without identifiers."""
+        return self.program.text
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint that the state will have."""
+        return fingerprint_of(self.text)
+
+    @cached_property
+    def features(self) -> list[float]:
+        """Numbers that describe the program, for cost models (`search.features`)."""
+        from pdojo.search.features.program import features
+
+        return features(self.program.nest, self.program.machine)
+
+
+class Dojo:
+    """A kernel, the moves made on it, and the legal ones. Raises InvalidKernel for an invalid kernel.
+
+    States are equal iff their fingerprints are, whatever moves led to them.
+    """
+
+    def __init__(self, kernel: KernelOp, machine: Machine) -> None:
+        self._game = Game(kernel, machine)
+
+    @classmethod
+    def of(cls, game: Game) -> Dojo:
+        """An independent state with the moves of a game."""
+        dojo = cls.__new__(cls)
+        dojo._game = game.fork()
+        return dojo
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that the kernel is tuned for."""
+        return self._game.machine
+
+    @property
+    def kernel(self) -> KernelOp:
+        """The kernel now; do not modify it."""
+        return self._game.kernel
+
+    @property
+    def plain(self) -> KernelOp:
+        """The kernel before the first move, in canonical form."""
+        return self._game.initial.kernel
+
+    @property
+    def game(self) -> Game:
+        """The game of this state, for passes and neighbourhoods."""
+        return self._game
+
+    @property
+    def trace(self) -> Trace:
+        """The moves made."""
+        return self._game.trace
+
+    @property
+    def text(self) -> str:
+        """The program in canonical notation, without identifiers."""
+        return self._game.program.text
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of the canonical text: equal for equal programs, whatever moves led there."""
+        return fingerprint_of(self.text)
+
+    def moves(self) -> list[Move]:
+        """The legal moves."""
+        return self._game.moves()
+
+    def draw(self, count: int, random: Random) -> list[Move]:
+        """At most `count` different legal moves, by identifier, each set of them equally likely.
+
+        Legality is asked only of the candidates that are drawn.
+        """
+        return [choice.move for choice in islice(legal_choices(self._game.program, random), count)]
+
+    def successors(self, count: int, random: Random) -> Iterator[Successor]:
+        """The moves of `draw` with the programs that they lead to, which are made one by one as they are asked for.
+
+        No state is made of them: nothing is verified again, and the game stays as it is.
+        """
+        program = self._game.program
+        for choice in islice(legal_choices(program, random), count):
+            yield Successor(choice.move, choice.transformation.rehearse(program, choice.site))
+
+    def step(self, move: Move | str) -> None:
+        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        self._game.apply(move)
+
+    def undo(self, index: int = -1) -> list[Skipped]:
+        """Take back the move at `index` of the trace and replay the later ones; returns those that do not apply."""
+        return self._game.undo(index)
+
+    def fork(self) -> Dojo:
+        """An independent state with the same moves."""
+        return Dojo.of(self._game)
+
+    def become(self, moves: Iterable[Move]) -> list[Skipped]:
+        """Replace the trace by moves given by identifier; returns those that do not apply, which are skipped."""
+        return self._game.become(moves)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def fingerprint_of(text: str) -> str:
+    """Hexadecimal SHA-256 of a program's canonical text."""
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,169 @@
+"""Budgets, progress and results of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdojo.errors import UsageError
+
+if TYPE_CHECKING:
+    from pdojo.search.contract.dojo import Dojo
+    from pdojo.search.contract.evaluation import Evaluation
+    from pdojo.search.contract.node import Node
+    from pdojo.search.engine.racing import Race
+    from pdojo.transforms.trace import Trace
+
+EVALUATIONS = 1000
+"""Default budget of a search; strategies plan for it if the budget is a time."""
+MOST = 10**15
+"""Most evaluations and seconds of a budget."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a search; the first one reached ends it. Raises UsageError if there is none."""
+
+    evaluations: int | None = None
+    """Number of new programs, without the root."""
+    seconds: float | None = None
+    """Seconds without pauses; earlier processes of a resumed run count."""
+
+    def __post_init__(self) -> None:
+        if self.evaluations is None and self.seconds is None:
+            raise UsageError("a search needs a budget: a number of evaluations, or a time")
+        for name, given in (("evaluations", self.evaluations), ("seconds", self.seconds)):
+            if given is not None and not given >= 0:
+                raise UsageError(f"a budget of {name} is not negative, as {given!s:.40} is")
+            if given is not None and given > MOST:
+                raise UsageError(f"a budget of {name} is at most {MOST:.0e}, not {given!s:.40}")
+
+
+class Ending(Enum):
+    """The reason why a search ended."""
+
+    EVALUATIONS = "the budget of evaluations is used up"
+    SECONDS = "the time is up"
+    EXHAUSTED = "there is nothing new to propose"
+    INTERRUPTED = "it was interrupted"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One new program in the history of a search."""
+
+    number: int
+    """0 is the root."""
+    seconds: float
+    """Seconds since the start, without pauses."""
+    cost: float
+    """The cost that the strategy was told; infinite after a failure."""
+    failure: str
+    best: float
+    """Cost of the incumbent, as in `Progress`; infinite without one."""
+    is_best: bool
+    """True if this program became the incumbent and neither failed nor lost its last match."""
+
+
+PHASES = ("propose", "lower", "compile", "run", "check", "match", "store", "evaluate")
+"""Phases of a search. `evaluate` is time that evaluators do not account for; `match` is checks of new bests."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a search."""
+
+    evaluations: int
+    """Number of new programs, without the root."""
+    known: int
+    """Number of those that earlier searches had evaluated."""
+    repeated: int
+    """Number of proposals that repeated a program of this search."""
+    seconds: float
+    rate: float
+    """Evaluations made, not remembered, per second of this process."""
+    cost: float
+    """Cost of the last program."""
+    root: float
+    """Cost of the root."""
+    best: float
+    """Cost of the incumbent relative to the root's: `root / best` is the factor by which it is faster.
+
+    Timed programs: from the match with the root when the program became the incumbent.
+    """
+    is_measured: bool
+    """False if the root or the incumbent failed in that match."""
+    match: Race | None
+    """That match; None for computed costs, for the root, and without an incumbent."""
+    failures: Mapping[str, int]
+    """Number of failures by kind."""
+    spent: Mapping[str, float]
+    """Seconds by phase (`PHASES`). They exceed the clock's if evaluators use several processors at once."""
+    doing: str = ""
+    """What the evaluator does now."""
+
+
+Listener: TypeAlias = Callable[[Progress], None]
+"""Called after every evaluation, and when the evaluator begins something else."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The best known program of a problem."""
+
+    dojo: Dojo
+    cost: float
+    """The last measured cost. Timed costs of different minutes are not comparable."""
+    is_own: bool
+    """True if it is the best of this search; False if it comes from another search or the rivals, and this search's
+    best was not shown to beat it."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of a search."""
+
+    best: Node | None
+    """The best program of the search; None if the root could not be run either."""
+    root: Node
+    known: Known | None
+    """The best program of all searches of the problem under the same settings of the evaluator."""
+    history: tuple[Row, ...]
+    examples: Mapping[str, Evaluation]
+    """The first failure of each kind."""
+    ending: Ending
+    progress: Progress
+
+    @property
+    def cost(self) -> float:
+        """Cost of the best program, as in `Progress`; infinite if there is none."""
+        return self.progress.best
+
+    @property
+    def trace(self) -> Trace:
+        """The moves that lead to the best program."""
+        return (self.best or self.root).trace
+
+
+@dataclass
+class Times:
+    """Seconds by phase."""
+
+    spent: dict[str, float] = field(default_factory=dict[str, float])
+
+    def add(self, phase: str, seconds: float) -> None:
+        """Add seconds to a phase."""
+        self.spent[phase] = self.spent.get(phase, 0.0) + seconds
+
+    @contextmanager
+    def of(self, phase: str) -> Generator[None, None, None]:
+        """Add the time of the block to a phase."""
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(phase, perf_counter() - start)

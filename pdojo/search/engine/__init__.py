@@ -1,0 +1,1 @@
+"""The search loop: proposals are made, evaluated, raced and stored."""

@@ -1,0 +1,237 @@
+"""Costs of programs: looked up in the memory, else computed by the evaluator and stored at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Literal, TypeAlias
+
+from pdojo.search.contract.evaluation import Candidate, Computing, Evaluation, Evaluator
+from pdojo.search.contract.progress import Times
+from pdojo.search.database import SearchMemory, StoredRun
+from pdojo.search.engine.racing import STAGES, Heat, Race, Timing, race
+from pdojo.transforms.trace import Trace
+
+PROMISING = 1.1
+"""A known program races with the incumbent if its cost is at most this many times the incumbent's."""
+CHECKS = 3
+"""Sets of inputs that check new bests. The last matches use other sets."""
+MatchKind: TypeAlias = Literal["match", "final", "known"]
+_LAST = ("last", "known", "final")
+"""Kinds of races that decide which of two programs is better."""
+_MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
+    "match": (STAGES[1], None),
+    "final": (STAGES[-1], CHECKS),
+    "known": (STAGES[-1], CHECKS + 1),
+}
+"""Rounds and set of inputs by kind; None chooses one of the `CHECKS` sets by fingerprint."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A program and the cost that the strategy was told."""
+
+    candidate: Candidate
+    told: float
+
+
+class Overturned(Exception):  # noqa: N818  # an event, handled by the driver
+    """The incumbent failed in a race, and the race's other results are void."""
+
+    def __init__(self, failure: Evaluation) -> None:
+        super().__init__(failure.failure)
+        self.failure = failure
+
+
+class Costs:
+    """An evaluator with a memory, which says which programs beat the incumbent.
+
+    Of computed costs the least is the best. Timed programs race: the cost of a program is the incumbent's cost times
+    the ratio in their race, and the winner of the race is better.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        memory: SearchMemory,
+        times: Times,
+        doing: Callable[[str], None],
+        log: StoredRun | None = None,
+    ) -> None:
+        self._evaluator = evaluator
+        self._memory = memory
+        self._log = log
+        self._times = times
+        self._doing = doing
+        self._races: dict[str, Race] = {}
+        """Races of the last `evaluate`, by fingerprint."""
+        self.remembered = 0
+        """Evaluations found in the memory."""
+        self.made = 0
+        """Evaluations made by the evaluator."""
+
+    def expect(self, candidate: Candidate) -> None:
+        """Announce a program of the next batch."""
+        if self._find(candidate) is None:
+            self._evaluator.expect(candidate)
+
+    def failure(self, candidate: Candidate) -> Evaluation | None:
+        """The known failure of a program; None if none is known."""
+        found = self._memory.find(candidate.fingerprint)
+        return None if found is None or found.is_ok else found
+
+    def evaluate(
+        self, programs: Sequence[tuple[Candidate, Trace]], best: Rival | None, again: Sequence[Candidate] = ()
+    ) -> Iterator[Evaluation]:
+        """Yield the cost of each of the `programs`, which differ, in order; race known programs `again` with `best`.
+
+        Each evaluation is stored before the next one is made. Raises Overturned before the first one if `best` failed.
+        """
+        with self._times.of("store"):
+            known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
+        self.remembered += sum(found is not None for found in known.values())
+        if isinstance(self._evaluator, Timing):
+            yield from self._raced(self._evaluator, programs, known, best, again)
+            return
+        assert isinstance(self._evaluator, Computing)
+        missing = [candidate for candidate, _ in programs if known[candidate.fingerprint] is None]
+        with self._times.of("evaluate"):
+            computed = iter(self._evaluator.evaluate(missing, self._doing) if missing else ())
+        for program in programs:
+            found = known[program[0].fingerprint]
+            if found is None:
+                with self._times.of("evaluate"):
+                    evaluation = next(computed)
+                found = self._keep(program, evaluation)
+            yield found
+
+    def better(self, rivals: Sequence[Rival], best: Rival | None) -> list[str]:
+        """Fingerprints of the programs of the last `evaluate` that beat the incumbent, the best one first."""
+        found = {rival.candidate.fingerprint: rival.told for rival in rivals if best is None or rival.told < best.told}
+        if best is not None and isinstance(self._evaluator, Timing):
+            races = {each: self._races.get(each) for each in (rival.candidate.fingerprint for rival in rivals)}
+            found = {each: race.ratio or 0.0 for each, race in races.items() if race is not None and race.won}
+        return sorted(found, key=lambda each: found[each])
+
+    def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
+        """Evaluate a program on fresh inputs; timed ones race with `beside`. Results before `since` do not count."""
+        against = None
+        if not self.is_timed:
+            kind = "match"
+        elif beside is not None and candidate.fingerprint != beside.fingerprint:
+            against = beside
+        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind, since)
+        if found is None:
+            self._doing("the last match" if kind != "match" else "checking a new best")
+            with self._times.of("match"):
+                if isinstance(self._evaluator, Timing):
+                    rounds, inputs = _MATCHES[kind]
+                    inputs = int(candidate.fingerprint[:8], 16) % CHECKS if inputs is None else inputs
+                    (found,) = self._evaluator.heat(Heat([candidate], against, rounds, inputs), self._doing)
+                else:
+                    assert isinstance(self._evaluator, Computing)
+                    found = Race(self._evaluator.check(candidate))
+            with self._times.of("store"):
+                text = against and against.program.text
+                found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
+        return found
+
+    def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool:
+        """True if the program `one` is better than `other`.
+
+        Timed programs compare only by samples of the same turns. Stored ones count unless they are older than `since`;
+        without them the two race if `play` is set.
+        """
+        if not isinstance(self._evaluator, Timing):
+            return one.told < other.told
+        pair = (one.candidate, other.candidate)
+        for mine, its in (pair, pair[::-1]):
+            for kind in _LAST:
+                found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind, since)
+                if found is not None:
+                    return _beats(found) if mine is one.candidate else _loses(found)
+        return play and _beats(self.match(*pair, "known", since))
+
+    @property
+    def is_timed(self) -> bool:
+        """True if programs race; False if their costs are computed."""
+        return isinstance(self._evaluator, Timing)
+
+    def _find(self, candidate: Candidate) -> Evaluation | None:
+        """The stored evaluation of a program.
+
+        A program in the run's log keeps its first measurement: a resumed run meets later failures when it did before.
+        """
+        fingerprint = candidate.fingerprint
+        return self._memory.find(fingerprint, alone=self._log is not None and self._log.has(fingerprint))
+
+    def _keep(self, program: tuple[Candidate, Trace], evaluation: Evaluation) -> Evaluation:
+        assert evaluation.is_ok == isfinite(evaluation.cost), f"a program has a cost or has failed: {evaluation}"
+        self.made += 1
+        for phase, seconds in evaluation.seconds.items():
+            self._times.add(phase, seconds)
+            self._times.add("evaluate", -seconds)
+        with self._times.of("store"):
+            return self._memory.keep(program[0].program.text, program[1], evaluation)
+
+    def _raced(
+        self,
+        evaluator: Timing,
+        programs: Sequence[tuple[Candidate, Trace]],
+        known: dict[str, Evaluation | None],
+        best: Rival | None,
+        again: Sequence[Candidate],
+    ) -> Iterator[Evaluation]:
+        """Race the new and the promising programs; store each new one as it leaves the race."""
+        against = best and best.candidate
+        other, text = (None, None) if against is None else (against.fingerprint, against.program.text)
+        new = {each.fingerprint: (each, trace) for each, trace in programs if known[each.fingerprint] is None}
+        self._races = {}
+        entrants: list[Candidate] = []
+        for candidate in (*(each for each, _ in programs), *again):
+            told, is_new = known.get(candidate.fingerprint), candidate.fingerprint in new
+            found = None if is_new else self._memory.find_race(candidate.fingerprint, other, "race")
+            if found is not None:
+                self._note(candidate, found)
+            elif told is None or (best is not None and told.is_ok and told.cost <= PROMISING * best.told):
+                entrants.append(candidate)
+
+        def heat(left: Sequence[Candidate], rounds: int) -> Sequence[Race]:
+            with self._times.of("evaluate"):
+                return evaluator.heat(Heat(left, against, rounds), self._doing)
+
+        for candidate, result in race(entrants, heat):
+            with self._times.of("store"):
+                found = self._memory.keep_race(candidate.program.text, text, "race", result)
+            self._note(candidate, found)
+            if candidate.fingerprint in new:
+                known[candidate.fingerprint] = self._keep(new[candidate.fingerprint], _told(found, best))
+        yield from (found for found in known.values() if found is not None)
+
+    def _note(self, candidate: Candidate, found: Race) -> None:
+        if found.other is not None and not found.other.is_ok:
+            raise Overturned(found.other)
+        self._races[candidate.fingerprint] = found
+
+
+def _beats(found: Race) -> bool:
+    """True if the race was won, or only the other program failed."""
+    return found.won or (found.evaluation.is_ok and found.other is not None and not found.other.is_ok)
+
+
+def _loses(found: Race) -> bool:
+    """True if the race was lost, or only this program failed."""
+    return found.lost or (not found.evaluation.is_ok and found.other is not None and found.other.is_ok)
+
+
+def _told(found: Race, best: Rival | None) -> Evaluation:
+    """The evaluation that the strategy is told; the samples stay with the race."""
+    evaluation = found.evaluation
+    if not evaluation.is_ok:
+        return evaluation
+    detail = {key: value for key, value in evaluation.detail.items() if key != "samples"}
+    if best is None or found.ratio is None:
+        return replace(evaluation, detail=detail)
+    raced = {"against": best.candidate.fingerprint, "ratio": found.ratio, "rounds": len(found.ratios)}
+    return replace(evaluation, cost=best.told * found.ratio, detail={**detail, "race": raced})

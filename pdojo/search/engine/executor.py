@@ -1,0 +1,247 @@
+"""Children of states: neighbours, or neighbours of crosses, that are made here or by several processes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import current_process
+from pathlib import Path
+from random import Random
+from time import perf_counter
+from typing import Protocol
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.view.build import assign_ids, ids_of
+from pdojo.errors import UsageError
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.node import Node
+from pdojo.search.engine.pool import Pool, needs_main
+from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.search.neighbourhoods.crossing import cross
+from pdojo.transforms.move import Move
+
+ALONE = 5.0
+"""Seconds that this process makes children by itself before it starts others: many searches need no more."""
+KEPT = 16
+"""States that a process keeps, to make others from."""
+
+
+@dataclass(frozen=True)
+class Parents:
+    """Whose child is wanted. Equal parents with equal seeds have the same child in every process."""
+
+    first: Node
+    second: Node | None
+    """None for a neighbour of the first."""
+    seed: int
+
+
+def seed_of(random: Random) -> int:
+    """A seed for a child."""
+    return random.getrandbits(64)
+
+
+class Children(Protocol):
+    """Makes children."""
+
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+        """The children, in order; None for parents of which none was found."""
+        ...
+
+    def rest(self) -> None:
+        """Return when no child is being made. Those that were wanted and not taken are given up."""
+        ...
+
+
+def child(
+    first: Dojo, second: Sequence[Move] | None, known: Sequence[str], near: Neighbourhood, seed: int
+) -> Dojo | None:
+    """A neighbour of `first`, or of its cross with the moves `second`; half of the time the cross itself.
+
+    The moves of a cross are made as far as they apply. `known` are the fingerprints of the parents: a cross that is
+    one of them is no child.
+    """
+    random = Random(seed)
+    base = first
+    if second is not None:
+        base = first.fork()
+        base.become(cross([step.resolved for step in first.trace.steps], second, random))
+        if base.fingerprint not in known and random.random() < 0.5:
+            return base
+    return near.neighbour(base, random)
+
+
+class Here:
+    """Makes children one by one, when they are asked for."""
+
+    def __init__(self, near: Neighbourhood) -> None:
+        self._near = near
+
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+        """The children, lazily."""
+        return (self.one(parents) for parents in wanted)
+
+    def rest(self) -> None:
+        """Nothing is made ahead."""
+
+    def one(self, parents: Parents) -> Dojo | None:
+        """The child of some parents."""
+        return child(parents.first.dojo, *_second(parents), self._near, parents.seed)
+
+
+class Processes:
+    """Makes children in this process at first, and in others once that has taken `alone` seconds.
+
+    Children are the same whoever makes them: the others send moves, which are made again here. Raises UsageError if the
+    neighbourhood cannot be sent to other processes, and in a process that may have none.
+    """
+
+    def __init__(self, near: Neighbourhood, start: Dojo, count: int, alone: float) -> None:
+        _check(near)
+        self._here = Here(near)
+        self._left = alone
+        ids = ids_of(start.plain)
+        self.pool = Pool(count, _begin, print_notation(start.plain), ids, start.machine, near)
+
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+        """The children, several at once."""
+        orders = list(wanted)
+        if self._left > 0:
+            return self._alone(orders)
+        return self._made(orders, self.pool.map(_make, [_order(parents) for parents in orders]))
+
+    def rest(self) -> None:
+        """Wait for the processes."""
+        self.pool.rest()
+
+    def _alone(self, orders: Sequence[Parents]) -> Iterator[Dojo | None]:
+        for parents in orders:
+            began = perf_counter()
+            made = self._here.one(parents)
+            self._left -= perf_counter() - began
+            yield made
+
+    def _made(self, orders: Sequence[Parents], answers: Iterator[_Answer | None]) -> Iterator[Dojo | None]:
+        for parents, answer in zip(orders, answers, strict=True):
+            yield None if answer is None else answer.played(parents.first.dojo)
+
+
+def _check(near: Neighbourhood) -> None:
+    """Raise UsageError if other processes cannot have the neighbourhood."""
+    if current_process().daemon:
+        raise UsageError("a daemonic process has no processes of its own; leave out the proposers")
+    try:
+        pickle.loads(pickle.dumps(near))
+    except Exception as error:  # noqa: BLE001  # whatever the class raises
+        raise UsageError(
+            f"the neighbourhood '{near.name}' cannot be sent to other processes: {error}; leave out the proposers"
+        ) from None
+    main = sys.modules["__main__"]
+    is_file = main.__spec__ is not None or Path(getattr(main, "__file__", None) or "").is_file()
+    if needs_main(near) and not is_file:
+        raise UsageError(
+            f"the neighbourhood '{near.name}' is not defined in a file, so that other processes cannot import it; "
+            "move it to a module, or leave out the proposers"
+        )
+
+
+@contextmanager
+def children(near: Neighbourhood, start: Dojo, proposers: int) -> Generator[Children]:
+    """What makes children of states that come from `start`, in so many processes. Raises UsageError."""
+    if proposers == 1:
+        yield Here(near)
+        return
+    others = Processes(near, start, proposers, ALONE)
+    try:
+        yield others
+    finally:
+        others.pool.close()
+
+
+# What processes send each other
+
+
+@dataclass(frozen=True)
+class _Order:
+    """Parents as plain data."""
+
+    first: tuple[Move, ...]
+    second: tuple[Move, ...] | None
+    known: tuple[str, ...]
+    seed: int
+
+    def __str__(self) -> str:
+        return f"the child of a trace of {len(self.first)} moves by seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A child as plain data."""
+
+    moves: tuple[Move, ...]
+    fingerprint: str
+
+    def played(self, near: Dojo) -> Dojo:
+        """The child. `near` is a state that may have the first moves in common."""
+        dojo = near.fork()
+        skipped = dojo.become(self.moves)
+        assert not skipped, f"a child does not apply in this process: {skipped[0]}"
+        assert dojo.fingerprint == self.fingerprint, "a child is another program in this process"
+        return dojo
+
+
+def _second(parents: Parents) -> tuple[tuple[Move, ...] | None, tuple[str, ...]]:
+    first, second = parents.first, parents.second
+    return (None, ()) if second is None else (second.moves, (first.fingerprint, second.fingerprint))
+
+
+def _order(parents: Parents) -> _Order:
+    return _Order(parents.first.moves, *_second(parents), parents.seed)
+
+
+class _Maker:
+    """Makes the children that another process wants, from the states that it keeps."""
+
+    def __init__(self, start: Dojo, near: Neighbourhood) -> None:
+        self._near = near
+        self._kept: dict[tuple[Move, ...], Dojo] = {(): start}
+        """States by their moves, the latest used last."""
+
+    def make(self, order: _Order) -> _Answer | None:
+        made = child(self._state(order.first), order.second, order.known, self._near, order.seed)
+        return None if made is None else _Answer(tuple(step.resolved for step in made.trace.steps), made.fingerprint)
+
+    def _state(self, moves: tuple[Move, ...]) -> Dojo:
+        found = self._kept.pop(moves, None)
+        if found is None:
+            found = self._kept[max(self._kept, key=lambda kept: _common(kept, moves))].fork()
+            skipped = found.become(moves)
+            assert not skipped, f"a trace does not apply in this process: {skipped[0]}"
+        self._kept[moves] = found
+        if len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+def _common(one: Sequence[Move], other: Sequence[Move]) -> int:
+    """Number of first moves that two traces share."""
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+_maker: _Maker | None = None
+
+
+def _begin(plain: str, ids: Sequence[str], machine: Machine, near: Neighbourhood) -> None:
+    global _maker  # a process makes the children of one kernel
+    kernel = parse_notation(plain)[0]
+    assign_ids(kernel, ids)
+    _maker = _Maker(Dojo(kernel, machine), near)
+
+
+def _make(order: _Order) -> _Answer | None:
+    assert _maker is not None
+    return _maker.make(order)

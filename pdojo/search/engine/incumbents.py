@@ -1,0 +1,105 @@
+"""The incumbent of a problem, over all searches in a database and programs from files. Only a race replaces it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.contract.progress import Known
+from pdojo.search.database import SearchMemory
+from pdojo.search.database.rows import now
+from pdojo.search.engine.costs import Costs, Rival
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A candidate for the incumbent."""
+
+    dojo: Dojo
+    cost: float
+    """The last measured cost."""
+    beside: tuple[str, float] | None = None
+    """The text of the program where its search started, and the factor by which this one is faster."""
+    since: str = ""
+    """When it became the incumbent; '' if it is not."""
+
+    @property
+    def rival(self) -> Rival:
+        """The contender for races."""
+        return Rival(Candidate.of(self.dojo), self.cost)
+
+
+class Incumbents:
+    """Reads and replaces the incumbent of a problem."""
+
+    def __init__(self, start: Dojo, costs: Costs, memory: SearchMemory) -> None:
+        self._start = start
+        self._costs = costs
+        self._memory = memory
+
+    def rated(self, dojos: Sequence[Dojo]) -> list[Contender]:
+        """Programs from files with their costs, without those that fail."""
+        found: list[Contender] = []
+        for dojo in dojos:
+            candidate = Candidate.of(dojo)
+            (evaluation,) = self._costs.evaluate([(candidate, dojo.trace)], None)
+            if evaluation.is_ok and self._costs.match(candidate, None).evaluation.is_ok:
+                found.append(Contender(dojo, evaluation.cost))
+        return found
+
+    def replace(self, one: Contender | None, before: Contender | None) -> None:
+        """Make the program `one` the incumbent if there is none, or if it has just beaten the incumbent `before`.
+
+        An earlier incumbent does not become it again: a resumed run repeats races that others know to be outdated.
+        """
+        if one is not None:
+            self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
+
+    def best(self, others: Sequence[Contender], own: Contender | None, *, play: bool) -> Known | None:
+        """The best of programs from elsewhere, the incumbent and a search's own best, without failed ones.
+
+        Each must beat those before it. Races from before the incumbent became that do not count; new ones take place
+        only if `play` is set. A program that has beaten the incumbent replaces it.
+        """
+        # The races of this call count for the new incumbent.
+        since = now()
+        held, name = self._held()
+        best: Contender | None = None
+        for one in (each for each in (*others, held, own) if each is not None):
+            if self._costs.failure(one.rival.candidate) is not None:
+                continue
+            if best is None or one.dojo.fingerprint == best.dojo.fingerprint or self._beats(one, best, play):
+                best = one
+        if best is None:
+            return None
+        if held is None:
+            is_incumbent = play
+        else:
+            is_same = best.dojo.fingerprint == held.dojo.fingerprint
+            is_incumbent = best is not held if is_same else self._beats(best, held, play)
+        if is_incumbent:
+            self._keep(best, name, since=since)
+        return Known(best.dojo, best.cost, is_own=best is own)
+
+    def _beats(self, one: Contender, other: Contender, play: bool) -> bool:
+        return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
+
+    def _held(self) -> tuple[Contender | None, str]:
+        """The incumbent and its fingerprint; None if its moves do not replay, '' if there is none."""
+        found = self._memory.best()
+        if found is None:
+            return None, ""
+        dojo = self._start.fork()
+        if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
+            return None, found.fingerprint
+        return Contender(dojo, found.cost, since=found.since), found.fingerprint
+
+    def _keep(self, one: Contender, over: str, *, once: bool = False, since: str = "") -> None:
+        timed = self._costs.is_timed
+        beside = one.beside if timed else None
+        trace, text = one.dojo.trace, one.dojo.text
+        self._memory.keep_incumbent(
+            trace, text, one.cost, timed=timed, over=over, once=once, beside=beside, since=since
+        )

@@ -1,1 +1,0 @@
-"""Expert passes for graphics processors."""

@@ -1,0 +1,1 @@
+"""Features of programs, for cost models and for agents."""

@@ -1,0 +1,38 @@
+"""Features of programs for learned cost models: how a program is built, and what a model of the machine says of it.
+
+`pdojo.search.features.structure` lists the structural ones. Features `model.*` are the parts of the analytical model's
+estimate, in log cycles; 0 if it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log1p
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.view.nest import Nest
+from pdojo.search.features.structure import named_structure
+from pdojo.search.kinds.cpu.cost_model import estimate
+
+LEVELS = 3
+"""Cache levels that have a feature."""
+
+
+def features(nest: Nest, machine: Machine) -> list[float]:
+    """The features of a program, in the same order for all programs."""
+    return [value for _, value in named_features(nest, machine)]
+
+
+def named_features(nest: Nest, machine: Machine) -> list[tuple[str, float]]:
+    """The features with their names."""
+    return [*_estimated(nest, machine), *named_structure(nest, machine)]
+
+
+def _estimated(nest: Nest, machine: Machine) -> Iterator[tuple[str, float]]:
+    cost = estimate(nest, machine)
+    yield "model.known", float(cost is not None)
+    yield "model.cycles", log1p(cost.cycles) if cost else 0.0
+    yield "model.compute", log1p(cost.compute) if cost else 0.0
+    yield "model.starts", log1p(cost.starts) if cost else 0.0
+    memory = (*(cost.memory if cost else ()), *(0.0,) * LEVELS)[:LEVELS]
+    yield from ((f"model.memory{level}", log1p(cycles)) for level, cycles in enumerate(memory))

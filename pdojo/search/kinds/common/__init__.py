@@ -1,0 +1,1 @@
+"""Parts of expert passes for every kind of machine."""

@@ -1,0 +1,263 @@
+"""Fusion of whole nests: the order of outer loops, joins, and recomputation of temporaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.dialect.view.storage import physical_shape
+from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.threads import EVEN, SMALL, balance, costs_threads
+from pdojo.search.kinds.cpu.contraction import reorder
+from pdojo.search.kinds.cpu.sums import part_sum
+from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, is_vector_loop
+
+CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
+"""Functions that are cheaper than a store and a load of their result."""
+
+
+def fuse_outer(player: Player) -> None:
+    """Fuse neighbouring loops, unless both become vector loops: these are fused later, tile by tile."""
+    align(player)
+    _split_few(player)
+
+    def fusible() -> Iterator[Scope]:
+        for scope in player.nest.scopes:
+            second = player.nest.next_sibling(scope)
+            if scope.mapping is not Mapping.SEQUENTIAL or not isinstance(second, Scope):
+                continue
+            sealed = scope.id in player.sealed or second.id in player.sealed
+            later = is_vector_loop(scope) and is_vector_loop(second)
+            if not (sealed or later or costs_threads(player, scope, second)):
+                yield scope
+
+    player.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
+    _recompute(player)
+
+
+_Dimensions = set[tuple[str, int]]
+
+
+def align(player: Player) -> None:
+    """Move the loops of statistics outermost, those that most statistics share first.
+
+    A statistic is a temporary that a sum writes and a nest with more loops reads. All nests can share the loops that
+    index it; then values computed from it need no memory, and its inputs may still be cached.
+    """
+    shared = _shared(player, _statistics(player))
+    plans = [(leaf.id, _wanted(leaf, shared)) for leaf in player.nest.leaves]
+    for identifier, wanted in plans:
+        leaf = player.leaf(identifier)
+        if wanted != [s.id for s in leaf.chain] and not _is_finished(player, leaf):
+            player.transact(lambda i=identifier, w=wanted: reorder(player, i, w))
+
+
+def _shared(player: Player, statistics: _Dimensions) -> dict[tuple[str, int], int]:
+    """For each dimension, the number of statistics indexed by the loops that index it."""
+    found: dict[tuple[str, int], int] = {}
+    for dimension in sorted(statistics):
+        if dimension not in found:
+            together = _spread(player, dimension)
+            count = len({name for name, _ in together & statistics})
+            found |= dict.fromkeys(together, count)
+    return found
+
+
+def _statistics(player: Player) -> _Dimensions:
+    """The dimensions of arrays that are summed up and read in nests with more loops."""
+    found: _Dimensions = set()
+    for name, writers in player.nest.writers.items():
+        array = player.nest.arrays[name]
+        readers = player.nest.readers.get(name, [])
+        summed = any(w.accumulate is not None for w in writers)
+        wide = any(len(r.chain) > len(array.shape) and r not in writers for r in readers)
+        if summed and wide and array.buffer.op is not None and not any(_is_finished(player, w) for w in writers):
+            found |= {(name, d) for d in range(len(array.shape))}
+    return found
+
+
+def _is_finished(player: Player, leaf: Leaf) -> bool:
+    """True if a loop around a statement is sealed: its order is chosen."""
+    return any(scope.id in player.sealed for scope in leaf.chain)
+
+
+def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:
+    """The dimensions of all arrays that the same loops index, directly or through a common array."""
+    found = {dimension}
+    size = 0
+    while size != len(found):
+        size = len(found)
+        for leaf in player.nest.leaves:
+            indices = _indices(leaf)
+            loops = {depth for place, depth in indices if place in found}
+            found |= {place for place, depth in indices if depth in loops}
+    return found
+
+
+def _indices(leaf: Leaf) -> list[tuple[tuple[str, int], int]]:
+    """The dimensions whose index is one loop variable, and the depth of that loop."""
+    indices = (((a.array.name, d), _variable(e)) for a in leaf.accesses for d, e in enumerate(a.index))
+    return [(place, depth) for place, depth in indices if depth is not None]
+
+
+def _variable(expression: Expr) -> int | None:
+    """The depth of the loop whose variable the index is; None for other indices."""
+    match expression:
+        case Expr(0, ((int() as depth, 1),)):
+            return depth
+        case _:
+            return None
+
+
+def _interchangeable(leaf: Leaf) -> int:
+    """Number of outermost loops that are perfectly nested."""
+    plain = 0
+    for scope in leaf.chain:
+        if scope.mapping is not Mapping.SEQUENTIAL or scope.guard:
+            break
+        plain += 1
+        if len(scope.children) > 1:
+            break
+    return plain
+
+
+def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
+    """The loops of a statement; of those that can be interchanged, the loops that most statistics share come first."""
+    counts = dict.fromkeys(range(leaf.depth), 0)
+    for place, depth in _indices(leaf):
+        counts[depth] = max(counts[depth], shared.get(place, 0))
+    free = _interchangeable(leaf)
+    return [s.id for s in (*sorted(leaf.chain[:free], key=lambda s: -counts[s.depth]), *leaf.chain[free:])]
+
+
+def _split_few(player: Player) -> None:
+    """Split sums with too few results for the threads: one partial result for each iteration of the outermost loop."""
+    threads = player.game.machine.threads
+    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
+        leaf = player.leaf(identifier)
+        used = {v for e in leaf.output.index for v in e.variables()}
+        terms = [s for s in leaf.chain if s.depth not in used]
+        results = next((s.extent for s in leaf.chain if s.depth in used), 1)
+        few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= SMALL
+        if player.is_sealed(leaf) or not few or not terms:
+            continue
+        why = f"{results} results are too few for {threads} threads"
+        if len(terms) == 1 and leaf.chain == (terms[0],) and player.transact(lambda i=identifier: _chunk(player, i)):
+            terms = list(player.leaf(identifier).chain)
+        if len(terms) != 2 or balance(terms[0].extent, threads) < EVEN:
+            continue
+        player.transact(lambda i=identifier, d=terms[0].depth, n=terms[0].extent, w=why: _split(player, i, d, n, w))
+
+
+def _chunk(player: Player, identifier: str) -> bool:
+    """Cut the loop of a sum, and the loops that it can be fused with, into a chunk for each thread.
+
+    Chunks are whole groups of vectors; the rest is peeled off first.
+    """
+    leaf = player.leaf(identifier)
+    threads, (loop,) = player.game.machine.threads, leaf.chain
+    size = loop.extent // threads // (group := player.lanes(leaf) * ACCUMULATORS) * group
+    why = f"a chunk of {size} iterations for each thread"
+    family = _related(player, leaf)
+    for scope in family:
+        if size * threads < loop.extent and not player.attempt("peel_scope", f"%{scope}", why, after=size * threads):
+            return False
+        if not player.attempt("tile_scope", f"%{scope}", why, size=size):
+            return False
+    return size > 0
+
+
+def _related(player: Player, leaf: Leaf) -> list[str]:
+    """The single loops of a statement's extent around statements that share arrays with it, directly or through others.
+
+    The loop of the statement is one of them.
+    """
+    (loop,) = leaf.chain
+    single = [s for s in player.nest.children if isinstance(s, Scope) and s.extent == loop.extent and is_vector_loop(s)]
+    alike = [s for s in single if s.mapping is Mapping.SEQUENTIAL and not s.guard]
+    found, names = {loop.id}, {a.array.name for a in leaf.accesses}
+    size = 0
+    while size != len(found):
+        size = len(found)
+        for scope in alike:
+            mine = {a.array.name for a in scope.leaves[0].accesses}
+            if mine & names:
+                found.add(scope.id)
+                names |= mine
+    return [s.id for s in player.nest.scopes if s.id in found]
+
+
+def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:
+    """Part a sum for the threads; the loop that combines their partial results stays out of the threads' loops."""
+    parts = part_sum(player, identifier, depth, count, why)
+    if parts is None:
+        return False
+    player.sealed.add(player.leaf(parts.combined).chain[-1].id)
+    return True
+
+
+def _recompute(player: Player) -> None:
+    """Recompute cheap temporaries at each use if keeping them exceeds the core's caches."""
+    for leaf in list(player.nest.leaves):
+        name = leaf.output.array.name
+        if _is_cheap(player, leaf) and _kept(player, name) > player.game.machine.private_cache // 2:
+            player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
+
+
+def _is_cheap(player: Player, leaf: Leaf) -> bool:
+    """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
+    name = leaf.output.array.name
+    reads = [i for i in leaf.inputs if isinstance(i, Access)]
+    large = [a for a in reads if len(a.array.shape) >= len(leaf.output.array.shape)]
+    return (
+        leaf.accumulate is None
+        and leaf.function in CHEAP
+        and leaf.output.array.buffer.op is not None
+        and player.nest.writers[name] == [leaf]
+        and len(large) == 1
+        and large[0].array.intent is Intent.IN
+    )
+
+
+def _kept(player: Player, name: str) -> int:
+    """Bytes of an array that live between writer and readers, once the loops that they share reuse it."""
+    nest = player.nest
+    array = nest.arrays[name]
+    users = dict.fromkeys((*nest.writers[name], *nest.readers[name]))
+    shared = 0
+    chains = [leaf.chain for leaf in users]
+    while all(len(c) > shared for c in chains) and len({c[shared].id for c in chains}) == 1:
+        shared += 1
+    writer = nest.writers[name][0]
+    free = [d for d, e in enumerate(writer.output.index) if (v := _variable(e)) is None or v >= shared]
+    shape = physical_shape(nest, array.buffer)
+    return prod(shape[d] for d in free) * byte_width(array.dtype)
+
+
+def recompute(player: Player, leaf: Leaf, name: str) -> bool:
+    """Inline a statement at all of its uses and delete it."""
+    why = f"computed once more where it is used: '{name}' need not be kept in between"
+    for reader in [r.id for r in player.nest.readers[name]]:
+        while (use := _use(player, reader, name)) is not None:
+            before = set(player.nest.arrays)
+            if not player.attempt("inline_op", player.leaf(reader), why, input=use):
+                return False
+            for made in player.nest.arrays.keys() - before:
+                _materialize(player, made)
+    return player.attempt("delete_op", player.leaf(leaf.id), "nobody reads it any more")
+
+
+def _materialize(player: Player, name: str) -> None:
+    """Give every element its own memory, so that the loop can be distributed; later moves reuse it again."""
+    player.attempt("set_location", name, "room for an element for each lane", location="heap")
+    for dimension in range(len(player.nest.arrays[name].shape)):
+        player.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")
+
+
+def _use(player: Player, reader: str, name: str) -> int | None:
+    inputs = player.leaf(reader).inputs
+    return next((k for k, i in enumerate(inputs) if isinstance(i, Access) and i.array.name == name), None)

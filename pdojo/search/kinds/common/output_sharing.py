@@ -1,0 +1,36 @@
+"""Temporaries in the memory of an output that is written later: less cache traffic."""
+
+from __future__ import annotations
+
+from pdojo.dialect.analysis.lanes import physical_bytes
+from pdojo.dialect.attributes import Intent, Memory
+from pdojo.search.kinds.common.player import Player
+
+WHY = "rows exceed the first cache: two arrays in one memory leave more of it to others"
+
+
+def share_outputs(player: Player) -> None:
+    """Put temporaries into an output of the same shape if they exceed the first cache, but not half of the second.
+
+    Smaller ones stay in the first cache anyway. Larger ones leave the second cache before the output is written, so its
+    memory would be written twice.
+    """
+    machine = player.game.machine
+    if not machine.cache_bytes:
+        return
+    for name in list(player.temporaries()):
+        array = player.nest.arrays[name]
+        size = physical_bytes(player.nest, array.buffer)
+        is_alone = array.buffer.memory is Memory.HEAP and len(array.buffer.names) == 1
+        if is_alone and machine.cache_bytes[0] < size <= machine.private_cache // 2:
+            outputs = (a.name for a in player.nest.arrays.values() if a.buffer.intent is Intent.OUT)
+            any(player.transact(lambda name=name, other=other: _share(player, name, other)) for other in outputs)
+
+
+def _share(player: Player, name: str, other: str) -> bool:
+    """Put an array with all its elements into the memory of another one."""
+    reused = [d for d, slots in enumerate(player.nest.arrays[name].buffer.reuse) if slots]
+    for dimension in reused:
+        if not player.attempt("materialize_dims", f"{name}:{dimension}", WHY):
+            return False
+    return player.attempt("share_buffer", name, WHY, **{"with": other})

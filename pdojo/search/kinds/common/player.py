@@ -1,0 +1,120 @@
+"""The helper of expert passes: a game with notes, attempted moves, and small queries about the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pdojo.dialect.attributes import Memory
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
+from pdojo.errors import IllegalMove, LocationError, UsageError
+from pdojo.search.kinds.common.choices import Choices, Decisions, Played
+from pdojo.transforms.game import Game
+from pdojo.transforms.move import Move, Param
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Why an expert pass made a move."""
+
+    move: Move
+    why: str
+
+
+@dataclass
+class Player:
+    """Makes moves on a game and notes the reasons. Nodes are named by identifier: objects change with every move."""
+
+    game: Game
+    notes: list[Note] = field(default_factory=list[Note])
+    sealed: set[str] = field(default_factory=set[str])
+    """Finished scopes: passes fuse nothing with them and move nothing out of them."""
+    choices: Choices = field(default_factory=Choices)
+    """Questions that the pass leaves open."""
+
+    @property
+    def nest(self) -> Nest:
+        """The program now."""
+        return self.game.program.nest
+
+    def scope(self, identifier: str) -> Scope | None:
+        """The scope with that identifier; None if it is gone."""
+        node = self.nest.by_id.get(identifier)
+        return node if isinstance(node, Scope) else None
+
+    def leaf(self, identifier: str) -> Leaf:
+        """The statement with that identifier."""
+        node = self.nest.by_id[identifier]
+        assert isinstance(node, Leaf)
+        return node
+
+    def is_sealed(self, leaf: Leaf) -> bool:
+        """True if the statement's innermost scope is sealed."""
+        return leaf.parent is not None and leaf.parent.id in self.sealed
+
+    def attempt(self, name: str, at: Node | str, why: str = "", **params: Param) -> bool:
+        """Make a move if it is legal; returns True if it was."""
+        location = at if isinstance(at, str) else f"%{at.id}"
+        try:
+            self.game.apply(Move(name, location, tuple(params.items())))
+        except (IllegalMove, LocationError):
+            return False
+        self.notes.append(Note(self.game.trace.steps[-1].move, why))
+        return True
+
+    def transact(self, plan: Callable[[], bool]) -> bool:
+        """Make all moves of a plan, or none if it returns False; returns the plan's result."""
+        # Most plans succeed; for those that do not, a few moves are made again in less time than a copy for each takes.
+        mark, noted = self.game.mark(keeps=not self.game.programs.is_near()), len(self.notes)
+        if plan():
+            return True
+        self.game.rewind(mark)
+        del self.notes[noted:]
+        return False
+
+    @classmethod
+    def play(cls, game: Game, plan: Callable[[Player], None], decisions: Decisions | None = None) -> Played:
+        """Make all moves of a plan on a game at once, with these answers to the questions that it leaves open."""
+
+        def played() -> Played:
+            player = cls(game, choices=Choices(decisions))
+            plan(player)
+            return Played(player.notes, player.choices.made)
+
+        return game.at_once(played)
+
+    def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
+        """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""
+        return max((n for n in self.vector_lanes(leaf) if extent is None or n <= extent), default=1)
+
+    def vector_lanes(self, leaf: Leaf) -> tuple[int, ...]:
+        """Lanes of the machine's vectors for the statement's widest operand."""
+        dtypes = [i.array.dtype if isinstance(i, Access) else i.dtype for i in (leaf.output, *leaf.inputs)]
+        return self.game.machine.vector_lanes(max(dtypes, key=byte_width))
+
+    def exhaust(self, places: Callable[[], Iterable[Node | str]], name: str, why: str = "", limit: int = 10_000) -> int:
+        """Make one kind of move at the first legal place until there is none; returns the number of moves.
+
+        `places` is called again after every move. Raises UsageError after `limit` moves.
+        """
+        for made in range(limit):
+            if not any(self.attempt(name, place, why) for place in places()):
+                return made
+        raise UsageError(f"'{name}' was made {limit} times and is still legal; does it undo itself?")
+
+    def scopes(self) -> list[Scope]:
+        """All scopes, outermost first."""
+        return self.nest.scopes
+
+    def temporaries(self) -> Iterator[str]:
+        """Names of the first arrays of all buffers that are not the caller's."""
+        for buffer in self.nest.buffers:
+            if buffer.op is not None:
+                yield buffer.names[0]
+
+    def dimensions(self) -> Iterator[str]:
+        """Locations of all dimensions of temporaries outside of registers (lanes need the dimensions of these)."""
+        for name in self.temporaries():
+            if self.nest.arrays[name].buffer.memory is not Memory.REGISTER:
+                yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))

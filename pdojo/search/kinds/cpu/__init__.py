@@ -1,0 +1,1 @@
+"""Tuning for CPUs: passes for vectors, caches and threads, and a cost model."""

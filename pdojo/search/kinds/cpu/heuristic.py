@@ -1,0 +1,63 @@
+"""The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
+
+It simplifies loops (`loops.py`), turns shared divisors into reciprocals (`reciprocals.py`) and parts rows under strided
+windows (`windows.py`). Contractions get register tiles (`contraction.py`) or the machine's dot products (`dots.py`).
+For everything else it fuses the outer loops (`fusion.py`); gives every statement its own innermost vector loop along
+contiguous memory, with several accumulators for reductions, and fuses the loops over vectors, so that intermediate
+values stay in registers (`vectors.py`); reuses memory, also that of outputs (`sharing.py`); parallelises the loops that
+balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs that exceed the caches (`streams.py`).
+"""
+
+from __future__ import annotations
+
+from pdojo.search.kinds.common.choices import Decisions, Played
+from pdojo.search.kinds.common.fusion import fuse_outer
+from pdojo.search.kinds.common.greedy import place_buffers
+from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, unfold
+from pdojo.search.kinds.common.output_sharing import share_outputs
+from pdojo.search.kinds.common.player import Note, Player
+from pdojo.search.kinds.common.reciprocals import share_reciprocals
+from pdojo.search.kinds.common.threads import share_work
+from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
+from pdojo.search.kinds.cpu.contraction import tile_contractions
+from pdojo.search.kinds.cpu.dots import use_dot_units
+from pdojo.search.kinds.cpu.streams import join_rows, part_streams, stream
+from pdojo.search.kinds.cpu.tall import split_tall
+from pdojo.search.kinds.cpu.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
+from pdojo.search.kinds.cpu.windows import part_windows
+from pdojo.transforms.game import Game
+
+
+def heuristic(game: Game) -> list[Note]:
+    """Tune for a CPU from general rules; no kernel is treated specially."""
+    return open_heuristic(game).notes
+
+
+def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
+    """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
+    return Player.play(game, _tune, decisions)
+
+
+def _tune(player: Player) -> None:
+    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    unfold(player)
+    drop_unit_loops(player)
+    flatten(player)
+    share_reciprocals(player)
+    use_dot_units(player)
+    part_windows(player)
+    by_columns = sum_columns(player)
+    split_tall(player)
+    tile_contractions(player)
+    fuse_outer(player)
+    vectorize_statements(player)
+    join_rows(player)
+    join_terms(player, by_columns)
+    part_temporaries(player)
+    shrink_temporaries(player)
+    share_outputs(player)
+    part_streams(player)
+    share_work(player)
+    unroll_groups(player)
+    place_buffers(player)
+    stream(player)

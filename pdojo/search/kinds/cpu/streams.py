@@ -1,0 +1,239 @@
+"""Hints for arrays beyond the caches: non-temporal stores for outputs, prefetches for inputs.
+
+Whether a store past the caches pays, and how far ahead a prefetch should reach, depends on the memory system, which is
+measured: both are left open for kernels that do not fit the caches of the cores (`choices.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from pdojo.dialect.analysis.hints import streaming_misfit
+from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.attributes import Intent, Mapping
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
+from pdojo.search.kinds.common.loops import jam, tile
+from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.cpu.cost_model import cycles
+
+NONE = "none"
+STREAMS = 4
+"""Places of an array that a thread may walk through at the same time."""
+AHEAD = (1024, 4096)
+"""Bytes that a prefetch may reach ahead, beside the distance to the next iteration of the outermost scope."""
+
+
+def stream(player: Player) -> None:
+    """If the interface arrays exceed the cores' caches, store outputs past the caches and prefetch inputs."""
+    machine = player.game.machine
+    footprint = _footprint(player)
+    if footprint <= machine.private_cache * machine.threads:
+        return
+    _bypass_caches(player, is_likely=footprint > machine.streaming_bytes)
+    _fetch_ahead(player, is_likely=footprint > machine.streaming_bytes)
+
+
+def part_streams(player: Player) -> None:
+    """Walk through arrays beyond the caches at several places at a time: more misses are in flight.
+
+    A single loop over whole vectors becomes a loop over a part of the iterations, around one over the parts.
+    """
+    _several_at_once(player, "address streams", _is_single, _part)
+
+
+def join_rows(player: Player) -> None:
+    """Sum up several rows of arrays beyond the caches at a time, if each pass over a row is one statement."""
+    _several_at_once(player, "rows at a time", _is_of_sums, _join_rows)
+
+
+def _several_at_once(
+    player: Player,
+    question: str,
+    fits: Callable[[Player, Scope], bool],
+    cut: Callable[[Player, str], bool],
+) -> None:
+    """Cut fitting outermost loops into `STREAMS`, if the arrays exceed the caches and the answer is not one."""
+    machine = player.game.machine
+    if _footprint(player) <= machine.streaming_bytes:
+        return
+    loops = [node for node in player.nest.children if isinstance(node, Scope) and fits(player, node)]
+    wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
+    if not wide or player.choices.choose(question, ("1", str(STREAMS))) == "1":
+        return
+    for identifier in wide:
+        player.transact(lambda i=identifier: cut(player, i))
+
+
+def _is_of_sums(player: Player, root: Scope) -> bool:
+    """True for a loop over rows in which loops over vectors, one statement each, sum up a large input."""
+    loops = [child for child in root.children if isinstance(child, Scope)]
+    alone = all(len(s.children) == 1 for child in loops for leaf in child.leaves for s in leaf.chain[1:])
+    summed = [leaf for leaf in root.leaves if leaf.accumulate is not None]
+    plain = root.mapping is Mapping.SEQUENTIAL and not root.guard
+    return plain and alone and bool(_first_reads(player, summed)) and not _stores(root)
+
+
+def _stores(root: Scope) -> bool:
+    """True if a nest stores vectors of an output: it has streams enough."""
+    outputs = (leaf for leaf in root.leaves if leaf.output.array.intent is Intent.OUT)
+    return any(_is_vector(leaf, leaf.output) for leaf in outputs)
+
+
+def _join_rows(player: Player, identifier: str) -> bool:
+    """Cut a loop over rows into groups, and make the rows of a group the innermost loop around every vector."""
+    loop = player.scope(identifier)
+    assert loop is not None
+    why = f"{STREAMS} rows at a time: more misses are in flight"
+    groups = jam(player, loop, STREAMS, why)
+    if groups is None:
+        return False
+    for name, dimension in _indexed_by(player, groups.outer):
+        # What only one group of rows needs gets a dimension of its own, which can be reused.
+        player.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
+    return True
+
+
+def _indexed_by(player: Player, identifier: str) -> list[tuple[str, int]]:
+    """The dimensions of temporaries that a loop indexes."""
+    loop = player.scope(identifier)
+    assert loop is not None
+    found = [
+        (a.array.name, d)
+        for leaf in loop.leaves
+        for a in leaf.accesses
+        for d, e in enumerate(a.index)
+        if e.uses(loop.depth)
+    ]
+    mine = set(player.temporaries())
+    return [place for place in dict.fromkeys(found) if place[0] in mine]
+
+
+def _part(player: Player, identifier: str) -> bool:
+    loop = player.scope(identifier)
+    assert loop is not None
+    why = f"{STREAMS} places at a time"
+    parts = tile(player, loop, loop.extent // STREAMS, why)
+    return parts is not None and player.attempt("swap_scopes", f"%{parts.outer}", why)
+
+
+def _is_single(player: Player, loop: Scope) -> bool:
+    """True for a loop whose iterations are a few vectors of arrays beyond the caches, without sums over them."""
+    if loop.mapping is not Mapping.SEQUENTIAL or loop.guard or not _first_reads(player, loop.leaves):
+        return False
+    vectors = all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in loop.leaves)
+    summed = any(not any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
+    inner = {scope.extent for leaf in loop.leaves for scope in leaf.chain[1:-1]}
+    return vectors and not summed and max(inner, default=1) <= STREAMS
+
+
+def _footprint(player: Player) -> int:
+    """Bytes of the interface arrays."""
+    return sum(prod(b.shape) * byte_width(b.dtype) for b in player.nest.buffers if b.op is None)
+
+
+def _bypass_caches(player: Player, *, is_likely: bool) -> None:
+    """Hint non-temporal stores wherever they can be used."""
+    stores = [leaf.id for leaf in player.nest.leaves if _may_bypass(player, leaf)]
+    options = ("past the caches", "plain") if is_likely else ("plain", "past the caches")
+    if stores and player.choices.choose("stores", options) == "past the caches":
+        for identifier in stores:
+            why = "the output exceeds the caches: do not read it first"
+            player.attempt("hint", player.leaf(identifier), why, kind="nontemporal")
+
+
+def _may_bypass(player: Player, leaf: Leaf) -> bool:
+    """True for a plain store of whole vectors to an output that nothing reads."""
+    lanes, array = leaf.parent, leaf.output.array
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return False
+    # Several writers may be the parts of one peeled loop.
+    written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
+    # If another array shares the memory, its lines are in a cache.
+    unread = array.intent is Intent.OUT and not player.nest.readers[array.name] and len(array.buffer.names) == 1
+    return written_once and unread and streaming_misfit(leaf, lanes) is None
+
+
+def _fetch_ahead(player: Player, *, is_likely: bool) -> None:
+    """Prefetch large inputs in one pass over each row: rows ahead, or some bytes."""
+    plans = {root.id: _passes(player, root) for root in player.nest.children if isinstance(root, Scope)}
+    rows = any(len(passes) > 1 for passes in plans.values())
+    if not any(plans.values()):
+        return
+    options = [*(["next row"] if rows else []), NONE, *map(str, AHEAD)]
+    preferred = _preferred(player, rows=rows, is_likely=is_likely)
+    distance = player.choices.choose("prefetch", (preferred, *options))
+    if distance == NONE:
+        return
+    where = player.choices.choose("prefetch in", ("the longest pass", "the first pass")) if rows else "the first pass"
+    for root, passes in plans.items():
+        if passes:
+            chosen = max(passes, key=lambda p: p.cost) if where == "the longest pass" else passes[0]
+            for leaf, number in chosen.reads:
+                _prefetch(player, root, leaf, number, distance)
+
+
+def _preferred(player: Player, *, rows: bool, is_likely: bool) -> str:
+    """The distance to try first: what reads gain from by measurement, the next row if that is not known."""
+    if not is_likely:
+        return NONE
+    measured = player.game.machine.measured.prefetch_distance(player.game.machine.threads)
+    return "next row" if rows else str(measured) if measured in AHEAD else NONE
+
+
+def _prefetch(player: Player, root: str, identifier: str, number: int, distance: str) -> None:
+    leaf, scope = player.leaf(identifier), player.scope(root)
+    assert scope is not None
+    access = leaf.accesses[number]
+    ahead = _bytes_per_iteration(access, scope.depth) if distance == "next row" else int(distance)
+    if 0 < ahead <= player.game.machine.private_cache // 4:
+        why = "the data comes while other data is computed with"
+        player.attempt("hint", leaf, why, kind="prefetch", access=number, value=ahead)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One of the parts of a nest that follow each other in an iteration of its outermost scope."""
+
+    cost: float
+    """Estimated cycles of computing."""
+    reads: tuple[tuple[str, int], ...]
+    """The first read of each large input, by statement and number of the access."""
+
+
+def _passes(player: Player, root: Scope) -> list[_Pass]:
+    """The passes of a nest that read large inputs, in order."""
+    parts = root.children if len(root.children) > 1 else [root]
+    found = ((part, _first_reads(player, leaves_of(part))) for part in parts)
+    machine = player.game.machine
+    return [_Pass(cycles(part, player.nest, machine), reads) for part, reads in found if reads]
+
+
+def _first_reads(player: Player, leaves: Sequence[Leaf]) -> tuple[tuple[str, int], ...]:
+    found: dict[str, tuple[str, int]] = {}
+    for leaf in leaves:
+        for number, access in enumerate(leaf.accesses[1:], 1):
+            if _is_large_input(player, access) and _is_vector(leaf, access):
+                found.setdefault(access.array.name, (leaf.id, number))
+    return tuple(found.values())
+
+
+def _is_vector(leaf: Leaf, access: Access) -> bool:
+    """True if the lanes of a statement read neighbouring elements."""
+    lanes = leaf.parent
+    if lanes is None or lanes.mapping is not Mapping.VECTOR:
+        return False
+    return lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
+
+
+def _is_large_input(player: Player, access: Access) -> bool:
+    size = prod(access.array.shape) * byte_width(access.array.dtype)
+    return access.array.intent is Intent.IN and size > player.game.machine.private_cache
+
+
+def _bytes_per_iteration(access: Access, depth: int) -> int:
+    """Bytes between the addresses of an access in two successive iterations of the scope at `depth`."""
+    distance = linear_address(access.index, access.array.shape)
+    return distance.coefficient(depth) * byte_width(access.array.dtype)

@@ -1,0 +1,77 @@
+"""Targets: expert passes, evaluators and proposals for a kind of machine.
+
+A target has the name of the machines' backend. It is a module here, or an entry point of the group `pdojo.targets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import TARGETS, find
+from pdojo.errors import PluginError, UsageError
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.transforms.game import Game
+
+if TYPE_CHECKING:
+    from pdojo.search.kinds.common.choices import Decisions, Played
+    from pdojo.search.kinds.common.player import Note
+    from pdojo.search.neighbourhoods.proposals import Proposals
+
+ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
+"""Makes moves on a game; returns a note for each."""
+OpenPass: TypeAlias = "Callable[[Game, Decisions | None], Played]"
+"""Makes moves on a game with answers to the questions that it leaves open; returns these too."""
+MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
+"""Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
+
+
+@dataclass(frozen=True)
+class EvaluatorKind:
+    """A kind of evaluator."""
+
+    make: MakeEvaluator
+    version: Callable[[], object]
+    """Everything that its costs depend on beside machine and program; stored costs of other versions are not used.
+
+    `Backend.environment` describes the surroundings of a run, for people and reports.
+    """
+    runs: bool = True
+    """True if programs run or are simulated; False if costs are estimates."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Tuning for a kind of machine."""
+
+    passes: Mapping[str, Callable[[], ExpertPass]]
+    """Expert passes by name, weakest first."""
+    evaluators: Mapping[str, EvaluatorKind]
+    """Evaluators by name; the first one is the default."""
+    proposals: Callable[[], Proposals] | None = None
+    """Alternatives to a trace; None if there are none."""
+    open_passes: Mapping[str, Callable[[], OpenPass]] = field(default_factory=dict[str, "Callable[[], OpenPass]"])
+    """The passes of `passes` that leave questions open, by name."""
+
+
+_OWN = {
+    "": "pdojo.search.kinds.cpu.kind:ANY",
+    "cuda": "pdojo.search.kinds.gpu.kind:GPU",
+    "hip": "pdojo.search.kinds.gpu.kind:GPU",
+    "llvm": "pdojo.search.kinds.cpu.kind:CPU",
+    "snitch": "pdojo.search.kinds.snitch.kind:SNITCH",
+}
+
+
+def target_of(machine: Machine) -> Target:
+    """The target of a machine. Raises UsageError if there is none, PluginError if its plugin is invalid."""
+    name = machine.backend
+    found = find(TARGETS, name, _OWN)
+    if found is None:
+        raise UsageError(f"nothing is known of tuning for {machine.name}: there is no target '{name}'")
+    if not isinstance(found, Target):
+        raise PluginError(f"the target '{name}' is a {type(found).__name__}; it must be a Target")
+    return found

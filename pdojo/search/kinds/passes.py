@@ -1,0 +1,25 @@
+"""Expert passes: whole traces from general rules, per kind of machine (paper sections 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.errors import UsageError
+from pdojo.search.kinds.common.choices import Decisions, Played
+from pdojo.search.kinds.kind import ExpertPass, target_of
+from pdojo.transforms.game import Game
+
+
+def expert_pass(name: str, machine: Machine) -> ExpertPass:
+    """The expert pass of that name for a kind of machine. Raises UsageError if there is none."""
+    passes = target_of(machine).passes
+    if name not in passes:
+        raise UsageError(f"unknown pass '{name}'; known are {', '.join(passes)}")
+    return passes[name]()
+
+
+def play_pass(name: str, game: Game, decisions: Decisions | None = None) -> Played:
+    """Run a pass on a game, with answers to the questions that it leaves open. Raises UsageError if there is none."""
+    target = target_of(game.machine)
+    if name in target.open_passes:
+        return target.open_passes[name]()(game, decisions)
+    return Played(expert_pass(name, game.machine)(game))

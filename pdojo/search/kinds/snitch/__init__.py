@@ -1,0 +1,1 @@
+"""Tuning for Snitch cores: passes for streams and hardware loops, and simulated cycles."""

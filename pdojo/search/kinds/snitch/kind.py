@@ -1,0 +1,39 @@
+"""Snitch cores: passes for streams and hardware loops; programs are simulated."""
+
+from __future__ import annotations
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.kinds.cpu.kind import naive_pass
+from pdojo.search.kinds.kind import EvaluatorKind, ExpertPass, Target
+
+
+def _greedy() -> ExpertPass:
+    from pdojo.search.kinds.snitch.passes import greedy
+
+    return greedy
+
+
+def _heuristic() -> ExpertPass:
+    from pdojo.search.kinds.snitch.passes import heuristic
+
+    return heuristic
+
+
+def _cycles(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
+    from pdojo.search.kinds.snitch.cycles import Cycles
+
+    return Cycles(machine, plain, seed=seed)
+
+
+def _version() -> object:
+    from pdojo.backends.snitch.backend import version
+
+    return version()
+
+
+SNITCH = Target(
+    passes={"naive": naive_pass, "greedy": _greedy, "heuristic": _heuristic},
+    evaluators={"cycles": EvaluatorKind(_cycles, _version)},
+)

@@ -1,0 +1,1 @@
+"""Tuning of one kernel: pass, variants, search, verification and last measurement."""

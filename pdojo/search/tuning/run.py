@@ -1,0 +1,203 @@
+"""One search of one kernel: its plan, its state in the database, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+
+from pdojo.backends.measure.outcome import outcome_from_json
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import MeasurementError
+from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, Result, Times
+from pdojo.search.database import Database, Problem, SearchMemory
+from pdojo.search.database.earlier import earlier_runs
+from pdojo.search.database.rows import Key
+from pdojo.search.engine.costs import Costs
+from pdojo.search.engine.driver import run_settings, search
+from pdojo.search.engine.racing import Race
+from pdojo.search.neighbourhoods import neighbourhood
+from pdojo.search.neighbourhoods.proposals import has_proposals
+from pdojo.search.perfllm.settings import Settings
+from pdojo.search.strategies import Strategy, strategy
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.task import Subject
+
+
+def usual_neighbourhood(machine: Machine) -> str:
+    """The default neighbourhood of a machine."""
+    return "heuristic" if has_proposals(machine) else "mutate"
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """Costs of the plain kernel and of the pass's program; infinite if one could not be run."""
+
+    plain: float = inf
+    passed: float = inf
+    start: str = ""
+    """The start of the search (`plain`, `pass`) if programs are timed: the best is timed only beside it. '' if all
+    costs are comparable."""
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """The settings of a search."""
+
+    strategy: str
+    neighbourhood: str
+    budget: Budget
+    evaluator: str
+    start: str
+    seed: int | None = None
+    """None: the seed of the most recent matching run, else 0."""
+    is_fresh: bool = False
+    """True to take a seed that no matching run has had."""
+    agent: Settings | None = None
+    """The hyper-parameters of `perfllm`; None for the default ones, and for other strategies."""
+    proposers: int = 1
+    """Number of processes that make the proposals of a batch; the result does not depend on it."""
+
+    @property
+    def steps(self) -> int:
+        """Number of evaluations that the strategy plans for."""
+        return self.budget.evaluations or EVALUATIONS
+
+    def made(self) -> Strategy:
+        """The strategy, before a search."""
+        return strategy(self.strategy, self.steps, self.agent)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The result of a search, with its baselines."""
+
+    plan: SearchPlan
+    seed: int
+    unit: str
+    baselines: Baselines
+    result: Result
+    examples: dict[str, str]
+    """The first message of each kind of failure."""
+    database: str | None
+    """The database's file; None for one in memory."""
+    keys: tuple[Key, Key]
+    """Keys of the problem and of the evaluator's settings in the database."""
+
+    def store_last(self, best: Tuning, passed: Dojo, race: Race) -> None:
+        """Make the pass's program the incumbent: it won the race with the best in the last measurement."""
+        if self.database is None or race.other is None:
+            return
+        with Database(self.database) as database:
+            memory = SearchMemory(database.connection, *self.keys)
+            text = print_notation(best.after)
+            memory.keep_incumbent(passed.trace, passed.text, race.other.cost, timed=True, over=fingerprint_of(text))
+            memory.keep_race(text, passed.text, "last", race)
+
+    @property
+    def best(self) -> Tuning:
+        """The best known program. Raises MeasurementError if no program could be run."""
+        if self.result.known is None:
+            failed = self.result.root.evaluation
+            raise MeasurementError(
+                f"none of {len(self.result.history)} programs could be run; the one that the search starts from: "
+                f"{reason(failed)}"
+            )
+        return Tuning(self.result.known.dojo.game)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """True if Ctrl-C ended the search."""
+        return self.result.ending is Ending.INTERRUPTED
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """A search that is ready to begin or to resume."""
+
+    subject: Subject
+    plan: SearchPlan
+    database: Database
+    evaluator: Evaluator
+    memory: SearchMemory
+    seed: int
+    known: int
+    """Number of its evaluations in the database."""
+
+    @staticmethod
+    def of(subject: Subject, plan: SearchPlan, database: Database, evaluator: Evaluator) -> PlannedSearch:
+        """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
+        dojo = subject.start(plan.start)
+        memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
+        settings = run_settings(plan.made(), neighbourhood(plan.neighbourhood))
+        runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
+        if plan.is_fresh:
+            unused = max((run.seed for run in runs), default=-1) + 1
+            return PlannedSearch(subject, plan, database, evaluator, memory, unused, 0)
+        wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
+        known = next((run.evaluations for run in runs if run.seed == wanted), 0)
+        return PlannedSearch(subject, plan, database, evaluator, memory, wanted, known)
+
+    def baselines(self) -> Baselines:
+        """The costs that the result is compared with."""
+        return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
+
+    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> Found:
+        """Search. Ctrl-C ends the search with the best so far. `rivals` are programs from elsewhere."""
+        plan = self.plan
+        result = search(
+            self.subject.start(plan.start),
+            self.evaluator,
+            plan.made(),
+            neighbourhood(plan.neighbourhood),
+            plan.budget,
+            self.seed,
+            database=self.database,
+            listener=listener,
+            workload=self.subject.workload,
+            rivals=rivals,
+            proposers=plan.proposers,
+        )
+        examples = {kind: reason(evaluation) for kind, evaluation in result.examples.items()}
+        path = self.database.connection.path
+        keys = self.memory.problem, self.memory.settings
+        where = None if path is None else str(path)
+        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, where, keys)
+
+
+def baselines_of(
+    subject: Subject, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
+) -> Baselines:
+    """The costs of the plain program and of the pass's, from the memory or evaluated.
+
+    With `in_turns`, a timed program that is not the start costs the start's cost times the ratio in their match.
+    """
+    costs = Costs(evaluator, memory, Times(), _ignore)
+    plain, passed = subject.start("plain"), subject.start("pass")
+    # The pass may have changed nothing.
+    distinct = {dojo.fingerprint: (Candidate.of(dojo), dojo.trace) for dojo in (plain, passed)}
+    evaluations = costs.evaluate(list(distinct.values()), None)
+    found = {each: evaluation.cost for each, evaluation in zip(distinct, evaluations, strict=True)}
+    if not costs.is_timed:
+        return Baselines(found[plain.fingerprint], found[passed.fingerprint])
+    root, other = (plain, passed) if start == "plain" else (passed, plain)
+    if in_turns and inf not in found.values() and len(found) > 1:
+        race = costs.match(Candidate.of(other), Candidate.of(root))
+        found[other.fingerprint] = inf if race.ratio is None else race.ratio * found[root.fingerprint]
+    return Baselines(found[plain.fingerprint], found[passed.fingerprint], start)
+
+
+def reason(evaluation: Evaluation) -> str:
+    """The reason of a failure, on one line."""
+    try:
+        text = outcome_from_json(evaluation.detail).summary
+    except ValueError:
+        text = str(evaluation.detail.get("message", evaluation.failure))
+    return text.splitlines()[0] if text else evaluation.failure
+
+
+def _ignore(_: str) -> None:
+    """The listener that ignores everything."""

@@ -1,0 +1,270 @@
+"""A tuned kernel at smaller sizes: the same moves on the same program, small enough to be executed exactly.
+
+A `Family` gives a kernel at any sizes. The trace determines demands on the scopes (`Demand`): a scope that tiles of 32
+cut with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are the smallest
+that meet the demands. Parameters that contain an extent, such as where a scope is peeled, are rewritten; tiles, vectors
+and everything else stay. The small program counts only if its text equals the large one's but for the numbers, before
+the first move and after the last.
+
+An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
+peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations goes unseen. Every move's
+legality is checked at the small sizes as it was at the large ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from math import lcm
+
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation.sizes import sizes_of
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.semantics.oracle.reduce import is_resizable, resized
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.nest import Nest
+from pdojo.errors import PdojoError
+from pdojo.kernels import Workload
+from pdojo.search.tuning.extent_constraints import Demand, demands_of
+from pdojo.transforms.game import Game
+from pdojo.transforms.trace import Step
+
+QUICK = 30_000
+"""Statement instances that are tried first: comparing them takes a fraction of a second."""
+MOST = 1_500_000
+"""Most statement instances: comparing them takes a quarter of a minute and a gigabyte."""
+ATTEMPTS = ((3, QUICK, False), (2, QUICK, False), (2, MOST, False), (2, MOST, True))
+"""Attempts: the least number of whole tiles, the limit of statement instances, and whether equal sizes stay equal."""
+SMALL = 4
+"""Sizes up to this one stay: windows, strides, paddings."""
+COMBINATIONS = 8
+"""Most rewritings of one move's numbers that are tried."""
+_NUMBER = re.compile(r"\d+")
+_SCOPES = re.compile(r"^(?:\d+ )+")
+_SHAPE = re.compile(r"\[[\d, ]*\]")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One kernel at all its sizes."""
+
+    sizes: Mapping[str, int]
+    """The sizes of the kernel in question."""
+    at: Callable[[Mapping[str, int]], KernelOp]
+    """The plain kernel at other sizes. Raises PdojoError for impossible sizes."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """A tuned kernel at small sizes."""
+
+    sizes: Mapping[str, int]
+    before: KernelOp
+    after: KernelOp
+
+    def __str__(self) -> str:
+        words = (f"{name}{' as' * name.isdecimal()} {size}" for name, size in self.sizes.items())
+        return ", ".join(words)
+
+
+def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
+    """The family of a kernel: that of its workload, of its text in the notation if that names sizes, or of its extents.
+
+    In the last case equal extents stay equal; None if an index is neither 0 nor the variable of a scope over its whole
+    dimension.
+    """
+
+    def at(sizes: Mapping[str, int]) -> KernelOp:
+        if isinstance(source, Workload):
+            plain = replace(source, given=tuple(sizes.items()), label="").instantiate()
+        else:
+            assert source is not None
+            (plain,) = (k for k in parse_notation(source, given=sizes) if k.sym_name.data == kernel.sym_name.data)
+        for fact in ("arg_alignments", "numerics", "machine"):
+            if fact in kernel.properties:
+                plain.properties[fact] = kernel.properties[fact]
+        return plain
+
+    if isinstance(source, Workload):
+        return Family(source.sizes, at)
+    named = {} if source is None else sizes_of(source)
+    if named:
+        return Family(named, at)
+    nest = nest_of(kernel)
+    if not is_resizable(nest):
+        return None
+    extents = sorted({scope.extent for scope in nest.scopes} | {n for a in nest.arrays.values() for n in a.shape})
+    own = {str(extent): extent for extent in extents}
+    return Family(own, lambda sizes: resized(kernel, {int(name): size for name, size in sizes.items()}))
+
+
+def shrunk(game: Game, family: Family) -> Small | None:
+    """The kernel and its tuned program at small sizes; None if no attempt succeeds.
+
+    The programs have at most `MOST` statement instances each.
+    """
+    slopes = _slopes(game.initial.nest, family)
+    demands = demands_of(game)
+    tried: list[tuple[dict[str, int], int]] = []
+    for least, limit, tied in ATTEMPTS:
+        sizes = _least_sizes(game.initial.nest, family.sizes, slopes, demands, least, tied=tied)
+        if (sizes, limit) not in tried:
+            tried.append((sizes, limit))
+            small = _played(game, family, sizes, limit)
+            if small is not None:
+                return small
+    return None
+
+
+# Sizes
+
+
+@dataclass(frozen=True)
+class _Slope:
+    """How extents follow a size: reducing the size by `step` reduces the scopes' extents by `less`, in nest order."""
+
+    step: int
+    less: tuple[int, ...]
+
+
+def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
+    """The sizes that may shrink, with a step, found by trying, at which the extents of all scopes follow linearly."""
+    found: dict[str, _Slope] = {}
+    for name, size in family.sizes.items():
+        if size <= SMALL:
+            continue
+        for step in (1, 2, 3, 4, 6, 8):
+            once, twice = (_extents(family, {**family.sizes, name: size - k * step}) for k in (1, 2))
+            if once is None or twice is None or not len(once) == len(twice) == len(nest.scopes):
+                continue
+            first = tuple(scope.extent - n for scope, n in zip(nest.scopes, once, strict=True))
+            if first == tuple(a - b for a, b in zip(once, twice, strict=True)):
+                found[name] = _Slope(step, first)
+                break
+    return found
+
+
+def _extents(family: Family, sizes: Mapping[str, int]) -> list[int] | None:
+    if min(sizes.values()) < 0:
+        return None
+    try:
+        return [scope.extent for scope in nest_of(family.at(sizes)).scopes]
+    except PdojoError:
+        return None
+
+
+def _least_sizes(
+    nest: Nest,
+    sizes: Mapping[str, int],
+    slopes: Mapping[str, _Slope],
+    demands: Sequence[Demand],
+    least: int,
+    *,
+    tied: bool,
+) -> dict[str, int]:
+    """The least sizes with at least `least` tiles or iterations of each kind; `tied`: equal sizes stay equal."""
+    found, extents = dict(sizes), [scope.extent for scope in nest.scopes]
+    whole = tuple(extents)
+    groups: dict[int | str, list[str]] = {}
+    for name in sorted(slopes, key=lambda name: -sizes[name]):
+        groups.setdefault(sizes[name] if tied else name, []).append(name)
+    for names in groups.values():
+        step = lcm(*(slopes[name].step for name in names))
+        less = [sum(slopes[n].less[k] * (step // slopes[n].step) for n in names) for k in range(len(extents))]
+        for count in range((found[names[0]] - 1) // step, 0, -1):
+            smaller = [extent - count * part for extent, part in zip(extents, less, strict=True)]
+            if all(demand.is_met(whole, smaller, least) for demand in demands):
+                extents = smaller
+                found |= {name: found[name] - count * step for name in names}
+                break
+    return found
+
+
+# Moves
+
+
+def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
+    """The moves replayed at these sizes; None if one does not apply, or the program differs or is too large."""
+    try:
+        small = Game(family.at(sizes), game.machine)
+    except PdojoError:
+        return None
+    if count_instances(small.program.nest) > limit or not _alike(small.kernel, game.initial.kernel):
+        return None
+    steps = game.trace.steps
+    start = 0
+    for number, step in enumerate(steps):
+        if step.move.name not in ("peel_scope", "insert_op"):
+            continue
+        if small.replay(steps[start:number]) or not _rewritten(game, small, number, step):
+            return None
+        start = number + 1
+    if small.replay(steps[start:]) or count_instances(small.program.nest) > limit:
+        return None
+    if not _alike(small.kernel, game.kernel):
+        return None
+    return Small(sizes, small.initial.kernel, small.kernel)
+
+
+def _alike(one: KernelOp, other: KernelOp) -> bool:
+    """True if two programs have the same text but for the numbers."""
+    first, second = (_NUMBER.sub("#", print_notation(kernel)) for kernel in (one, other))
+    return first == second
+
+
+def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
+    """The small extents for each extent of a scope or dimension."""
+    pairs = [(one.extent, other.extent) for one, other in zip(large.scopes, small.scopes, strict=True)]
+    for name, array in large.arrays.items():
+        pairs += zip(array.shape, small.arrays[name].shape, strict=True)
+    found: dict[int, list[int]] = {}
+    for old, new in dict.fromkeys(pairs):
+        found.setdefault(old, []).append(new)
+    return found
+
+
+def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
+    """Make a move with its extents rewritten; returns False if no rewriting applies."""
+    params = dict(step.resolved.params)
+    if step.move.name == "peel_scope":
+        choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
+    else:
+        # Extents at this move: earlier ones may have collapsed scopes and dimensions.
+        large = game.programs[number]
+        if not _alike(small.kernel, large.kernel):
+            return False
+        choices = _inserted(params, _numbers(large.nest, small.program.nest))
+    for changed in islice(choices, COMBINATIONS):
+        move = replace(step.resolved, params=tuple((key, changed.get(key, value)) for key, value in params.items()))
+        if not small.replay([Step(step.move, move)]):
+            return True
+    return False
+
+
+def _peeled(extent: int, after: int, small: Game, step: Step) -> Iterator[dict[str, str | int]]:
+    """Keep the iterations of the part that was the shorter one."""
+    here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
+    now = getattr(here, "extent", 0)
+    yield {"after": after if 2 * after <= extent else now - (extent - after)}
+
+
+def _inserted(params: Mapping[str, str | int], numbers: Mapping[int, Sequence[int]]) -> Iterator[dict[str, str | int]]:
+    """Rewrite the extents of the scopes and of the array of an inserted statement."""
+    pieces: list[tuple[str, bool]] = []
+    for key, pattern in (("text", _SCOPES), ("declare", _SHAPE)):
+        text = str(params.get(key, ""))
+        match = pattern.search(text)
+        low, high = match.span() if match else (0, 0)
+        pieces += [(key, False), (text[:low], False), (text[low:high], True), (text[high:], False)]
+    extents = [int(n) for text, names_extents in pieces if names_extents for n in _NUMBER.findall(text)]
+    distinct = list(dict.fromkeys(extents))
+    for chosen in product(*(numbers.get(n, [n]) for n in distinct)):
+        meaning = dict(zip(distinct, chosen, strict=True))
+        texts = [
+            _NUMBER.sub(lambda m, given=meaning: str(given[int(m[0])]), text) if names_extents else text
+            for text, names_extents in pieces
+        ]
+        yield {"text": "".join(texts[1:4]), "declare": "".join(texts[5:8])}

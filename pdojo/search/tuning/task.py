@@ -1,0 +1,78 @@
+"""Subjects of tuning: a kernel, its machine, and the expert pass's program."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.kernels import Workload
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.common.choices import Decisions
+from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel to tune."""
+
+    title: str
+    """The name in messages and tables."""
+    workload: Workload | None
+    """The workload; None for a kernel that is not the library's."""
+    begun: Tuning
+    """The kernel after the given trace, before the expert pass."""
+    source: Workload | str | None
+    """The kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
+    expert: str
+    """The name of the pass, or `none`."""
+    trace: Trace | None = None
+    """The trace that was replayed before the pass; None if there was none."""
+    raced: Tuning | None = None
+    """The variant of the pass that won a race; None for the pass's preferences."""
+
+    @cached_property
+    def passed(self) -> Tuning:
+        """The kernel after the given trace and the expert pass."""
+        return self._made({}) if self.raced is None else self.raced
+
+    @property
+    def machine(self) -> Machine:
+        """The machine that it is tuned for."""
+        return self.begun.game.machine
+
+    @property
+    def alignment(self) -> str:
+        """Alignment of the arrays in bytes: one number, or one per array if they differ."""
+        return " ".join(map(str, self.begun.game.trace.alignments))
+
+    @property
+    def plain(self) -> KernelOp:
+        """The kernel before the first move, in canonical form."""
+        return self.begun.before
+
+    def start(self, where: str) -> Dojo:
+        """The start of a search: the plain kernel (`plain`), or the pass's program (`pass`)."""
+        dojo = Dojo.of((self.begun if where == "plain" else self.passed).game)
+        if where == "plain":
+            dojo.become([])
+        return dojo
+
+    def remade(self, decisions: Decisions) -> Tuning:
+        """The trace and the pass with answers to what the pass leaves open."""
+        return self._made(decisions) if decisions or self.raced is not None else self.passed
+
+    def _made(self, decisions: Decisions) -> Tuning:
+        if self.expert == "none":
+            return self.begun
+        return make_moves(self.plain, self.machine, self.expert, self.trace, decisions)
+
+    @property
+    def slug(self) -> str:
+        """The title as a file name."""
+        known = Path(self.title).stem if self.workload is None else self.title
+        return re.sub(r"[^\w.=-]+", "-", known).strip("-.") or "kernel"

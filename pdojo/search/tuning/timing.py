@@ -1,0 +1,109 @@
+"""Timing of programs in turns, checked against the plain one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+from pdojo.backends.backend import Runs, backend_of
+from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Ok, Options, Outcome, cost_of
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.engine.racing import Race
+
+FRESH = 1 << 62
+"""Offset of the seed of the last measurement's inputs: no search has such seeds."""
+SECONDS = 2.5
+"""Seconds of the samples of the last measurement; the plain kernel's are at most as many more."""
+
+
+MeasuredRow: TypeAlias = tuple[str, KernelOp, int]
+"""A title, a program and its number of moves."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A program and its measurement."""
+
+    title: str
+    outcome: Outcome
+    moves: int
+
+    @property
+    def cost(self) -> float:
+        """Seconds or simulated cycles; infinite after a failure."""
+        return cost_of(self.outcome)
+
+    def beside(self, other: Timed) -> Race | None:
+        """The race with a program of the same measurement: the samples of their common turns; None without pairs."""
+        mine, its = self.outcome, other.outcome
+        if not (isinstance(mine, Ok) and isinstance(its, Ok)):
+            return None
+        shared = set(mine.turns) & set(its.turns)
+        return Race(_on_turns(mine, shared), _on_turns(its, shared)) if shared else None
+
+
+def _on_turns(outcome: Ok, turns: AbstractSet[int]) -> Evaluation:
+    samples = [seconds for turn, seconds in zip(outcome.turns, outcome.samples, strict=True) if turn in turns]
+    return Evaluation(outcome.median, detail={**outcome.to_json(), "samples": samples, "all_samples": outcome.samples})
+
+
+class Stopwatch:
+    """Times programs and compares their results with those of a reference.
+
+    Processes are started once. One thread measures; another one may call `interrupt`.
+    """
+
+    def __init__(self, machine: Machine, reference: KernelReference, options: Options | None = None) -> None:
+        self._machine = machine
+        self._reference = reference
+        self._options = options or Options(threads=machine.threads)
+        self._started: Runs | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def compare(self, programs: Sequence[MeasuredProgram], listen: Callable[[Event], None]) -> list[Outcome]:
+        """Time programs in turns. Raises MeasurementError if it fails or is interrupted."""
+        if self._started is None:
+            self._started = backend_of(self._machine).runs()
+        return self._started.compare(programs, self._options, self._reference, listen)
+
+    def interrupt(self) -> None:
+        """Interrupt the current measurement."""
+        if self._started is not None:
+            self._started.interrupt()
+
+    def close(self) -> None:
+        """End all processes; no measurement may be running."""
+        if self._started is not None:
+            self._started.close()
+
+
+def measure(
+    programs: Sequence[MeasuredRow],
+    plain: KernelOp,
+    machine: Machine,
+    seed: int,
+    tell: Callable[[str], None],
+) -> list[Timed]:
+    """Check programs on fresh inputs against the kernel `plain`, and time them in turns, steadily and `plain` briefly.
+
+    Equal programs are timed once. `tell` receives the current phase.
+    """
+    wanted = [MeasuredProgram.of(kernel, machine) for _, kernel, _ in programs]
+    distinct = {program.text: program for program in wanted}
+    titles = {program.text: title for program, (title, _, _) in reversed(list(zip(wanted, programs, strict=True)))}
+    shown = [titles[text] for text in distinct]
+    options = Options(threads=machine.threads, seed=seed, steady=True, total=SECONDS, brief=True)
+    reference = KernelReference(MeasuredProgram.of(plain, machine).text, compiled=True)
+    with Stopwatch(machine, reference, options) as watch:
+        outcomes = watch.compare(list(distinct.values()), lambda event: tell(f"{shown[event.index]}: {event.phase}"))
+    found = dict(zip(distinct, outcomes, strict=True))
+    return [Timed(title, found[each.text], n) for each, (title, _, n) in zip(wanted, programs, strict=True)]

@@ -1,0 +1,209 @@
+"""Variants: the programs of an expert pass with other answers to what it leaves open; the fastest one by racing.
+
+First the program of the pass's preferences races with those that differ from it in one answer, then with the one that
+has all answers that won. What won is remembered by kind of kernel; the next kernel of the kind starts from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.evaluation import Candidate
+from pdojo.search.database.decisions import DecisionMemory
+from pdojo.search.engine.racing import STAGES, Heat, Race, Timing, race
+from pdojo.search.kinds.common.choices import Decisions
+from pdojo.search.tuning.scheduled_kernel import Tuning
+
+MOST = 16
+"""Most programs that are timed."""
+SECONDS = 4.0
+"""Time limit of all turns together, without starting processes and compiling; the turn in progress is finished."""
+MAKING = 0.75
+"""No further programs are made after so much time, as a fraction of the limit."""
+SINGLES = 0.75
+"""The greatest fraction of the time left that the races of single answers take; the answers that won race last."""
+EARLY = 0.5
+"""The greatest fraction of a race's time left that a stage takes before the last one."""
+
+Remake = Callable[[Decisions], Tuning]
+"""Runs the pass on the plain kernel with these answers."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program of the pass, and the answers that differ from the pass's preferences."""
+
+    decisions: Decisions
+    tuning: Tuning
+
+    @property
+    def candidate(self) -> Candidate:
+        """The program, for races."""
+        return Candidate.of(Dojo.of(self.tuning.game))
+
+    @property
+    def title(self) -> str:
+        """The answers, for people."""
+        return ", ".join(f"{q}: {a}" for q, a in self.decisions.items()) or "the pass's preferences"
+
+
+@dataclass(frozen=True)
+class Raced:
+    """The result of racing the variants of a pass."""
+
+    best: Variant
+    start: Variant
+    """The variant that all others raced with: of the remembered answers, or of the pass's preferences."""
+    others: tuple[tuple[Variant, Race], ...]
+    """The other variants with their last races beside the start."""
+    """Empty if the answers were known."""
+    seconds: float
+
+    @property
+    def undecided(self) -> tuple[tuple[Variant, Race], ...]:
+        """The variants of which the pairs do not show whether they are faster than the start."""
+        return tuple(each for each in self.others if each[1].is_undecided)
+
+    @property
+    def race(self) -> Race | None:
+        """The best variant's race with the start; None if it is the start."""
+        return next((found for variant, found in self.others if variant is self.best), None)
+
+    @property
+    def gain(self) -> float:
+        """The factor by which the best is faster than the start, in turns; 1 if it is the start."""
+        return max((1 / r.ratio for v, r in self.others if v is self.best and r.ratio), default=1.0)
+
+
+class VariantRace:
+    """Races the variants of one pass."""
+
+    def __init__(
+        self,
+        remake: Remake,
+        timing: Timing,
+        memory: DecisionMemory | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+        *,
+        most: int = MOST,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._remake = remake
+        self._timing = timing
+        self._memory = memory
+        self._tell = tell
+        self._most = most
+        self._began = 0.0
+        self._left, self._making = seconds, seconds * MAKING
+
+    def run(self, *, again: bool = False) -> Raced:
+        """Race the variants; the best one is remembered. Ctrl-C raises KeyboardInterrupt, and remembers nothing.
+
+        Answers that were decided for the same kernel are taken as they are, unless `again`.
+        """
+        known = None if self._memory is None else self._memory.find()
+        start = self._start({} if known is None else known.answers)
+        self._began = perf_counter()
+        if known is not None and known.is_own and not again:
+            return self._result(start, start, [])
+        texts = {start.candidate.program.text}
+        others: list[tuple[Variant, Race]] = []
+        others += self._raced(start, self._new(self._singles(start), texts, len(others)), SINGLES)
+        if self._left > 0:
+            others += self._raced(start, self._new(self._combined(start, others), texts, len(others)))
+        won = [(found.ratio or 1.0, number) for number, (_, found) in enumerate(others) if found.won]
+        result = self._result(others[min(won)[1]][0] if won else start, start, others)
+        if self._memory is not None and others and (won or not any(_was_cut_short(found) for _, found in others)):
+            self._memory.keep(result.best.decisions, result.gain)
+        return result
+
+    def _start(self, answers: Decisions) -> Variant:
+        """The program with these answers, without those that the pass does not know or prefers anyway."""
+        made = self._remake(answers)
+        valid = _valid(answers, made)
+        return Variant(valid, made if valid == answers else self._remake(valid))
+
+    def _result(self, best: Variant, start: Variant, others: Sequence[tuple[Variant, Race]]) -> Raced:
+        return Raced(best, start, tuple(others), perf_counter() - self._began)
+
+    def _singles(self, start: Variant) -> Iterator[Variant]:
+        """Programs with one other answer than the start, the preferred answers to all questions first."""
+        wanted = [(rank, c.question, other) for c in start.tuning.choices for rank, other in enumerate(c.others)]
+        for _, question, answer in sorted(wanted, key=lambda each: each[0]):
+            if perf_counter() - self._began > self._making:
+                return
+            yield self._made({**start.decisions, question: answer})
+
+    def _combined(self, start: Variant, others: Sequence[tuple[Variant, Race]]) -> Iterator[Variant]:
+        """The program with the best answer to each question, if several questions have better answers."""
+        won: dict[str, tuple[float, str]] = {}
+        for variant, found in others:
+            for question, answer in variant.decisions.items():
+                if found.won and found.ratio is not None and start.decisions.get(question) != answer:
+                    won[question] = min(won.get(question, (1.0, "")), (found.ratio, answer))
+        if len(won) > 1:
+            yield self._made({**start.decisions, **{question: answer for question, (_, answer) in won.items()}})
+
+    def _new(self, variants: Iterable[Variant], texts: set[str], count: int) -> list[Variant]:
+        """The variants whose programs no other one had, as many as may still be timed after `count`."""
+
+        def is_new(variant: Variant) -> bool:
+            text = variant.candidate.program.text
+            found = text not in texts
+            texts.add(text)
+            return found
+
+        return list(islice(filter(is_new, variants), self._most - 1 - count))
+
+    def _made(self, decisions: Decisions) -> Variant:
+        variant = Variant(decisions, self._remake(decisions))
+        self._tell(f"variant {variant.title}")
+        self._timing.expect(variant.candidate)
+        return variant
+
+    def _raced(self, start: Variant, variants: Sequence[Variant], share: float = 1.0) -> list[tuple[Variant, Race]]:
+        """The variants with their races beside the start, as far as they got in a share of the time that was left."""
+        if not variants:
+            return []
+        reserved = self._left * (1 - share)
+        candidates = {variant.candidate.fingerprint: variant.candidate for variant in variants}
+        standing: dict[str, Race] = {}
+
+        def heat(racing: Sequence[Candidate], rounds: int) -> Sequence[Race]:
+            left = self._left - reserved
+            if standing and left <= 0:
+                raise _TimeIsUpError
+            is_last = rounds == STAGES[-1] - STAGES[-2]
+            seconds = left * (1.0 if is_last else EARLY)
+            begun = perf_counter()
+            latest = self._timing.heat(Heat(racing, start.candidate, rounds, seconds=seconds), self._tell)
+            self._left -= min(perf_counter() - begun, seconds)
+            for each, found in zip(racing, latest, strict=True):
+                before = standing.get(each.fingerprint)
+                standing[each.fingerprint] = found if before is None else before.then(found)
+            return latest
+
+        with suppress(_TimeIsUpError):
+            for _ in race(list(candidates.values()), heat):
+                pass
+        return [(variant, standing[fingerprint]) for fingerprint, variant in zip(candidates, variants, strict=True)]
+
+
+def _was_cut_short(found: Race) -> bool:
+    """True if a race might have been decided with more time: it is not remembered that nothing was."""
+    return found.goes_on and len(found.ratios) < STAGES[1]
+
+
+class _TimeIsUpError(Exception):
+    """No further stage of a race begins."""
+
+
+def _valid(answers: Decisions, tuning: Tuning) -> Decisions:
+    """The answers to questions that the pass asks."""
+    options = {choice.question: choice.options for choice in tuning.choices}
+    return {q: a for q, a in answers.items() if a in options.get(q, ()) and a != options[q][0]}

@@ -1,0 +1,87 @@
+"""Checks whether the moves of a game keep the meaning of its kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
+from pdojo.dialect.semantics.oracle.compare import DEFAULT_SEEDS
+from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances
+from pdojo.dialect.view.build import nest_on
+from pdojo.dialect.view.nest import Nest
+from pdojo.kernels import Workload
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.shrink import MOST, QUICK, family_of, shrunk
+from pdojo.transforms.game import Game
+from pdojo.transforms.registry import transformation
+
+FEW_SEEDS = 3
+"""Independent seeds per prime for large programs: ordinary, large and small values, each modulo two primes."""
+_ALL = ("races", "storage", "instances", "flow")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The result of checking a tuned kernel."""
+
+    said: str
+    """The check and its answer, in a sentence."""
+    fault: str | None = None
+    """The fault that was found; None if there is none."""
+    is_exact: bool = False
+    """True if the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
+    is_reduced: bool = False
+    """True if the comparison used reduced sizes instead of the kernel's own."""
+    compared: tuple[Nest, Nest] | None = None
+    """The programs before and after the moves that the exact oracle compared; None if it compared none."""
+
+
+def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QUICK) -> Decision:
+    """Compare a kernel with the program that a game's moves make of it.
+
+    The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
+    instances, else at reduced sizes with the same moves (`pdojo.search.tuning.shrink`). If no such sizes are found,
+    integer sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
+    """
+    before, after = _nests(tuning.game, tuning.before, tuning.after)
+    if _instances(before, after) <= limit:
+        return _exact(before, after, "exact oracle")
+    family = family_of(tuning.before, source)
+    small = None if family is None else shrunk(tuning.game, family)
+    if small is not None:
+        nests = _nests(tuning.game, small.before, small.after)
+        return replace(_exact(*nests, f"exact oracle at reduced sizes ({small})"), is_reduced=True)
+    why = "its sizes cannot be changed" if family is None else "the moves fit no small sizes"
+    return _by_sets(tuning, why)
+
+
+def _instances(*nests: Nest) -> int:
+    return max(count_instances(nest) for nest in nests)
+
+
+def _nests(game: Game, before: KernelOp, after: KernelOp) -> tuple[Nest, Nest]:
+    return nest_on(before, game.machine), nest_on(after, game.machine)
+
+
+def _exact(before: Nest, after: Nest, how: str) -> Decision:
+    large = _instances(before, after) > INSTANCE_LIMIT
+    oracle = Oracle(before, seeds=FEW_SEEDS if large else DEFAULT_SEEDS, limit=MOST)
+    difference = oracle.difference(after)
+    if difference is None:
+        return Decision(f"{how}: the same meaning", is_exact=True, compared=(before, after))
+    return Decision(f"{how}: another meaning", str(difference), is_exact=True)
+
+
+def _by_sets(tuning: Tuning, why: str) -> Decision:
+    """Check races and storage of the tuned program, and the flow of values if no move changed statements."""
+    compare = all(transformation(step.move.name).keeps_statements for step in tuning.game.trace.steps)
+    found = IntegerSetOracle(tuning.before).judge(tuning.after, compare=compare)
+    checked = ", ".join(found.checked) or "nothing"
+    if found.fault is not None:
+        return Decision(f"integer sets: a fault in {checked}", found.fault)
+    left = [name for name in _ALL if name not in found.checked and not any(o.startswith(name) for o in found.open)]
+    unchecked = [*found.open, *left]
+    rest = f"; not checked: {', '.join(unchecked)}" if unchecked else ""
+    said = f"exact oracle: not applicable, {why}; integer sets find no fault in {checked}{rest}"
+    return Decision(said, is_exact=not unchecked)

@@ -1,0 +1,284 @@
+"""The steps of tuning after the expert pass: search, verification, last measurement, and the choice of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+
+from pdojo.backends.backend import backend_of
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import InvalidKernel, MeasurementError
+from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.progress import Progress
+from pdojo.search.database import Database, Problem
+from pdojo.search.database.decisions import DecisionMemory
+from pdojo.search.engine.racing import Timing
+from pdojo.search.evaluators.named import evaluator_for, make_evaluator
+from pdojo.search.tuning.quoted import QuotedMemory
+from pdojo.search.tuning.result import TuneResult
+from pdojo.search.tuning.run import Baselines, Found, PlannedSearch, SearchPlan
+from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
+from pdojo.search.tuning.variants import Raced, VariantRace
+from pdojo.search.tuning.verify import Decision, decide
+
+
+class TuneListener:
+    """Receives the progress of tuning. Its methods do nothing; override those of interest.
+
+    >>> import pdojo
+    >>> class Printer(pdojo.TuneListener):
+    ...     def verified(self, decision):
+    ...         print(decision.said)
+    >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False, listener=Printer())
+    exact oracle: the same meaning
+    """
+
+    def progress(self, progress: Progress) -> None:
+        """Called after every evaluation of the search."""
+
+    def doing(self, what: str) -> AbstractContextManager[Callable[[str], None]]:
+        """A context for a long step named `what`; its function receives details."""
+        return nullcontext(_ignore)
+
+    def searching(
+        self, search: PlannedSearch, baselines: Baselines
+    ) -> AbstractContextManager[Callable[[Progress], None]]:
+        """A context for a search; its function receives the progress."""
+        return nullcontext(self.progress)
+
+    def raced(self, raced: Raced) -> None:
+        """Variants of the pass were raced, or an earlier race had decided; the best one is tuned further."""
+
+    def goes_on(self, search: PlannedSearch) -> None:
+        """The search resumes an earlier one, which was interrupted or had a smaller budget."""
+
+    def found(self, found: Found) -> None:
+        """The search has ended."""
+
+    def chosen(self, tuning: Tuning, note: str) -> None:
+        """`tuning` is verified and measured next. `note` says why it is not the search's result, '' if it is."""
+
+    def verified(self, decision: Decision) -> None:
+        """The verification of the program has passed."""
+
+    def recalled(self, moment: str) -> None:
+        """The last measurement that follows was made at an earlier moment, by a call for the same programs."""
+
+    def measured(self, timed: Sequence[Timed]) -> None:
+        """The last measurement: the plain program first if it was timed, the tuned one last."""
+
+    def decided(self, note: str) -> None:
+        """The last measurement changed the result, or could not decide."""
+
+
+def _ignore(_: str) -> None:
+    """The listener that ignores details."""
+
+
+def tune_subject(
+    subject: Subject,
+    plan: SearchPlan | None,
+    listener: TuneListener,
+    *,
+    database: str | Path | Database | None = None,
+    seed: int = 0,
+    is_measured: bool = True,
+    rivals: Sequence[Dojo] = (),
+    is_fresh: bool = False,
+    with_plain: bool = True,
+) -> TuneResult:
+    """Search as planned, verify the best program, and measure it beside the plain program and the pass's.
+
+    Without a search, the pass's variants race first, unless nothing is measured. What an earlier call has raced and
+    measured is taken from the database, unless `is_fresh`. The plain program is not timed if `with_plain` is false.
+
+    A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
+    seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
+    so far is verified and not measured. Ctrl-C in the last measurement skips that. Raises InvalidKernel for a program
+    of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified.
+    """
+    if plan is None and is_measured:
+        with _opened(database) as opened:
+            return _passed(subject, opened, listener, seed, is_fresh=is_fresh, with_plain=with_plain)
+    found = None if plan is None else _searched(subject, plan, database, listener, rivals)
+    if found is not None:
+        listener.found(found)
+    tuning, decision = verify_found(subject, found, listener)
+    if found is not None and found.is_interrupted:
+        # After Ctrl-C nobody waits for measurements; the best was checked when it became the incumbent.
+        return TuneResult(subject, tuning, decision, (), found, is_interrupted=True)
+    timed: list[Timed] = []
+    is_interrupted = False
+    try:
+        if is_measured:
+            rows = _rows(subject, tuning, found, with_plain=with_plain)
+            timed += _measured(rows, subject, seed if found is None else FRESH + found.seed, listener)
+            require_timed(timed, listener)
+            tuning, decision = settle(subject, tuning, decision, found, timed, listener)
+    except KeyboardInterrupt:
+        is_interrupted = True
+    return TuneResult(subject, tuning, decision, timed, found, is_interrupted)
+
+
+def _passed(
+    subject: Subject, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
+) -> TuneResult:
+    """Tuning without a search: the fastest variant of the pass, verified and measured, or remembered."""
+    evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
+    try:
+        start = subject.start("plain")
+        memory = (
+            database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
+        )
+        if isinstance(evaluator, Timing) and memory is not None:
+            decisions = DecisionMemory(database, memory, start.game.program.nest)
+            with listener.doing("expert pass and its variants") as tell:
+                raced = VariantRace(subject.remade, evaluator, decisions, tell).run(again=is_fresh)
+            if raced.start.tuning.choices:
+                listener.raced(raced)
+            subject = replace(subject, raced=raced.best.tuning)
+    finally:
+        evaluator.close()
+    tuning = _passed_tuning(subject, listener)
+    rows = _rows(subject, tuning, None, with_plain=with_plain)
+    quoted = None if memory is None else QuotedMemory(memory)
+    known = None if quoted is None or is_fresh else quoted.find(rows)
+    listener.chosen(tuning, "")
+    decision = _verify(tuning, subject, listener, None if known is None else known.decision)
+    try:
+        if known is not None:
+            listener.recalled(known.moment)
+            timed = known.timed
+        else:
+            timed = _measured(rows, subject, seed, listener)
+        require_timed(timed, listener)
+    except KeyboardInterrupt:
+        return TuneResult(subject, tuning, decision, [], is_interrupted=True)
+    if quoted is not None and known is None:
+        quoted.keep(rows, timed, decision)
+    elif quoted is not None and known is not None and known.decision is None:
+        quoted.keep_verification(tuning.after, decision)
+    return TuneResult(subject, tuning, decision, timed)
+
+
+def _passed_tuning(subject: Subject, listener: TuneListener) -> Tuning:
+    with listener.doing("expert pass"):
+        return subject.passed
+
+
+def _measured(rows: Sequence[MeasuredRow], subject: Subject, seed: int, listener: TuneListener) -> list[Timed]:
+    doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
+    with listener.doing(doing) as tell:
+        return measure(rows, subject.plain, subject.machine, seed, tell)
+
+
+def _searched(
+    subject: Subject,
+    plan: SearchPlan,
+    database: str | Path | Database | None,
+    listener: TuneListener,
+    rivals: Sequence[Dojo],
+) -> Found:
+    with _opened(database) as opened:
+        return find(subject, plan, opened, listener, rivals)
+
+
+def _opened(database: str | Path | Database | None) -> AbstractContextManager[Database]:
+    """An open database, which stays open if it was; None is one in memory."""
+    if isinstance(database, Database):
+        return nullcontext(database)
+    return Database.in_memory() if database is None else Database(database)
+
+
+def find(
+    subject: Subject, plan: SearchPlan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
+) -> Found:
+    """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
+    evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
+    try:
+        planned = PlannedSearch.of(subject, plan, database, evaluator)
+        if planned.known:
+            listener.goes_on(planned)
+        with listener.doing("the plain program and the pass's"):
+            baselines = planned.baselines()
+        with listener.searching(planned, baselines) as tell:
+            return planned.run(baselines, tell, rivals)
+    finally:
+        evaluator.close()
+
+
+def verify_found(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
+    """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
+    passed = _passed_tuning(subject, listener)
+    tuning, note = passed if found is None else found.best, ""
+    if found is not None and print_notation(tuning.after) == print_notation(passed.after):
+        note = "the search found nothing better than what the pass makes"
+        # The pass's tuning has the reasons of its moves.
+        tuning = passed
+    listener.chosen(tuning, note)
+    return tuning, _verify(tuning, subject, listener)
+
+
+def _verify(tuning: Tuning, subject: Subject, listener: TuneListener, known: Decision | None = None) -> Decision:
+    with listener.doing("exact oracle"):
+        decision = decide(tuning, subject.source) if known is None else known
+    if decision.fault is not None:
+        raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
+    listener.verified(decision)
+    return decision
+
+
+def _rows(subject: Subject, tuning: Tuning, found: Found | None, *, with_plain: bool) -> list[MeasuredRow]:
+    moves = len(tuning.game.trace.steps)
+    if found is None:
+        rows = [("before", tuning.before, 0), ("after", tuning.after, moves)]
+    else:
+        passed = subject.passed
+        rows = [
+            ("plain", subject.plain, 0),
+            ("pass", passed.after, len(passed.game.trace.steps)),
+            ("best", tuning.after, moves),
+        ]
+    return rows if with_plain else rows[1:]
+
+
+def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
+    """Tell the listener of the last measurement. Raises MeasurementError if the tuned program failed in it."""
+    listener.measured(timed)
+    if timed[-1].cost == inf:
+        raise MeasurementError(f"the tuned program: {timed[-1].outcome.summary}")
+
+
+def settle(
+    subject: Subject,
+    tuning: Tuning,
+    decision: Decision,
+    found: Found | None,
+    timed: list[Timed],
+    listener: TuneListener,
+) -> tuple[Tuning, Decision]:
+    """The result: the pass's program if it is faster than the search's best in the last measurement.
+
+    Timed programs compare by pairs: if these decide nothing, the last match of the search stands.
+    """
+    if found is None or tuning is subject.passed:
+        return tuning, decision
+    *_, passed, best = timed
+    race = best.beside(passed)
+    if race is not None and race.is_undecided:
+        listener.decided(
+            "the last measurement does not decide whether the best of the search is faster than what the pass makes:"
+            " what its races decided is stored"
+        )
+    if passed.cost == inf or not (best.cost >= passed.cost if race is None else race.lost):
+        return tuning, decision
+    if race is not None and found.baselines.start:
+        found.store_last(tuning, subject.start("pass"), race)
+    listener.decided("the best of the search is not faster than what the pass makes: that is reported and stored")
+    timed[-1] = Timed(best.title, passed.outcome, passed.moves)
+    return subject.passed, _verify(subject.passed, subject, listener)
