@@ -30,7 +30,7 @@ from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, temporaries
+from pdojo.transforms.storage.location import callers_memory, temporaries
 
 PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""

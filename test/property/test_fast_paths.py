@@ -51,10 +51,10 @@ from pdojo.kernels import kernel_names
 from pdojo.transforms import base
 from pdojo.transforms.apply import refused_moves
 from pdojo.transforms.base import Refusal, Transformation
-from pdojo.transforms.footprint import Copy
+from pdojo.transforms.copies.footprint import Copy
+from pdojo.transforms.copies.staging import Staging
 from pdojo.transforms.game import Game
-from pdojo.transforms.sharing import ShareBuffer
-from pdojo.transforms.staging import Staging
+from pdojo.transforms.storage.sharing import ShareBuffer
 from property.walks import random_texts
 from qa.sizes import small_kernel
 from qa.walks import Counts, draw

@@ -23,10 +23,10 @@ from pdojo.dialect.view.nest import Array
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.sharing import ShareBuffer, UnshareBuffer
-from pdojo.transforms.slots import FoldDim, MaterializeDims, ReuseDims
-from pdojo.transforms.swizzling import SwizzleDim
+from pdojo.transforms.storage.sharing import ShareBuffer, UnshareBuffer
+from pdojo.transforms.storage.slots import FoldDim, MaterializeDims, ReuseDims
+from pdojo.transforms.storage.swizzling import SwizzleDim
+from pdojo.transforms.structure.ordering import rewritten
 from qa.inverses import lost_on_the_way_back
 
 LOST = ("would be overwritten before", "would be read before", "would cross iterations", "would share")

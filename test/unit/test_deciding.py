@@ -16,7 +16,7 @@ from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
 from pdojo.search.tuning.shrink import family_of, shrunk
 from pdojo.search.tuning.verify import decide
 from pdojo.transforms.game import Game
-from pdojo.transforms.slots import ReuseDims
+from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.trace import Trace
 
 PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"

@@ -44,7 +44,7 @@ def test_other_statements_are_not_compared(name: str) -> None:
 
 
 def test_missing_and_new_instances(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pdojo.transforms import tiling
+    from pdojo.transforms.structure import tiling
 
     ragged, nested = program_of(RAGGED), program_of(NESTED)
     monkeypatch.setattr(tiling, "place_guards", without_guards(tiling.place_guards))

@@ -20,13 +20,13 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.transforms.apply import apply, legal_moves
-from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Unroll
 from pdojo.transforms.move import Move, parse_moves
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
-from pdojo.transforms.slots import ReuseDims
-from pdojo.transforms.tiling import TileScope
+from pdojo.transforms.storage.slots import ReuseDims
+from pdojo.transforms.structure.fusion import JoinScopes
+from pdojo.transforms.structure.tiling import TileScope
 from pdojo.transforms.trace import Step, Trace
 from qa.inverses import lost_on_the_way_back
 

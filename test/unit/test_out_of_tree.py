@@ -129,7 +129,7 @@ def distribution(folder: Path, name: str, group: str, points: str, code: str = "
     return folder
 
 
-TILE = "from pdojo.transforms.tiling import TileScope as Move"
+TILE = "from pdojo.transforms.structure.tiling import TileScope as Move"
 TOY = "from pdojo.dialect.machines.registry import machine\nM = machine('toy')"
 FUNCTION = """
 from dataclasses import replace

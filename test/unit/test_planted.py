@@ -25,11 +25,14 @@ from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp
 from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
 from pdojo.dialect.view.build import assign_ids
 from pdojo.dialect.view.nest import Leaf
-from pdojo.transforms import layout, reductions, staging, tiling
-from pdojo.transforms.copies import Target
-from pdojo.transforms.footprint import Copy
+from pdojo.transforms.copies import staging
+from pdojo.transforms.copies.copy_nests import Target
+from pdojo.transforms.copies.footprint import Copy
 from pdojo.transforms.move import Move
+from pdojo.transforms.reductions import partial_results as reductions
 from pdojo.transforms.registry import instantiate
+from pdojo.transforms.storage import layout
+from pdojo.transforms.structure import tiling
 
 
 def program_of(text: str) -> Program:

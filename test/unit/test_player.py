@@ -18,9 +18,9 @@ from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.cpu.heuristic import heuristic
-from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
+from pdojo.transforms.structure.fusion import JoinScopes
 
 TEXT = """
 kernel k(x) -> (y)

@@ -14,13 +14,13 @@ from pdojo.dialect.semantics.oracle.compare import equivalent
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
 from pdojo.errors import Undecided
-from pdojo.transforms import shifting
 from pdojo.transforms.apply import apply
-from pdojo.transforms.fusion import JoinScopes
 from pdojo.transforms.game import Game
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.pipelining import Pipeline, Unpipeline
-from pdojo.transforms.shifting import conflict_delayed, conflict_while_delayed
+from pdojo.transforms.structure import shifting
+from pdojo.transforms.structure.fusion import JoinScopes
+from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.structure.pipelining import Pipeline, Unpipeline
+from pdojo.transforms.structure.shifting import conflict_delayed, conflict_while_delayed
 
 STENCIL = """kernel k(x) -> (y)
 x f32 [{wide}] heap

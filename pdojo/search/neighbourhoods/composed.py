@@ -20,8 +20,8 @@ from pdojo.search.kinds.common.loops import indexing, sink, straighten
 from pdojo.search.kinds.common.player import Player
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
+from pdojo.transforms.copies.staging import Staging
 from pdojo.transforms.move import Move
-from pdojo.transforms.staging import Staging
 
 WHY = "a mutation"
 

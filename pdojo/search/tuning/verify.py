@@ -42,7 +42,8 @@ def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QU
 
     The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
     instances, else at reduced sizes with the same moves (`pdojo.search.tuning.shrink`). If no such sizes are found,
-    integer sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named sizes.
+    integer sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named
+    sizes.
     """
     before, after = _nests(tuning.game, tuning.before, tuning.after)
     if _instances(before, after) <= limit:

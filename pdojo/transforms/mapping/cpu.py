@@ -20,7 +20,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.transforms.mapping.scope import MapScope
-from pdojo.transforms.ordering import reassociates, same_iteration
+from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.mapping.scope import MapScope
-from pdojo.transforms.ordering import reassociates, same_iteration
+from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

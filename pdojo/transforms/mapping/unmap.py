@@ -20,7 +20,7 @@ from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.dialect.view.storage import physical_index
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import reassociates, same_iteration
+from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

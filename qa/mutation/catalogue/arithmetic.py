@@ -5,14 +5,14 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import always, assigned, never, replaced, returns, without
 
-_REDUCTIONS = "transforms/reductions.py"
-_CONTRACTION = "transforms/contraction.py"
+_REDUCTIONS = "transforms/reductions/partial_results.py"
+_CONTRACTION = "transforms/reductions/contraction.py"
 
 _parts = family(_REDUCTIONS, "SplitReduction.check", "split_reduction")
 _partials = family(_REDUCTIONS, "SplitReduction._partials_reason", "split_reduction")
 _rewrite = family(_REDUCTIONS, "SplitReduction.rewrite", "split_reduction")
 _merge = family(_REDUCTIONS, "_mismatch", "merge_reduction")
-_SUMS = "transforms/sums.py"
+_SUMS = "transforms/reductions/sums.py"
 _contract = family(_CONTRACTION, "Contract.check", "contract")
 _expand = family(_CONTRACTION, "Expand.check", "expand")
 _misplaced = family(_CONTRACTION, "Expand._misplaced", "expand")

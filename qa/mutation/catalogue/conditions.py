@@ -102,7 +102,7 @@ MUTANTS = (
         "Moves are listed that put into registers what threads around cannot reach.",
         without("needs_conditions"),
     ),
-    family("transforms/tiling.py", "TileScope.needs_conditions", "tile_scope")(
+    family("transforms/structure/tiling.py", "TileScope.needs_conditions", "tile_scope")(
         "conditions: tails of tiles are trusted",
         "Tiles are listed whose tail would leave the scope that owns private copies.",
         Quoted("return self.tail == PEEL", "return False"),
@@ -123,7 +123,7 @@ MUTANTS = (
         "What was room enough before other buffers came is taken to be.",
         answers("once", "()"),
     ),
-    family("transforms/unstaging.py", "Unstage._find", "unstage", "stage_in")(
+    family("transforms/copies/unstaging.py", "Unstage._find", "unstage", "stage_in")(
         "unstage: either of two arrays", "The inverse of staging gives another program.", never("len sources")
     ),
     family("dialect/analysis/collision.py", "_digits", "join_scopes", "split_scopes")(
@@ -146,24 +146,24 @@ MUTANTS = (
         "Reads of elements that this iteration did not write are taken to be covered.",
         without("outer_other"),
     ),
-    family("transforms/sums.py", "ExposeInit.check", "expose_init")(
+    family("transforms/reductions/sums.py", "ExposeInit.check", "expose_init")(
         "expose: factors of a fused product",
         "A factor is overwritten before it is read.",
         replaced(
             "_shares(site.output, site.reads)", "site.function != 'math.fma' and _shares(site.output, site.reads)"
         ),
     ),
-    family("transforms/sums.py", "ForwardSum.check", "forward_sum")(
+    family("transforms/reductions/sums.py", "ForwardSum.check", "forward_sum")(
         "forward: another element of the array",
         "What is copied is another element than the one that was accumulated.",
         replaced("step.output.key != site.reads[0].key", "step.output.array is not site.reads[0].array"),
     ),
-    family("transforms/sums.py", "_are_equal", "copy_sum")(
+    family("transforms/reductions/sums.py", "_are_equal", "copy_sum")(
         "copy: another element of the array",
         "The copy is of a sum with another element.",
         replaced("i.key == j.key", "i.array is j.array"),
     ),
-    family("transforms/dead_code.py", "needed", "delete_op")(
+    family("transforms/values/dead_code.py", "needed", "delete_op")(
         "delete: the caller's values", "The last writer of an array that the caller gave goes.", dropped("INOUT")
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import answers, assigned, compared, never, replaced, returns, without
 
-_FILE = "transforms/dimensions.py"
-_ASYNC = "transforms/asynchronous.py"
+_FILE = "transforms/storage/dimensions.py"
+_ASYNC = "transforms/copies/asynchronous.py"
 _COPIES = "dialect/analysis/async_copies.py"
 
 _tile = family(_FILE, "TileDim", "tile_dim")
@@ -107,7 +107,7 @@ MUTANTS = (
     family("transforms/mapping/unmap.py", "Unmap.check", "unmap")(
         "async: outside of a grid", "A copy runs on its own where no block is.", never("GRID")
     ),
-    family("transforms/storage.py", "SetLocation.check", "set_location")(
+    family("transforms/storage/location.py", "SetLocation.check", "set_location")(
         "async: into other memory", "A copy runs on its own between memories where it cannot.", never("asynchronous")
     ),
 )

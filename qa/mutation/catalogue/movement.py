@@ -5,13 +5,13 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import always, assigned, never, replaced, returns, without
 
-_STAGING = "transforms/staging.py"
-_UNSTAGING = "transforms/unstaging.py"
+_STAGING = "transforms/copies/staging.py"
+_UNSTAGING = "transforms/copies/unstaging.py"
 _COVERAGE = "dialect/analysis/coverage.py"
-_FOOTPRINT = "transforms/footprint.py"
-_SHARING = "transforms/sharing.py"
-_PEELING = "transforms/peeling.py"
-_MATCHING = "transforms/matching.py"
+_FOOTPRINT = "transforms/copies/footprint.py"
+_SHARING = "transforms/storage/sharing.py"
+_PEELING = "transforms/structure/peeling.py"
+_MATCHING = "transforms/structure/matching.py"
 _CHECK = "dialect/analysis/storage_check.py"
 _TURNS = "dialect/analysis/turns.py"
 _PROGRAM = "dialect/analysis/program.py"

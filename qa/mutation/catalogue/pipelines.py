@@ -5,9 +5,9 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import assigned, never, replaced, returns
 
-_FILE = "transforms/pipelining.py"
-_FUSION = "transforms/fusion.py"
-_SHIFTING = "transforms/shifting.py"
+_FILE = "transforms/structure/pipelining.py"
+_FUSION = "transforms/structure/fusion.py"
+_SHIFTING = "transforms/structure/shifting.py"
 
 _pipeline = family(_FILE, "Pipeline.check", "pipeline")
 _back = family(_FILE, "Unpipeline.check", "unpipeline")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import Quoted, assigned, never, returns, without
 
-_RENAMING = "transforms/renaming.py"
-_HOISTING = "transforms/hoisting.py"
-_REDUCTIONS = "transforms/repeated_reductions.py"
+_RENAMING = "transforms/storage/renaming.py"
+_HOISTING = "transforms/structure/hoisting.py"
+_REDUCTIONS = "transforms/reductions/repeated_reductions.py"
 
 _webs = family("dialect/analysis/webs.py", "_webs", "rename_array", "merge_arrays")
 _rename = family(_RENAMING, "RenameArray.check", "rename_array")
@@ -16,7 +16,7 @@ _hoist = family(_HOISTING, "HoistNodes.check", "hoist_nodes")
 _alike = family(_HOISTING, "_difference", "hoist_nodes", "sink_nodes")
 _inline = family(_REDUCTIONS, "InlineReduction.check", "inline_reduction")
 _outline = family(_REDUCTIONS, "OutlineReduction.check", "outline_reduction")
-_repetition = family("transforms/repetition.py", "repetition", "inline_reduction", "outline_reduction")
+_repetition = family("transforms/reductions/repetition.py", "repetition", "inline_reduction", "outline_reduction")
 _is_same = family(_REDUCTIONS, "_is_same", "outline_reduction")
 
 MUTANTS = (
@@ -47,7 +47,7 @@ MUTANTS = (
     _outline("outline a sum: another sum", "The use gets another sum.", never("_is_same")),
     _repetition("sums: other parts", "The value is a part of the sum, or more than it.", never("wrong")),
     _repetition("sums: of themselves", "The copy reads another array than its own.", never("init.reads")),
-    family("transforms/repetition.py", "Repetition.numerics", "inline_reduction", "outline_reduction")(
+    family("transforms/reductions/repetition.py", "Repetition.numerics", "inline_reduction", "outline_reduction")(
         "sums: exact", "A kernel that permits no other order of a sum gets one.", returns("Numerics.EXACT")
     ),
     _is_same(

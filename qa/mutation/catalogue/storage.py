@@ -5,9 +5,9 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import always, answers, assigned, dropped, never, replaced, returns, without
 
-_FILE = "transforms/storage.py"
-_SLOTS = "transforms/slots.py"
-_LAYOUT = "transforms/layout.py"
+_FILE = "transforms/storage/location.py"
+_SLOTS = "transforms/storage/slots.py"
+_LAYOUT = "transforms/storage/layout.py"
 _HINTS = "transforms/hints.py"
 _RULES = "dialect/analysis/hints.py"
 _CPU = "transforms/mapping/cpu.py"
@@ -23,7 +23,7 @@ _capacity = family("dialect/analysis/capacity.py", "overflow", "set_location", "
 _dims = family(_LAYOUT, "SwapDims.check", "swap_dims")
 
 MUTANTS = (
-    family("transforms/slots.py", "_streamed", "reuse_dims", "fold_dim")(
+    family("transforms/storage/slots.py", "_streamed", "reuse_dims", "fold_dim")(
         "slots: stores past the caches",
         "Vectors that are not known to be aligned bypass the caches.",
         never("NONTEMPORAL output"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import Quoted, always, answers, assigned, dropped, never, replaced, returns, without
 
-_FUSION = "transforms/fusion.py"
-_TILING = "transforms/tiling.py"
-_DIGITS = "transforms/digits.py"
-_INTERCHANGE = "transforms/interchange.py"
-_SIBLINGS = "transforms/siblings.py"
-_ORDERING = "transforms/ordering.py"
+_FUSION = "transforms/structure/fusion.py"
+_TILING = "transforms/structure/tiling.py"
+_DIGITS = "transforms/structure/digits.py"
+_INTERCHANGE = "transforms/structure/interchange.py"
+_SIBLINGS = "transforms/structure/siblings.py"
+_ORDERING = "transforms/structure/ordering.py"
 
 _join = family(_FUSION, "JoinScopes", "join_scopes")
 _split = family(_FUSION, "SplitScopes", "split_scopes")
@@ -23,10 +23,10 @@ _observed = family(_SIBLINGS, "observed", "swap_nodes")
 _nodes = family(_SIBLINGS, "SwapNodes.check", "swap_nodes")
 
 MUTANTS = (
-    family("transforms/tiling.py", "CollapseScopes", "collapse_scopes")(
+    family("transforms/structure/tiling.py", "CollapseScopes", "collapse_scopes")(
         "collapse: identifiers that others got", "Two nodes have one identifier.", always("taken before")
     ),
-    family("transforms/reductions.py", "MergeReduction._identifier", "merge_reduction")(
+    family("transforms/reductions/partial_results.py", "MergeReduction._identifier", "merge_reduction")(
         "merge: identifiers that others got",
         "Two nodes have one identifier.",
         assigned("natural", "f'{base}.o' == parts.outer.id"),

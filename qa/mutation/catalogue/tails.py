@@ -6,7 +6,7 @@ from qa.mutation.mutant import family
 from qa.mutation.operators import Quoted, assigned, never, returns, without
 
 _MOVES = ("drop_guard", "add_guard")
-_TAILS = "transforms/tails.py"
+_TAILS = "transforms/structure/tails.py"
 _EXCLUDED = "dialect/analysis/excluded.py"
 _CONSTANTS = "dialect/analysis/constants.py"
 

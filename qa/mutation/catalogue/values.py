@@ -5,14 +5,14 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import Quoted, assigned, never, returns, without
 
-_INLINING = "transforms/inlining.py"
-_DEAD = "transforms/dead_code.py"
-_SWIZZLING = "transforms/swizzling.py"
+_INLINING = "transforms/values/inlining.py"
+_DEAD = "transforms/values/dead_code.py"
+_SWIZZLING = "transforms/storage/swizzling.py"
 
 _outline = family(_INLINING, "OutlineOp", "outline_op")
 _delete = family(_DEAD, "DeleteOp", "delete_op")
 _insert = family(_DEAD, "InsertOp", "insert_op")
-_reciprocal = family("transforms/reciprocals.py", "Reciprocal", "reciprocal")
+_reciprocal = family("transforms/values/reciprocals.py", "Reciprocal", "reciprocal")
 _swizzle = family(_SWIZZLING, "SwizzleDim", "swizzle_dim")
 _tensor = family("transforms/mapping/tensor.py", "Tensorize.check", "tensorize")
 
@@ -26,12 +26,12 @@ MUTANTS = (
         "A kernel that permits no double rounding gets one.",
         returns("Numerics.EXACT", "RECIPROCAL"),
     ),
-    family("transforms/reciprocals.py", "divisor", "reciprocal", "divide")(
+    family("transforms/values/reciprocals.py", "divisor", "reciprocal", "divide")(
         "reciprocal: any dividend",
         "A quotient is taken for one over its divisor.",
         Quoted('case "arith.divf", (Constant(1), value):', 'case "arith.divf", (_, value):'),
     ),
-    family("transforms/reciprocals.py", "divisor", "reciprocal", "divide")(
+    family("transforms/values/reciprocals.py", "divisor", "reciprocal", "divide")(
         "reciprocal: any function",
         "A product is taken for a quotient.",
         Quoted('case "arith.divf", (Constant(1), value):', "case _, (Constant(1), value):"),

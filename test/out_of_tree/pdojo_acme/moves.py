@@ -17,7 +17,7 @@ from pdojo.dialect.rewriting import chain_ops, reindex
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import reassociates, same_iteration
+from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 
 @dataclass(frozen=True)

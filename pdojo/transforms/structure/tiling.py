@@ -18,15 +18,15 @@ from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.digits import (
+from pdojo.transforms.move import Move
+from pdojo.transforms.structure.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
     only_scope,
 )
-from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.peeling import PeelScope, UnpeelScope
+from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.structure.peeling import PeelScope, UnpeelScope
 
 GUARD, PEEL = "guard", "peel"
 """The treatment of a last, partial tile: a guard, or a scope of its own."""

@@ -22,9 +22,9 @@ from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.move import Move
-from pdojo.transforms.recomputation import Recomputation, producing_iteration, recomputation, same_value
+from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.values.recomputation import Recomputation, producing_iteration, recomputation, same_value
 
 
 def input_reason(site: Leaf, position: int) -> Reason | None:

@@ -15,7 +15,7 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Buffer, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
+from pdojo.transforms.structure.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 
 def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:

@@ -20,7 +20,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
+from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 
 @dataclass(frozen=True)

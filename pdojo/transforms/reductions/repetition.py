@@ -18,7 +18,7 @@ from pdojo.dialect.rewriting import substitute_input
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Index, Input, Leaf
 from pdojo.transforms.base import locate
-from pdojo.transforms.recomputation import producing_iteration, spelled_iteration, without_hints
+from pdojo.transforms.values.recomputation import producing_iteration, spelled_iteration, without_hints
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Constant, Input, Leaf
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation, locate
-from pdojo.transforms.inlining import index_text, input_reason, precomputed
 from pdojo.transforms.move import Move
-from pdojo.transforms.recomputation import Recomputation, recomputation, same_value
+from pdojo.transforms.values.inlining import index_text, input_reason, precomputed
+from pdojo.transforms.values.recomputation import Recomputation, recomputation, same_value
 
 _DIVIDE = "arith.divf"
 _MULTIPLY = "arith.mulf"

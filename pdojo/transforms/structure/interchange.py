@@ -18,9 +18,9 @@ from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Scope
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.digits import only_scope
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import (
+from pdojo.transforms.structure.digits import only_scope
+from pdojo.transforms.structure.ordering import (
     Uses,
     carried,
     folded_buffers,

@@ -25,7 +25,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Input
 from pdojo.dialect.view.storage import accesses_of, slot_index
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, hinted, swizzled, temporaries
+from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
 """The new index of an access, from its index and the extents of the scopes around it."""

@@ -20,12 +20,19 @@ from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.inlining import element_read, index_text, input_reason, named_element, position, replace_input
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.recomputation import same_value
-from pdojo.transforms.repetition import Repetition, overwritten, repetition
+from pdojo.transforms.reductions.repetition import Repetition, overwritten, repetition
+from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.values.inlining import (
+    element_read,
+    index_text,
+    input_reason,
+    named_element,
+    position,
+    replace_input,
+)
+from pdojo.transforms.values.recomputation import same_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,7 +23,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, hinted, room, swizzled, temporaries
+from pdojo.transforms.storage.location import callers_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
 """Numbers of slots that `fold_dim` proposes besides the one that the distances of the accesses suggest."""

@@ -24,14 +24,14 @@ from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.digits import (
+from pdojo.transforms.move import Move
+from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.structure.digits import (
     collapsed_extent,
     collapsed_guards,
     digits_of,
 )
-from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import reassociates
+from pdojo.transforms.structure.ordering import reassociates
 
 
 def _reduction(site: Scope) -> Leaf | None:

@@ -16,7 +16,7 @@ from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import (
+from pdojo.transforms.structure.ordering import (
     carried,
     displaced_buffers,
     reassociates,
@@ -24,7 +24,7 @@ from pdojo.transforms.ordering import (
     shared_buffers,
     storage_after,
 )
-from pdojo.transforms.shifting import (
+from pdojo.transforms.structure.shifting import (
     Part,
     conflict_while_delayed,
     delays_of,

@@ -20,7 +20,7 @@ from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Index, Leaf, Node, Scope, leaves_of
 from pdojo.transforms.base import Transformation, locate
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import carried, rewritten, same_iteration
+from pdojo.transforms.structure.ordering import carried, rewritten, same_iteration
 
 
 def _expressions(node: Node) -> Iterator[Expr]:

@@ -18,11 +18,11 @@ from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Leaf
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation, locate
-from pdojo.transforms.copies import Target, redirect
-from pdojo.transforms.declaring import add_buffer, fresh_name, name_reason
+from pdojo.transforms.copies.copy_nests import Target, redirect
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
-from pdojo.transforms.sharing import ShareBuffer, buffer_like, pinned, unlike_in
+from pdojo.transforms.storage.declaring import add_buffer, fresh_name, name_reason
+from pdojo.transforms.storage.sharing import ShareBuffer, buffer_like, pinned, unlike_in
+from pdojo.transforms.structure.ordering import rewritten
 
 
 @dataclass(frozen=True)

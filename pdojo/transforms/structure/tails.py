@@ -28,9 +28,9 @@ from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.dead_code import DeleteOp, needed, topmost
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.structure.ordering import rewritten
+from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
 
 
 def _own_scopes(leaf: Leaf) -> list[Scope]:

@@ -22,9 +22,9 @@ from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory
+from pdojo.transforms.storage.declaring import add_buffer
+from pdojo.transforms.storage.location import callers_memory
 
 
 def unlike_in(guest: Buffer, host: Buffer) -> str | None:

@@ -21,7 +21,7 @@ from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import (
+from pdojo.transforms.structure.ordering import (
     Uses,
     carried,
     displaced_buffers,
@@ -32,7 +32,15 @@ from pdojo.transforms.ordering import (
     shared_buffers,
     storage_after,
 )
-from pdojo.transforms.shifting import Part, conflict_delayed, delayed, delays_of, free_scope, make_scope, part_of
+from pdojo.transforms.structure.shifting import (
+    Part,
+    conflict_delayed,
+    delayed,
+    delays_of,
+    free_scope,
+    make_scope,
+    part_of,
+)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pdojo.dialect.ops import OpOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
 from pdojo.dialect.view.nest import Access, Array, Input, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.footprint import Copy
+from pdojo.transforms.copies.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]
 """The new target of an access: an array and an index."""

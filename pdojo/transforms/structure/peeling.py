@@ -23,9 +23,9 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope, nodes_of
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.matching import Cut, Match, match_scopes
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import displaced_buffers
+from pdojo.transforms.structure.matching import Cut, Match, match_scopes
+from pdojo.transforms.structure.ordering import displaced_buffers
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 """Mappings of scopes that can be peeled: their iterations run in order before and after."""

@@ -26,9 +26,9 @@ from pdojo.dialect.view.nest import Array, Leaf, Node, Scope, leaves_of
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.errors import NotationError
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.declaring import add_buffer
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import rewritten
+from pdojo.transforms.storage.declaring import add_buffer
+from pdojo.transforms.structure.ordering import rewritten
 
 KEEP = "keep"
 """The value of `declaration` that keeps an unused array declared."""

@@ -29,11 +29,11 @@ from pdojo.dialect.verification.statements import index_bounds
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.copies import copy_nest, redirect, staged
-from pdojo.transforms.declaring import declare, fresh_name, name_reason
-from pdojo.transforms.footprint import Copy, Placed, box_copy, iteration_copy
+from pdojo.transforms.copies.copy_nests import copy_nest, redirect, staged
+from pdojo.transforms.copies.footprint import Copy, Placed, box_copy, iteration_copy
 from pdojo.transforms.move import Move
-from pdojo.transforms.ordering import same_iteration
+from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
+from pdojo.transforms.structure.ordering import same_iteration
 
 FORMS = ("iteration", "box")
 """Layouts of a copy: the order of access, or the bounding box of the accesses."""

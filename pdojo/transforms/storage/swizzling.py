@@ -19,7 +19,7 @@ from pdojo.dialect.view.nest import Buffer
 from pdojo.dialect.view.storage import accesses_of
 from pdojo.transforms.base import Dimension, Transformation
 from pdojo.transforms.move import Move
-from pdojo.transforms.storage import callers_memory, hinted, temporaries
+from pdojo.transforms.storage.location import callers_memory, hinted, temporaries
 
 
 def _set_swizzles(buffer: Buffer, swizzles: Mapping[int, Swizzle], rewriter: PatternRewriter) -> None:

@@ -12,9 +12,9 @@ from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Array, Scope
 from pdojo.transforms.base import Transformation
-from pdojo.transforms.copies import Staged, redirect, staged
+from pdojo.transforms.copies.copy_nests import Staged, redirect, staged
+from pdojo.transforms.copies.staging import FORMS, StageIn, StageOut, Staging
 from pdojo.transforms.move import Move
-from pdojo.transforms.staging import FORMS, StageIn, StageOut, Staging
 
 
 @dataclass(frozen=True)

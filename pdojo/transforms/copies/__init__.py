@@ -1,0 +1,1 @@
+"""Moves of data: copies of parts of arrays."""

@@ -1,0 +1,1 @@
+"""Moves of arrays' memory: location, dimensions, slots, sharing, names."""

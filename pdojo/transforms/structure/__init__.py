@@ -1,0 +1,1 @@
+"""Moves of scopes: fusion, tiles, order, pipelines."""

@@ -1,0 +1,1 @@
+"""Moves of values: computed elsewhere, again, or otherwise."""
