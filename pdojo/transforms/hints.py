@@ -6,12 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
-from xdsl.ir import Attribute
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis import hints as rules
-from pdojo.dialect.analysis.hints import (
+from pdojo.transforms.api import (
     LANE,
     LAUNCH_BOUNDS,
     NONTEMPORAL,
@@ -19,17 +14,31 @@ from pdojo.dialect.analysis.hints import (
     PREFETCH,
     READONLY,
     STREAMING,
+    Access,
+    Array,
+    Attribute,
+    BufferOp,
+    DictionaryAttr,
+    IntegerAttr,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    UnitAttr,
+    describe_access,
+    describe_scope,
+    hint_rules,
+    hints_attr,
+    i64,
+    streams_of,
     value_of,
 )
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.streams import streams_of
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.ops import BufferOp, ScopeOp, hints_attr
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
 from pdojo.transforms.storage.location import callers_memory, temporaries
 
 PREFETCH_DISTANCES = (256, 1024, 4096)
@@ -84,7 +93,7 @@ class Hint(Transformation[Scope | Leaf]):
         lanes = leaf.parent
         # Cores with streams have no cache before their memory.
         if lanes is not None and lanes.mapping is Mapping.VECTOR and not program.machine.snitch.stream_registers:
-            if number == 0 and NONTEMPORAL not in present and rules.streaming_misfit(leaf, lanes) is None:
+            if number == 0 and NONTEMPORAL not in present and hint_rules.streaming_misfit(leaf, lanes) is None:
                 yield cls(NONTEMPORAL)
             elif number and PREFETCH not in present:
                 yield from (cls(PREFETCH, number, distance) for distance in PREFETCH_DISTANCES)
@@ -101,7 +110,7 @@ class Hint(Transformation[Scope | Leaf]):
             if self.kind in site.hints.data:
                 return Reason(f"{describe_scope(site)} has the hint already")
             return self.misfit(program, site)
-        if self.kind not in rules.ACCESS_HINTS:
+        if self.kind not in hint_rules.ACCESS_HINTS:
             return self._unknown()
         if not 0 <= self.access < len(site.accesses):
             return Reason(f"'access' must be between 0 (the output) and {len(site.accesses) - 1}")
@@ -111,16 +120,16 @@ class Hint(Transformation[Scope | Leaf]):
         return self.misfit(program, site)
 
     def _unknown(self) -> Reason:
-        return Reason(f"'{self.kind}' is no hint of an access; known are {', '.join(rules.ACCESS_HINTS)}")
+        return Reason(f"'{self.kind}' is no hint of an access; known are {', '.join(hint_rules.ACCESS_HINTS)}")
 
     def misfit(self, program: Program, site: Scope | Leaf) -> Reason | None:
         """Why the access or scope cannot carry the hint; None if it can."""
         if isinstance(site, Scope):
             if self.access != 0:
                 return Reason("a scope has no accesses: leave 'access' out")
-            problem = rules.scope_misfit(program, site, self.kind, self.value)
+            problem = hint_rules.scope_misfit(program, site, self.kind, self.value)
         else:
-            problem = rules.access_misfit(program, site, self.access, self.kind, self.value)
+            problem = hint_rules.access_misfit(program, site, self.access, self.kind, self.value)
         return problem
 
     def grows(self, program: Program, site: Scope | Leaf) -> bool:  # the same everywhere
@@ -232,7 +241,7 @@ class HintBuffer(Transformation[Array]):
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
         """Temporaries on the heap, on machines that can use it."""
         for array in temporaries(program) if program.machine.gpu.block_threads else ():
-            yield from ((array, cls(kind)) for kind in rules.BUFFER_HINTS if kind not in array.buffer.hints.data)
+            yield from ((array, cls(kind)) for kind in hint_rules.BUFFER_HINTS if kind not in array.buffer.hints.data)
 
     def check(self, program: Program, site: Array) -> Reason | None:
         """A temporary, and a hint that the machine can use."""
@@ -240,7 +249,7 @@ class HintBuffer(Transformation[Array]):
             return refused
         if self.kind in site.buffer.hints.data:
             return Reason(f"'{site.name}' has the hint already")
-        return rules.buffer_misfit(program, site, self.kind)
+        return hint_rules.buffer_misfit(program, site, self.kind)
 
     def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
         """False: hints take no memory."""
@@ -288,7 +297,7 @@ class UnhintBuffer(Transformation[Array]):
         if self.kind not in site.buffer.hints.data:
             return Reason(f"'{site.name}' has no hint '{self.kind}'")
         value = site.buffer.hints.data[self.kind]
-        problem = rules.buffer_misfit(program, site, self.kind)
+        problem = hint_rules.buffer_misfit(program, site, self.kind)
         if problem is None and not isinstance(value, UnitAttr):
             problem = f"'{self.kind}' has no value"
         return None if problem is None else Reason(f"'hint_buffer' could not set it again: {problem}")

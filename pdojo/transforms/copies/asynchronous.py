@@ -6,18 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.async_copies import async_copy_problem
-from pdojo.dialect.analysis.lanes import vector_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.statements import async_problem
-from pdojo.dialect.view.nest import Leaf
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Leaf,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    UnitAttr,
+    async_copy_problem,
+    async_problem,
+    vector_problem,
+)
 
 
 @dataclass(frozen=True)

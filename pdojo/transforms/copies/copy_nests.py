@@ -6,16 +6,28 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingABC
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.ops import OpOp, ScopeOp
-from pdojo.dialect.rewriting import build_op, chain_ops, place_guards
-from pdojo.dialect.view.nest import Access, Array, Input, Leaf, Node, Scope, leaves_of
-from pdojo.dialect.view.storage import accesses_of
+from pdojo.transforms.api import (
+    Access,
+    Array,
+    DictionaryAttr,
+    Expr,
+    Input,
+    InsertPoint,
+    Leaf,
+    Node,
+    OpOp,
+    PatternRewriter,
+    Program,
+    Scope,
+    ScopeOp,
+    accesses_of,
+    build_op,
+    chain_ops,
+    const,
+    leaves_of,
+    place_guards,
+    var,
+)
 from pdojo.transforms.copies.footprint import Copy
 
 Target = tuple[Array, tuple[Expr, ...]]

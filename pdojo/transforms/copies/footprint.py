@@ -14,11 +14,7 @@ from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.coverage import fills_box
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
+from pdojo.transforms.api import Access, Array, Expr, Leaf, Reason, Scope, const, describe_access, fills_box, var
 
 Placed: TypeAlias = tuple[Leaf, Access]
 """An access and its statement."""

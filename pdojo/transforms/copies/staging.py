@@ -8,30 +8,44 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.analysis.collision import EQUAL, Domain, Query
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.flows import uninitialised
-from pdojo.dialect.analysis.integer_sets import Reach, unreached
-from pdojo.dialect.analysis.lanes import Stride, stride_over
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.special_mappings import is_special
-from pdojo.dialect.analysis.uses import describe_use, uses_of
-from pdojo.dialect.attributes import Intent, Mapping, Memory
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import fresh_id
-from pdojo.dialect.verification.statements import index_bounds
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Array, Leaf, Scope
-from pdojo.transforms.base import Transformation
+from pdojo.transforms.api import (
+    EQUAL,
+    Access,
+    Array,
+    Conflict,
+    Domain,
+    Expr,
+    InsertPoint,
+    Intent,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Query,
+    Reach,
+    Reason,
+    Scope,
+    Stride,
+    Transformation,
+    byte_width,
+    common_depth,
+    conditions_of,
+    describe_access,
+    describe_scope,
+    describe_use,
+    fresh_id,
+    index_bounds,
+    is_special,
+    stride_over,
+    uninitialised,
+    unreached,
+    uses_of,
+    var,
+)
 from pdojo.transforms.copies.copy_nests import copy_nest, redirect, staged
 from pdojo.transforms.copies.footprint import Copy, Placed, box_copy, iteration_copy
-from pdojo.transforms.move import Move
 from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.structure.ordering import same_iteration
 

@@ -6,15 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Array, Scope
-from pdojo.transforms.base import Transformation
+from pdojo.transforms.api import Array, Move, PatternRewriter, Program, Reason, Scope, Transformation
 from pdojo.transforms.copies.copy_nests import Staged, redirect, staged
 from pdojo.transforms.copies.staging import FORMS, StageIn, StageOut, Staging
-from pdojo.transforms.move import Move
 
 
 @dataclass(frozen=True)

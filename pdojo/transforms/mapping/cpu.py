@@ -7,18 +7,26 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar, Self
 
-from pdojo.dialect.analysis.async_copies import async_copy_problem
-from pdojo.dialect.analysis.capacity import unrolled
-from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.hints import NONTEMPORAL, streaming_misfit
-from pdojo.dialect.analysis.lanes import lane_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.special_mappings import parallel_problem
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.functions import ACCUMULATIONS, byte_width
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.transforms.api import (
+    ACCUMULATIONS,
+    BEFORE,
+    NONTEMPORAL,
+    Access,
+    Leaf,
+    Mapping,
+    Numerics,
+    Program,
+    Reason,
+    Scope,
+    async_copy_problem,
+    byte_width,
+    describe_access,
+    describe_scope,
+    lane_problem,
+    parallel_problem,
+    streaming_misfit,
+    unrolled,
+)
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.structure.ordering import reassociates, same_iteration
 

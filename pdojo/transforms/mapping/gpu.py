@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from pdojo.dialect.analysis.atomics import atomics_needed, atomics_problem
-from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.mappings import misplaced_mapping
-from pdojo.dialect.view.nest import Scope
+from pdojo.transforms.api import (
+    BEFORE,
+    Mapping,
+    Numerics,
+    Program,
+    Reason,
+    Scope,
+    atomics_needed,
+    atomics_problem,
+    misplaced_mapping,
+)
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.structure.ordering import reassociates, same_iteration
 

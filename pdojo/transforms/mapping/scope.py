@@ -7,17 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, MappingAttr
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.mappings import misplaced_mapping
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Scope
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Mapping,
+    MappingAttr,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    conditions_of,
+    describe_scope,
+    misplaced_mapping,
+)
 
 
 @dataclass(frozen=True)

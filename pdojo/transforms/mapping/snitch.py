@@ -6,11 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.streams import has_extremum, loop_limits, region_limits
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Scope
+from pdojo.transforms.api import Mapping, Numerics, Program, Reason, Scope, has_extremum, loop_limits, region_limits
 from pdojo.transforms.mapping.scope import MapScope
 
 

@@ -6,19 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.tensor import available, match
-from pdojo.dialect.attributes import Mapping, MappingAttr, Numerics
-from pdojo.dialect.machines.pattern import pattern_of, same_form
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Scope
-from pdojo.transforms.base import EFFECT, Transformation
+from pdojo.transforms.api import (
+    EFFECT,
+    Mapping,
+    MappingAttr,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    StringAttr,
+    Transformation,
+    available,
+    describe_scope,
+    match,
+    pattern_of,
+    same_form,
+)
 from pdojo.transforms.mapping.unmap import Unmap
-from pdojo.transforms.move import Move
 
 
 @dataclass(frozen=True)

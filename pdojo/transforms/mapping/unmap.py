@@ -6,20 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.streams import has_extremum
-from pdojo.dialect.analysis.uses import remapped_chain
-from pdojo.dialect.attributes import Mapping, MappingAttr, Memory, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Leaf, Scope
-from pdojo.dialect.view.storage import physical_index
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    BEFORE,
+    Leaf,
+    Mapping,
+    MappingAttr,
+    Memory,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    describe_scope,
+    find_race,
+    has_extremum,
+    physical_index,
+    remapped_chain,
+)
 from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 

@@ -6,23 +6,34 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import racing_scope
-from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.ops import OpOp, ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
-from pdojo.dialect.verification.statements import index_bounds
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Array, Input, Leaf
-from pdojo.dialect.view.storage import accesses_of, slot_index
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Array,
+    DictionaryAttr,
+    Expr,
+    Input,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    Numerics,
+    OpOp,
+    PatternRewriter,
+    Program,
+    Reason,
+    ScopeOp,
+    Transformation,
+    accesses_of,
+    build_op,
+    chain_ops,
+    describe_scope,
+    fresh_id,
+    index_bounds,
+    parse_index,
+    racing_scope,
+    slot_index,
+)
 
 
 @dataclass(frozen=True)
@@ -210,8 +221,6 @@ class Expand(Transformation[Leaf]):
         return None
 
     def _index(self, site: Leaf) -> tuple[Expr, ...]:
-        from pdojo.dialect.notation.index import parse_index
-
         return parse_index(self.index, site.extents) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere

@@ -6,25 +6,41 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.excerpts import bytes_in_memory
-from pdojo.dialect.analysis.integer_sets import unreached
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import racing_scope
-from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.functions import ACCUMULATIONS, identity_value
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards, substitute_input
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Leaf, Node, Scope
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    ACCUMULATIONS,
+    Access,
+    Array,
+    Buffer,
+    Constant,
+    DictionaryAttr,
+    Expr,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    Node,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    accesses_of,
+    build_op,
+    bytes_in_memory,
+    chain_ops,
+    const,
+    describe_scope,
+    fresh_id,
+    identity_value,
+    place_guards,
+    racing_scope,
+    substitute_input,
+    unreached,
+    var,
+)
 from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.structure.digits import (
     collapsed_extent,

@@ -6,21 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.inversion import solve
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Intent, Mapping, Memory, Numerics
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, place_guards
-from pdojo.dialect.view.nest import Access, Leaf, Scope
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Expr,
+    InsertPoint,
+    Intent,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    accesses_of,
+    build_op,
+    chain_ops,
+    common_depth,
+    const,
+    fresh_id,
+    place_guards,
+    solve,
+)
 from pdojo.transforms.reductions.repetition import Repetition, overwritten, repetition
 from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.structure.ordering import rewritten

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.inversion import solve
-from pdojo.dialect.analysis.origins import element_uses, number_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.uses import Use
-from pdojo.dialect.attributes import Intent, Mapping, Numerics
-from pdojo.dialect.functions import ACCUMULATIONS
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import substitute_input
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Index, Input, Leaf
-from pdojo.transforms.base import locate
+from pdojo.transforms.api import (
+    ACCUMULATIONS,
+    Access,
+    Expr,
+    Index,
+    Input,
+    Intent,
+    Leaf,
+    Mapping,
+    Numerics,
+    Program,
+    Reason,
+    Use,
+    common_depth,
+    const,
+    describe_access,
+    element_uses,
+    locate,
+    number_of,
+    solve,
+    substitute_input,
+    var,
+)
 from pdojo.transforms.values.recomputation import producing_iteration, spelled_iteration, without_hints
 
 

@@ -6,19 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import DictionaryAttr
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.functions import ACCUMULATIONS, accumulates
-from pdojo.dialect.ops import OpOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id
-from pdojo.dialect.view.nest import Access, Input, Leaf
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    ACCUMULATIONS,
+    Access,
+    DictionaryAttr,
+    Input,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Move,
+    OpOp,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accumulates,
+    build_op,
+    chain_ops,
+    fresh_id,
+)
 
 _TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is no single operation")
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.functions import DTYPES, byte_width
-from pdojo.dialect.ops import BufferOp, KernelOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Array, Buffer
+from pdojo.transforms.api import (
+    DTYPES,
+    Array,
+    Buffer,
+    BufferOp,
+    InsertPoint,
+    KernelOp,
+    Memory,
+    MemRefType,
+    PatternRewriter,
+    Program,
+    Reason,
+    byte_width,
+)
 
 
 def fresh_name(taken: Mapping[str, object], base: str) -> str:

@@ -6,25 +6,34 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self, TypeAlias
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.affine import Expr, floordiv, modulo
-from pdojo.dialect.analysis.capacity import LIMITED, UNKNOWN
-from pdojo.dialect.analysis.excerpts import bytes_in_memory
-from pdojo.dialect.analysis.lanes import lane_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.ops import BufferOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, rebuilt
-from pdojo.dialect.syntax import names_of
-from pdojo.dialect.verification.statements import index_bounds
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Buffer, Input
-from pdojo.dialect.view.storage import accesses_of, slot_index
-from pdojo.transforms.base import Dimension, Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    LIMITED,
+    UNKNOWN,
+    Access,
+    Buffer,
+    BufferOp,
+    Dimension,
+    Expr,
+    Input,
+    Mapping,
+    MemRefType,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accesses_of,
+    bytes_in_memory,
+    chain_ops,
+    describe_access,
+    floordiv,
+    index_bounds,
+    lane_problem,
+    modulo,
+    names_of,
+    rebuilt,
+    slot_index,
+)
 from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]

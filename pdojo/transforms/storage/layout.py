@@ -6,20 +6,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.lanes import lane_problem, register_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.ops import BufferOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, rebuilt
-from pdojo.dialect.syntax import names_of
-from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Dimension, Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Buffer,
+    BufferOp,
+    Dimension,
+    Input,
+    Leaf,
+    Mapping,
+    Memory,
+    MemRefType,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accesses_of,
+    chain_ops,
+    lane_problem,
+    names_of,
+    rebuilt,
+    register_problem,
+)
 from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 

@@ -6,21 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.capacity import overflow
-from pdojo.dialect.analysis.frames import frame_problem
-from pdojo.dialect.analysis.lanes import physical_bytes, register_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Memory, MemoryAttr
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Array, Buffer
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Array,
+    Buffer,
+    Memory,
+    MemoryAttr,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accesses_of,
+    byte_width,
+    describe_access,
+    frame_problem,
+    is_in_grid,
+    overflow,
+    physical_bytes,
+    register_problem,
+)
 
 
 def temporaries(program: Program) -> Iterator[Array]:

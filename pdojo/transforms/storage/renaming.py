@@ -6,20 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.origins import number_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.webs import web_of, webs_of
-from pdojo.dialect.attributes import Intent, Memory
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Array, Leaf
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Transformation, locate
+from pdojo.transforms.api import (
+    Access,
+    Array,
+    Intent,
+    Leaf,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accesses_of,
+    conditions_of,
+    describe_access,
+    locate,
+    number_of,
+    web_of,
+    webs_of,
+)
 from pdojo.transforms.copies.copy_nests import Target, redirect
-from pdojo.transforms.move import Move
 from pdojo.transforms.storage.declaring import add_buffer, fresh_name, name_reason
 from pdojo.transforms.storage.sharing import ShareBuffer, buffer_like, pinned, unlike_in
 from pdojo.transforms.structure.ordering import rewritten

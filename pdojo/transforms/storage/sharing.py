@@ -6,23 +6,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.analysis.lanes import base_alignment
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Intent, Memory
-from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.ops import BufferOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Array, Buffer, Nest, Scope
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    DTYPES,
+    Array,
+    Buffer,
+    BufferOp,
+    InsertPoint,
+    Intent,
+    Memory,
+    MemRefType,
+    Move,
+    Nest,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    SSAValue,
+    Transformation,
+    accesses_of,
+    base_alignment,
+    describe_access,
+    describe_scope,
+    find_race,
+)
 from pdojo.transforms.storage.declaring import add_buffer
 from pdojo.transforms.storage.location import callers_memory
 

@@ -6,23 +6,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.capacity import LIMITED
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.hints import NONTEMPORAL
-from pdojo.dialect.analysis.lanes import lane_problem, register_problem
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.ops import reuse_attr
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.statements import folded_lanes
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Dimension, Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    LIMITED,
+    NONTEMPORAL,
+    Access,
+    Buffer,
+    Dimension,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    accesses_of,
+    common_depth,
+    describe_access,
+    describe_scope,
+    find_race,
+    folded_lanes,
+    lane_problem,
+    register_problem,
+    reuse_attr,
+)
 from pdojo.transforms.storage.location import callers_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)

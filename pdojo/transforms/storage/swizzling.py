@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping as ScopeMapping
-from pdojo.dialect.attributes import Memory
-from pdojo.dialect.ops import Swizzle, swizzle_attr
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.verification.statements import swizzled_lanes
-from pdojo.dialect.verification.structure import swizzle_problem
-from pdojo.dialect.view.nest import Buffer
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.transforms.base import Dimension, Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Buffer,
+    Dimension,
+    Mapping,
+    Memory,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Swizzle,
+    Transformation,
+    accesses_of,
+    swizzle_attr,
+    swizzle_problem,
+    swizzled_lanes,
+)
 from pdojo.transforms.storage.location import callers_memory, hinted, temporaries
 
 
-def _set_swizzles(buffer: Buffer, swizzles: Mapping[int, Swizzle], rewriter: PatternRewriter) -> None:
+def _set_swizzles(buffer: Buffer, swizzles: dict[int, Swizzle], rewriter: PatternRewriter) -> None:
     assert buffer.op is not None
     attribute = swizzle_attr(swizzles)
     if attribute is None:
@@ -79,7 +82,7 @@ class SwizzleDim(Transformation[Dimension]):
     def _lanes(program: Program, site: Dimension, swizzle: Swizzle) -> Reason | None:
         for leaf, access in accesses_of(program.nest, site.array.buffer):
             lanes = leaf.parent
-            if lanes is not None and lanes.mapping is ScopeMapping.VECTOR:
+            if lanes is not None and lanes.mapping is Mapping.VECTOR:
                 problem = swizzled_lanes(access, lanes, {site.index: swizzle})
                 if problem is not None:
                     return problem

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Expr, floordiv, modulo, var
-from pdojo.dialect.view.nest import Scope
+from pdojo.transforms.api import Expr, Scope, floordiv, modulo, var
 
 
 def only_scope(site: Scope) -> Scope | None:

@@ -7,20 +7,32 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import var
-from pdojo.dialect.analysis.collision import AFTER, BEFORE
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.attributes import Mapping, Memory, Numerics
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, replace_variable
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    AFTER,
+    BEFORE,
+    Access,
+    Conflict,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    chain_ops,
+    describe_scope,
+    fresh_id,
+    leaves_of,
+    move_into,
+    place_guards,
+    replace_variable,
+    var,
+)
 from pdojo.transforms.structure.ordering import (
     Uses,
     carried,

@@ -6,20 +6,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.origins import element_uses
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.uses import describe_use
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Index, Leaf, Node, Scope, leaves_of
-from pdojo.transforms.base import Transformation, locate
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    BEFORE,
+    Access,
+    Expr,
+    Index,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Move,
+    Node,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    describe_scope,
+    describe_use,
+    element_uses,
+    leaves_of,
+    locate,
+)
 from pdojo.transforms.structure.ordering import carried, rewritten, same_iteration
 
 

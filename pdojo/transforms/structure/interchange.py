@@ -6,19 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import var
-from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, move_into, place_guards, reindex
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Scope
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    AFTER,
+    ANY,
+    BEFORE,
+    Conflict,
+    InsertPoint,
+    Mapping,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    chain_ops,
+    describe_scope,
+    move_into,
+    place_guards,
+    reindex,
+    var,
+)
 from pdojo.transforms.structure.digits import only_scope
 from pdojo.transforms.structure.ordering import (
     Uses,

@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute, Operation
-
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Node, Scope
+from pdojo.transforms.api import (
+    Access,
+    Attribute,
+    Constant,
+    Expr,
+    Index,
+    Input,
+    Leaf,
+    Node,
+    Operation,
+    Scope,
+    const,
+    var,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,25 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingABC
 from typing import Any, TypeAlias
 
-from pdojo.dialect.analysis.collision import EQUAL, Relation
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.uses import Use
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope
-from pdojo.dialect.view.storage import private_scope
-from pdojo.transforms.base import Site, Transformation
+from pdojo.transforms.api import (
+    EQUAL,
+    Buffer,
+    Conflict,
+    Leaf,
+    Mapping,
+    Node,
+    Numerics,
+    Program,
+    Reason,
+    Relation,
+    Scope,
+    Site,
+    Transformation,
+    Use,
+    describe_scope,
+    find_race,
+    private_scope,
+)
 
 Uses: TypeAlias = MappingABC[Leaf, tuple[Use, ...]] | None
 """Accesses to look at; None: those of the program, to cells."""

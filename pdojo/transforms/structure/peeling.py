@@ -6,24 +6,40 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Operation
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import var
-from pdojo.dialect.analysis.capacity import MOST_STATEMENTS, unrolled
-from pdojo.dialect.analysis.hints import NONTEMPORAL
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.ops import OpOp, ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, rebuilt, reindex, set_guard, set_id
-from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope, nodes_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    MOST_STATEMENTS,
+    NONTEMPORAL,
+    Access,
+    IndexType,
+    InsertPoint,
+    IntegerAttr,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    Nest,
+    Node,
+    Operation,
+    OpOp,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    chain_ops,
+    describe_scope,
+    fresh_id,
+    move_into,
+    nest_of,
+    nodes_of,
+    rebuilt,
+    reindex,
+    set_guard,
+    set_id,
+    unrolled,
+    var,
+)
 from pdojo.transforms.structure.matching import Cut, Match, match_scopes
 from pdojo.transforms.structure.ordering import displaced_buffers
 

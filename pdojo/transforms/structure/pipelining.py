@@ -6,16 +6,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import fresh_id
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, leaves_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Buffer,
+    Conflict,
+    Leaf,
+    Mapping,
+    Move,
+    Node,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    describe_scope,
+    fresh_id,
+    leaves_of,
+)
 from pdojo.transforms.structure.ordering import (
     carried,
     displaced_buffers,

@@ -10,18 +10,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.collision import AFTER, BEFORE, EQUAL, Domain, Order, Relation, Witness
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.uses import Use
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.rewriting import chain_ops, move_into, reindex, set_guard
-from pdojo.dialect.view.nest import Leaf, Node, Scope, leaves_of
-from pdojo.errors import Undecided
+from pdojo.transforms.api import (
+    AFTER,
+    BEFORE,
+    EQUAL,
+    Conflict,
+    Domain,
+    Expr,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Node,
+    Order,
+    PatternRewriter,
+    Program,
+    Relation,
+    Scope,
+    ScopeOp,
+    Undecided,
+    Use,
+    Witness,
+    chain_ops,
+    const,
+    leaves_of,
+    move_into,
+    reindex,
+    set_guard,
+    var,
+)
 
 FEW_DELAYS = 4
 """Most delays that are asked about one by one at once."""

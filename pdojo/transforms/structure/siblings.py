@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.view.nest import Buffer, Leaf, Scope, leaves_of
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Buffer,
+    Conflict,
+    InsertPoint,
+    Leaf,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    leaves_of,
+)
 from pdojo.transforms.structure.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
 
 

@@ -6,29 +6,43 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.excluded import harm, lacking
-from pdojo.dialect.analysis.integer_sets import bounds_over_domain
-from pdojo.dialect.analysis.origins import any_of, instances_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.canonical import owner_of, shorter_extent
-from pdojo.dialect.functions import accumulates, identity_value, is_float
-from pdojo.dialect.notation.fragments import sentence
-from pdojo.dialect.notation.index import parse_constant, parse_guard
-from pdojo.dialect.notation.literals import format_constant
-from pdojo.dialect.notation.printer import guard_texts
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, set_guard
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Access, Leaf, Scope
-from pdojo.errors import NotationError
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Expr,
+    InsertPoint,
+    Leaf,
+    Mapping,
+    Move,
+    NotationError,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    accumulates,
+    any_of,
+    bounds_over_domain,
+    build_op,
+    chain_ops,
+    describe_access,
+    describe_scope,
+    format_constant,
+    fresh_id,
+    guard_texts,
+    harm,
+    identity_value,
+    instances_of,
+    is_float,
+    lacking,
+    owner_of,
+    parse_constant,
+    parse_guard,
+    sentence,
+    set_guard,
+    shorter_extent,
+)
 from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
 

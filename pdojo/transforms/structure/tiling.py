@@ -6,19 +6,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import const, var
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.ops import ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, fresh_id, move_into, place_guards, reindex
-from pdojo.dialect.view.messages import describe_scope
-from pdojo.dialect.view.nest import Scope
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    InsertPoint,
+    Mapping,
+    Move,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    Transformation,
+    chain_ops,
+    const,
+    describe_scope,
+    fresh_id,
+    move_into,
+    place_guards,
+    reindex,
+    var,
+)
 from pdojo.transforms.structure.digits import (
     collapsed_extent,
     collapsed_guards,

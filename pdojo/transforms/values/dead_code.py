@@ -6,27 +6,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.ir import SSAValue
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.origins import element_uses, number_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.canonical import shorter_extent
-from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, statement_of
-from pdojo.dialect.notation.printer import declaration_line
-from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, fresh_id, reindex, set_id
-from pdojo.dialect.view.build import nest_of
-from pdojo.dialect.view.messages import describe_access, describe_scope
-from pdojo.dialect.view.nest import Array, Leaf, Node, Scope, leaves_of
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.errors import NotationError
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Array,
+    InsertPoint,
+    Intent,
+    KernelOp,
+    Leaf,
+    Mapping,
+    Move,
+    Node,
+    NotationError,
+    OpOp,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    ScopeOp,
+    SSAValue,
+    Transformation,
+    accesses_of,
+    chain_ops,
+    conditions_of,
+    declaration_line,
+    declared,
+    describe_access,
+    describe_scope,
+    element_uses,
+    fragment_text,
+    fresh_id,
+    leaves_of,
+    nest_of,
+    number_of,
+    parse_fragment,
+    reindex,
+    set_id,
+    shorter_extent,
+    statement_of,
+)
 from pdojo.transforms.storage.declaring import add_buffer
 from pdojo.transforms.structure.ordering import rewritten
 

@@ -6,23 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self, cast
 
-from xdsl.pattern_rewriter import PatternRewriter
-from xdsl.rewriter import InsertPoint
-
-from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Intent, Mapping, Memory
-from pdojo.dialect.functions import byte_width
-from pdojo.dialect.notation.fragments import sentence
-from pdojo.dialect.notation.index import parse_index
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops, fresh_id, rebuilt
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Buffer, Input, Leaf
-from pdojo.dialect.view.storage import accesses_of
-from pdojo.errors import NotationError
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Buffer,
+    Expr,
+    Input,
+    InsertPoint,
+    Intent,
+    Leaf,
+    Mapping,
+    Memory,
+    Move,
+    NotationError,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    accesses_of,
+    build_op,
+    byte_width,
+    chain_ops,
+    describe_access,
+    fresh_id,
+    parse_index,
+    rebuilt,
+    sentence,
+    var,
+)
 from pdojo.transforms.storage.declaring import declare, fresh_name, name_reason
 from pdojo.transforms.values.recomputation import Recomputation, producing_iteration, recomputation, same_value
 

@@ -6,20 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.notation.fragments import sentence
-from pdojo.dialect.notation.index import parse_index
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import build_op, chain_ops
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Constant, Input, Leaf
-from pdojo.errors import NotationError
-from pdojo.transforms.base import Transformation, locate
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    Access,
+    Constant,
+    Expr,
+    Input,
+    Leaf,
+    Move,
+    NotationError,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Transformation,
+    build_op,
+    chain_ops,
+    describe_access,
+    locate,
+    parse_index,
+    sentence,
+)
 from pdojo.transforms.values.inlining import index_text, input_reason, precomputed
 from pdojo.transforms.values.recomputation import Recomputation, recomputation, same_value
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DictionaryAttr
-
-from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.inversion import Equation, solve
-from pdojo.dialect.analysis.origins import element_uses, number_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Intent
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import substitute_input
-from pdojo.dialect.view.messages import describe_access
-from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf
-from pdojo.transforms.base import locate
+from pdojo.transforms.api import (
+    Access,
+    Constant,
+    DictionaryAttr,
+    Equation,
+    Expr,
+    Index,
+    Input,
+    Intent,
+    Leaf,
+    Program,
+    Reason,
+    common_depth,
+    const,
+    describe_access,
+    element_uses,
+    locate,
+    number_of,
+    solve,
+    substitute_input,
+    var,
+)
 
 
 @dataclass(frozen=True, slots=True)

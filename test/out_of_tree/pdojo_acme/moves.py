@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xdsl.pattern_rewriter import PatternRewriter
-
-from pdojo.dialect.affine import const, var
-from pdojo.dialect.analysis.collision import BEFORE
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.attributes import Mapping, Numerics
-from pdojo.dialect.reason import Reason
-from pdojo.dialect.rewriting import chain_ops, reindex
-from pdojo.dialect.view.nest import Scope
-from pdojo.transforms.base import Transformation
-from pdojo.transforms.move import Move
+from pdojo.transforms.api import (
+    BEFORE,
+    Mapping,
+    Move,
+    Numerics,
+    PatternRewriter,
+    Program,
+    Reason,
+    Scope,
+    Transformation,
+    chain_ops,
+    const,
+    reindex,
+    var,
+)
 from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 

@@ -1,0 +1,268 @@
+"""All that a move is written with: program and analysis, operations and expressions, the base class of moves."""
+
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.rewriter import InsertPoint
+
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.analysis import hints as hint_rules
+from pdojo.dialect.analysis.async_copies import async_copy_problem
+from pdojo.dialect.analysis.atomics import atomics_needed, atomics_problem
+from pdojo.dialect.analysis.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
+from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
+from pdojo.dialect.analysis.conditions import conditions_of
+from pdojo.dialect.analysis.coverage import common_depth, fills_box
+from pdojo.dialect.analysis.excerpts import bytes_in_memory
+from pdojo.dialect.analysis.excluded import harm, lacking
+from pdojo.dialect.analysis.flows import uninitialised
+from pdojo.dialect.analysis.frames import frame_problem
+from pdojo.dialect.analysis.hints import (
+    LANE,
+    LAUNCH_BOUNDS,
+    NONTEMPORAL,
+    ORDINARY,
+    PREFETCH,
+    READONLY,
+    STREAMING,
+    streaming_misfit,
+    value_of,
+)
+from pdojo.dialect.analysis.integer_sets import Reach, bounds_over_domain, unreached
+from pdojo.dialect.analysis.inversion import Equation, solve
+from pdojo.dialect.analysis.lanes import (
+    Stride,
+    base_alignment,
+    lane_problem,
+    physical_bytes,
+    register_problem,
+    stride_over,
+    vector_problem,
+)
+from pdojo.dialect.analysis.origins import any_of, element_uses, instances_of, number_of
+from pdojo.dialect.analysis.program import Conflict, Program
+from pdojo.dialect.analysis.races import find_race, racing_scope
+from pdojo.dialect.analysis.special_mappings import is_special, parallel_problem
+from pdojo.dialect.analysis.streams import has_extremum, loop_limits, region_limits, streams_of
+from pdojo.dialect.analysis.tensor import available, match
+from pdojo.dialect.analysis.uses import Use, describe_use, remapped_chain, uses_of
+from pdojo.dialect.analysis.webs import web_of, webs_of
+from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
+from pdojo.dialect.canonical import owner_of, shorter_extent
+from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
+from pdojo.dialect.machines.pattern import pattern_of, same_form
+from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, sentence, statement_of
+from pdojo.dialect.notation.index import parse_constant, parse_guard, parse_index
+from pdojo.dialect.notation.literals import format_constant
+from pdojo.dialect.notation.printer import declaration_line, guard_texts
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle, hints_attr, reuse_attr, swizzle_attr
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.rewriting import (
+    build_op,
+    chain_ops,
+    fresh_id,
+    move_into,
+    place_guards,
+    rebuilt,
+    reindex,
+    replace_variable,
+    set_guard,
+    set_id,
+    substitute_input,
+)
+from pdojo.dialect.syntax import names_of
+from pdojo.dialect.verification.mappings import misplaced_mapping
+from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes
+from pdojo.dialect.verification.structure import swizzle_problem
+from pdojo.dialect.view.build import nest_of
+from pdojo.dialect.view.grids import is_in_grid
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import (
+    Access,
+    Array,
+    Buffer,
+    Constant,
+    Index,
+    Input,
+    Leaf,
+    Nest,
+    Node,
+    Scope,
+    leaves_of,
+    nodes_of,
+)
+from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
+from pdojo.errors import NotationError, Undecided
+from pdojo.transforms.base import EFFECT, Dimension, Site, Transformation, locate
+from pdojo.transforms.move import Move
+
+__all__ = [
+    "ACCUMULATIONS",
+    "AFTER",
+    "ANY",
+    "BEFORE",
+    "DTYPES",
+    "EFFECT",
+    "EQUAL",
+    "LANE",
+    "LAUNCH_BOUNDS",
+    "LIMITED",
+    "MOST_STATEMENTS",
+    "NONTEMPORAL",
+    "ORDINARY",
+    "PREFETCH",
+    "READONLY",
+    "STREAMING",
+    "UNKNOWN",
+    "Access",
+    "Array",
+    "Attribute",
+    "Buffer",
+    "BufferOp",
+    "Conflict",
+    "Constant",
+    "DictionaryAttr",
+    "Dimension",
+    "Domain",
+    "Equation",
+    "Expr",
+    "Index",
+    "IndexType",
+    "Input",
+    "InsertPoint",
+    "IntegerAttr",
+    "Intent",
+    "KernelOp",
+    "Leaf",
+    "Mapping",
+    "MappingAttr",
+    "MemRefType",
+    "Memory",
+    "MemoryAttr",
+    "Move",
+    "Nest",
+    "Node",
+    "NotationError",
+    "Numerics",
+    "OpOp",
+    "Operation",
+    "Order",
+    "PatternRewriter",
+    "Program",
+    "Query",
+    "Reach",
+    "Reason",
+    "Relation",
+    "SSAValue",
+    "Scope",
+    "ScopeOp",
+    "Site",
+    "Stride",
+    "StringAttr",
+    "Swizzle",
+    "Transformation",
+    "Undecided",
+    "UnitAttr",
+    "Use",
+    "Witness",
+    "accesses_of",
+    "accumulates",
+    "any_of",
+    "async_copy_problem",
+    "async_problem",
+    "atomics_needed",
+    "atomics_problem",
+    "available",
+    "base_alignment",
+    "bounds_over_domain",
+    "build_op",
+    "byte_width",
+    "bytes_in_memory",
+    "chain_ops",
+    "common_depth",
+    "conditions_of",
+    "const",
+    "declaration_line",
+    "declared",
+    "describe_access",
+    "describe_scope",
+    "describe_use",
+    "element_uses",
+    "fills_box",
+    "find_race",
+    "floordiv",
+    "folded_lanes",
+    "format_constant",
+    "fragment_text",
+    "frame_problem",
+    "fresh_id",
+    "guard_texts",
+    "harm",
+    "has_extremum",
+    "hint_rules",
+    "hints_attr",
+    "i64",
+    "identity_value",
+    "index_bounds",
+    "instances_of",
+    "is_float",
+    "is_in_grid",
+    "is_special",
+    "lacking",
+    "lane_problem",
+    "leaves_of",
+    "locate",
+    "loop_limits",
+    "match",
+    "misplaced_mapping",
+    "modulo",
+    "move_into",
+    "names_of",
+    "nest_of",
+    "nodes_of",
+    "number_of",
+    "overflow",
+    "owner_of",
+    "parallel_problem",
+    "parse_constant",
+    "parse_fragment",
+    "parse_guard",
+    "parse_index",
+    "pattern_of",
+    "physical_bytes",
+    "physical_index",
+    "place_guards",
+    "private_scope",
+    "racing_scope",
+    "rebuilt",
+    "region_limits",
+    "register_problem",
+    "reindex",
+    "remapped_chain",
+    "replace_variable",
+    "reuse_attr",
+    "same_form",
+    "sentence",
+    "set_guard",
+    "set_id",
+    "shorter_extent",
+    "slot_index",
+    "solve",
+    "statement_of",
+    "streaming_misfit",
+    "streams_of",
+    "stride_over",
+    "substitute_input",
+    "swizzle_attr",
+    "swizzle_problem",
+    "swizzled_lanes",
+    "uninitialised",
+    "unreached",
+    "unrolled",
+    "uses_of",
+    "value_of",
+    "var",
+    "vector_problem",
+    "web_of",
+    "webs_of",
+]
