@@ -9,6 +9,7 @@ from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.dialect.analysis.lanes import linear_address
+from pdojo.dialect.analysis.streams import exact_reciprocal
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
 
@@ -132,8 +133,6 @@ class Packed:
         statements.write(leaf, combined(old, terms[0]), target)
 
     def _computed(self, leaf: Leaf, operands: list[Register], to: Register | None) -> Register:
-        from pdojo.backends.snitch.statement import exact_reciprocal
-
         dtype, reciprocal = leaf.output.array.dtype, exact_reciprocal(leaf)
         if reciprocal is not None:
             factor = self.statements.functions.numbers.splat(reciprocal, dtype)

@@ -16,7 +16,7 @@ from pdojo.backends.snitch.memory import Accesses
 from pdojo.backends.snitch.packed import Packed, packs
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
-from pdojo.dialect.analysis.streams import divides_exactly
+from pdojo.dialect.analysis.streams import exact_reciprocal
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
@@ -218,15 +218,6 @@ class Statements:
             found.append(self.operand(value, leaf))
         del self.known[lanes.depth]
         return found
-
-
-def exact_reciprocal(leaf: Leaf) -> float | None:
-    """The reciprocal of the statement's divisor if multiplying by it gives the same bits; None otherwise."""
-    if not divides_exactly(leaf):
-        return None
-    divisor = leaf.inputs[1]
-    assert isinstance(divisor, Constant)
-    return 1.0 / float(divisor.value)
 
 
 def is_single(leaf: Leaf, *, loses_nan: bool) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.analysis.points import Ints, evaluate
 from pdojo.dialect.analysis.representatives import Representatives
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.nest import Leaf
@@ -25,7 +26,6 @@ MOST = 1 << 15
 _WIDEST = 1 << 62
 """Numbers of times and places are less than this."""
 
-Ints: TypeAlias = NDArray[np.int64]
 Place: TypeAlias = Sequence[int | Expr]
 """Where a use goes: numbers, and expressions over the scopes around it. Places of different lengths differ."""
 
@@ -150,16 +150,6 @@ def _iterations(leaf: Leaf, box: Sequence[Sequence[int]]) -> Ints:
     for guard in leaf.guards:
         grid = grid[:, evaluate(guard, grid) >= 0]
     return grid
-
-
-def evaluate(expression: Expr, values: Ints) -> Ints:
-    """The values of an expression; `values` has a row per induction variable."""
-    found = np.full(values.shape[1], expression.constant, dtype=np.int64)
-    for atom, coefficient in expression.terms:
-        found += coefficient * (
-            values[atom] if isinstance(atom, int) else evaluate(atom.numerator, values) // atom.divisor
-        )
-    return found
 
 
 def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:

@@ -183,7 +183,7 @@ def _tells_apart(expressions: Sequence[Expr], depths: Sequence[int], extents: Se
     """Whether no two iterations of some scopes have the same values."""
     import numpy as np  # it takes long to start
 
-    from pdojo.dialect.analysis.enumeration import evaluate
+    from pdojo.dialect.analysis.points import evaluate
 
     count = prod(extents[depth] for depth in depths)
     if count > MOST_DIGITS:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from pdojo.dialect.analysis.enumeration import Events, Ints
+    from pdojo.dialect.analysis.enumeration import Events
+    from pdojo.dialect.analysis.points import Ints
 
 
 USUAL = 10

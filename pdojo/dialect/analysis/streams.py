@@ -337,6 +337,15 @@ def divides_exactly(leaf: Leaf) -> bool:
     return mantissa == 0.5 and -13 <= exponent <= 15
 
 
+def exact_reciprocal(leaf: Leaf) -> float | None:
+    """The reciprocal of the statement's divisor if multiplying by it gives the same bits; None otherwise."""
+    if not divides_exactly(leaf):
+        return None
+    divisor = leaf.inputs[1]
+    assert isinstance(divisor, Constant)
+    return 1.0 / float(divisor.value)
+
+
 def _lanes_problem(leaf: Leaf) -> Reason | None:
     """Why the lanes of a statement are no whole registers that one instruction computes; None if they are."""
     lanes = leaf.chain[-1]

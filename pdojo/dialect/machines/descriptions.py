@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 
-from pdojo.dialect.machines import FOLDER, shipped_machines
+from pdojo.dialect.machines import FOLDER, host_description, shipped_machines
 from pdojo.dialect.plugins import MACHINES, plugins
 from pdojo.files import read_text
-
-NARROWED = "PDOJO_HOST"
-"""Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
-
-
-def host_description() -> str:
-    """The description of `host`."""
-    narrower = os.environ.get(NARROWED)
-    return "the processor that this runs on" + (f", narrowed to {narrower}" if narrower else "")
 
 
 def descriptions() -> dict[str, str]:

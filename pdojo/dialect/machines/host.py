@@ -12,8 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from pdojo.dialect.machines import shipped_machines
-from pdojo.dialect.machines.descriptions import NARROWED, host_description
+from pdojo.dialect.machines import NARROWED, host_description, shipped_machines
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import read_machine
 from pdojo.dialect.machines.shipped import shipped_machine
