@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: all demo bench bench-compare peers learn test test-all lint fuzz fuzz-inputs mutants completeness clean
+.PHONY: all demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness clean
 all: test
 
 # pdojo alone. An interrupted installation leaves no stamp behind.
@@ -52,6 +52,10 @@ test: $(READY)
 # Everything that needs no special hardware.
 test-all: $(READY)
 	$(PYTEST) $(TESTS)
+
+# With the whole grids and full sizes of which the others take samples.
+test-slow: $(READY)
+	$(PYTEST) --slow $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check
