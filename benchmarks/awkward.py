@@ -16,7 +16,7 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 from benchmarks.work import Work, work_of
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 

@@ -30,8 +30,8 @@ from benchmarks.searching import EVALUATIONS, plan_of
 from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
-from pdojo.backends.backend import backend_of
-from pdojo.backends.garbage import collect_now
+from pdojo.backends.common.backend import backend_of
+from pdojo.backends.common.gc_pause import collect_now
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError

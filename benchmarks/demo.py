@@ -17,8 +17,8 @@ from rich.console import Console
 
 from benchmarks.peers import LIBRARIES, as_text, reference_of
 from benchmarks.searching import race_variants
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.bandwidth import Bandwidth, copy_bandwidth
+from pdojo.backends.calibration.bandwidth import Bandwidth, copy_bandwidth
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Outcome, Peer, Worker
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machines.machine import Machine

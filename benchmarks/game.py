@@ -21,7 +21,7 @@ from pdojo_tools.programs import load_kernel
 from rich.console import Console
 from rich.table import Table
 
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.analysis.program import Program

@@ -13,10 +13,10 @@ from benchmarks.peers.tvm_cache import tune as tune_tvm
 from benchmarks.records import OURS
 from benchmarks.searching import race_variants, searched_here, title_of
 from benchmarks.work import Work, peak_type, roofline, work_of
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
+from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
+from pdojo.backends.calibration.peak import arithmetic_peak
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import CompileError, Limits, MeasuredProgram, Options, Outcome, Peer, Worker
-from pdojo.backends.peak import arithmetic_peak
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.arrays import Parameter
+from pdojo.backends.calling.arrays import Parameter
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.kernels import Workload

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
     from pdojo.api.tuning import tune
-    from pdojo.backends.arrays import aligned
-    from pdojo.backends.executable import Executable
+    from pdojo.backends.calling.arrays import aligned
+    from pdojo.backends.llvm.executable import Executable
     from pdojo.dialect.machines.machine import Machine
     from pdojo.dialect.machines.registry import machine
     from pdojo.errors import (
@@ -56,8 +56,8 @@ _HOMES = {
     **dict.fromkeys(("compile", "game", "run"), "pdojo.api.calls"),
     **dict.fromkeys(("load", "parse"), "pdojo.api.programs"),
     "tune": "pdojo.api.tuning",
-    "aligned": "pdojo.backends.arrays",
-    "Executable": "pdojo.backends.executable",
+    "aligned": "pdojo.backends.calling.arrays",
+    "Executable": "pdojo.backends.llvm.executable",
     "Machine": "pdojo.dialect.machines.machine",
     "machine": "pdojo.dialect.machines.registry",
     "TuneListener": "pdojo.search.tuning.workflow",

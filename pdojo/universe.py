@@ -118,13 +118,13 @@ def _fibers() -> type[Target]:
 
 
 def _dot() -> type[Target]:
-    from pdojo.backends.dot import DotTarget
+    from pdojo.backends.common.dot import DotTarget
 
     return DotTarget
 
 
 def _notation() -> type[Target]:
-    from pdojo.backends.notation import NotationTarget
+    from pdojo.backends.common.notation import NotationTarget
 
     return NotationTarget
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import aligned_empty
-from pdojo.backends.executable import compile  # Here `compile` is pdojo's, not Python's.
+from pdojo.backends.calling.arrays import aligned_empty
+from pdojo.backends.llvm.executable import compile  # Here `compile` is pdojo's, not Python's.
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float

@@ -5,7 +5,7 @@ Models of GPUs without a backend have the code of fibers.
 
 from __future__ import annotations
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.analysis.program import Program

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.executable import Executable
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import Executable
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure import Peer
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

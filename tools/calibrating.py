@@ -34,7 +34,7 @@ def calibrate_once(console: Console, *, wanted: bool = True) -> None:
 
 def measured(here: Machine, command: str, name: str) -> Machine:
     """The description of this processor with fresh measurements; progress goes to the terminal."""
-    from pdojo.backends.calibration import calibrate
+    from pdojo.backends.calibration.processor import calibrate
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

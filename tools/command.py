@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from xdsl.utils.exceptions import DiagnosticException
 
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.errors import PdojoError, UsageError
 

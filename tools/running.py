@@ -17,9 +17,9 @@ from pdojo_tools.phases import phase
 from pdojo_tools.programs import load_kernel, machine_for
 from rich.console import Console
 
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.backend import backend_of
-from pdojo.backends.calls import run_on_random
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.calling.calls import run_on_random
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machines.machine import Machine

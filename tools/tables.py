@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from pdojo.backends.bandwidth import Bandwidth
+from pdojo.backends.calibration.bandwidth import Bandwidth
 from pdojo.backends.measure import Ok, Outcome, Success
 from pdojo.backends.measure.outcome import LOOP_ALIKE
 from pdojo.dialect.notation import print_notation

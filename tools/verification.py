@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.backend import Emulates, backend_of
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.backend import Emulates, backend_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare, compare_all
 from pdojo.dialect.analysis.program import Program

@@ -11,9 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from pdojo.backends.common.source_digest import source_digest
 from pdojo.backends.gpu.executable import CUDA, HIP, GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
-from pdojo.backends.sources import source_digest
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine

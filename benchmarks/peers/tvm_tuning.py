@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.peers.tvm_definitions import function
-from pdojo.backends.arrays import aligned_empty, parameters_of
+from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload

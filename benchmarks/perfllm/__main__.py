@@ -26,7 +26,7 @@ from benchmarks.perfllm.results import Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
 from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
 from pdojo.search.perfllm.encoders import encoder

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from benchmarks.perfllm.cell import reference, searched
 from benchmarks.perfllm.grid import Cell, Task
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.errors import PdojoError
 from pdojo.search.contract.progress import Progress
 

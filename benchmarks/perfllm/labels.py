@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.snitch.kernels import MicroKernel
-from pdojo.backends.garbage import collect_now
+from pdojo.backends.common.gc_pause import collect_now
 from pdojo.dialect.machines.machine import Machine
 from pdojo.files import replace_file
 from pdojo.search.contract.dojo import Dojo

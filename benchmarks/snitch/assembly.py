@@ -13,7 +13,7 @@ from pdojo_tools.outputs import write_output
 from benchmarks.records import OURS, Record
 from benchmarks.snitch.figures import best
 from benchmarks.snitch.kernels import MICRO_KERNELS
-from pdojo.backends.arrays import Parameter
+from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.snitch.executable import SimulatedKernel, load
 from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.dialect.attributes import Intent

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.targets import c_text
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.measure import CompileError, KernelReference, MeasuredProgram, Outcome, Simulation
-from pdojo.backends.placement import plan_memory
 from pdojo.backends.snitch.assembler import assemble
 from pdojo.backends.snitch.executable import SimulatedKernel
 from pdojo.backends.snitch.session import judged

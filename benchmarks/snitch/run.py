@@ -18,7 +18,7 @@ from benchmarks.snitch.figures import summary
 from benchmarks.snitch.job import USUAL, label_of, measure
 from benchmarks.snitch.kernels import DTYPES, MicroKernel, chosen
 from benchmarks.snitch.report import print_figures, write_plots
-from pdojo.backends.garbage import collect_now
+from pdojo.backends.common.gc_pause import collect_now
 from pdojo.backends.measure import SimulatedOnSnitch
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.snitch.backend import version

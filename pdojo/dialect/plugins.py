@@ -15,7 +15,7 @@ MACHINES = "pdojo.machines"
 """Group of entry points: a machine's name, and a `Machine`, a function that returns one, or the path of a TOML file."""
 
 BACKENDS = "pdojo.backends"
-"""Group of entry points: a backend's name, and an object with the attributes of `pdojo.backends.backend.Backend`."""
+"""Group of entry points: a backend's name, and an object like a `pdojo.backends.common.backend.Backend`."""
 TARGETS = "pdojo.targets"
 """Group of entry points: a backend's name, and a `pdojo.search.kinds.kind.Target`."""
 _KINDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", TARGETS: "target"}

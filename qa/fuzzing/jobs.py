@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from random import Random
 from typing import TypeAlias
 
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine

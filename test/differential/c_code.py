@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays, Guarded
-from pdojo.backends.arrays import Parameter, aligned_empty, parameters_of
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.targets import c_text
-from pdojo.backends.placement import plan_memory
+from pdojo.backends.calling.arrays import Parameter, aligned_empty, parameters_of
+from pdojo.backends.common.placement import plan_memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of

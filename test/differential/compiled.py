@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter, aligned_empty
-from pdojo.backends.executable import Executable, compile
+from pdojo.backends.calling.arrays import Parameter, aligned_empty
+from pdojo.backends.llvm.executable import Executable, compile
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from differential.compiled import GUARD, Arrays
-from pdojo.backends.arrays import Parameter, parameters_of
 from pdojo.backends.c.header import header_text
 from pdojo.backends.c.names import Names
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.llvm.targets import object_bytes
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp

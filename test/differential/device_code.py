@@ -8,8 +8,8 @@ import pytest
 
 from differential.compiled import Arrays
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.names import Names
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.emulation import emulate_compiled
 from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling

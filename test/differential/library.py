@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 
 from differential.compiled import Arrays
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.oracle.instances import count_instances

@@ -11,7 +11,7 @@ import pytest
 from differential.compiled import Arrays, kernel, random_inputs
 from differential.device_code import MACHINES, require_fibers, run_fibers, run_text
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import FiberError
 from pdojo.backends.gpu.hip import compile_hip
 from pdojo.backends.gpu.nvrtc import compile_cuda, disassemble

@@ -18,9 +18,9 @@ from differential.test_cross import HINTS, THREADS, WORKSPACES, bundle, function
 from differential.test_llvm_functions import FUNCTIONS, agrees, special_values
 from differential.test_llvm_random import FEATURES
 from differential.test_llvm_vectors import ACCESSES, MASKS
-from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.spelling import Spelling
 from pdojo.backends.c.targets import c_text
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.machines.intrinsic import Intrinsic

@@ -7,7 +7,7 @@ import pytest
 from differential.compiled import kernel, random_inputs
 from differential.device_code import MACHINES, require_fibers, run_fibers
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of

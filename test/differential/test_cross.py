@@ -13,9 +13,9 @@ from differential.cross import NATIVE, PLATFORMS, QemuTooOldError, run_object, r
 from differential.library import close, library_kernel
 from differential.test_llvm_functions import FUNCTIONS, agrees, special_values, text_of
 from differential.test_llvm_vectors import ACCESSES, MASKS
-from pdojo.backends.arrays import parameters_of
 from pdojo.backends.c.header import header_text
 from pdojo.backends.c.targets import c_text
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.targets import object_bytes
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.machines.registry import machine

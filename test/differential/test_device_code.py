@@ -14,7 +14,7 @@ import pytest
 from differential.compiled import kernel, random_inputs
 from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers, run_text
 from differential.library import close, library_kernel
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text

@@ -11,8 +11,8 @@ import pytest
 
 from differential.compiled import kernel, run
 from differential.test_heuristic import check, tuned
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.targets import asm_text
 from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs

@@ -12,7 +12,7 @@ import pytest
 from differential.compiled import kernel, random_inputs
 from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import hip, nvrtc
 from pdojo.backends.gpu.backend import CUDA, HIP
 from pdojo.backends.gpu.resources import MissingTool

@@ -18,7 +18,7 @@ from differential.compiled import Arrays, kernel, random_inputs
 from differential.device_code import run_fibers
 from differential.gpu_ir import Device, DeviceError, Memory
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import compilers
 from pdojo.backends.gpu.ir.convert import ConvertPdojoToGpuPass
 from pdojo.backends.gpu.ir.dialect import complete_gpu

@@ -13,7 +13,7 @@ import pdojo.kernels
 from differential.compiled import Arrays, random_inputs
 from differential.device_code import require_fibers, run_fibers
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Order
 from pdojo.backends.gpu.nvrtc import compile_cuda
 from pdojo.backends.gpu.resources import MissingTool

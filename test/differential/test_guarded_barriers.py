@@ -11,7 +11,7 @@ from differential.compiled import kernel, random_inputs
 from differential.device_code import is_noticed, require_fibers, run_compiled
 from differential.library import close
 from differential.test_gpu_ir import agree
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import Fibers, compile_fibers
 from pdojo.backends.gpu.kernel_text import KernelText
 from pdojo.backends.gpu.spelling import FiberSpelling

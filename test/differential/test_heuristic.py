@@ -10,8 +10,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pdojo.backends.arrays import aligned_empty, parameters_of
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.calling.arrays import aligned_empty, parameters_of
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.analysis.validate import validate

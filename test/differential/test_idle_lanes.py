@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import compiled, kernel, random_inputs, same
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 
 HEAD = "kernel k(x) -> (y)\nx f32 [{n}] heap\ny f32 [{n}] heap\n"

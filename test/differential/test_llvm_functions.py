@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import Arrays, kernel, random_values, run, same
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature, check_types, is_float
 from pdojo.dialect.semantics.interpreter import interpret

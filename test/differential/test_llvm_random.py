@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from differential.compiled import kernel, random_inputs, run, same
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.functions import FUNCTIONS
 from pdojo.dialect.semantics.interpreter import interpret_stepwise

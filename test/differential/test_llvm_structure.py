@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays, compiled, kernel, random_inputs, run, same
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.errors import LoweringError
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import Arrays, compiled, kernel, random_inputs, run, same
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, is_float
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.semantics.interpreter import interpret_stepwise

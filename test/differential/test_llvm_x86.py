@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.game import Game

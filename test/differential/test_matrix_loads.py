@@ -10,7 +10,7 @@ import pytest
 from differential.compiled import Arrays, kernel, random_inputs
 from differential.device_code import is_noticed, require_fibers, run_fibers, run_text
 from differential.library import close
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import nvrtc
 from pdojo.backends.gpu.fibers import FiberError
 from pdojo.backends.gpu.resources import MissingTool

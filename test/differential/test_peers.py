@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.job import options_for
 from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
-from pdojo.backends.arrays import aligned_empty, parameters_of
+from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError

@@ -11,7 +11,7 @@ from differential.compiled import Arrays, kernel, random_inputs, same
 from differential.library import close
 from differential.snitch import DIVIDES, SNITCH, run_snitch
 from differential.test_llvm_functions import COUNT, FUNCTIONS, agrees, signatures, special_values
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import kernel, random_inputs, run, same
-from pdojo.backends.arrays import empty_for, parameters_of
-from pdojo.backends.executable import compile
+from pdojo.backends.calling.arrays import empty_for, parameters_of
+from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.registry import machine

@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import kernel, random_inputs, run, same
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import print_notation

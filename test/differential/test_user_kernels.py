@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from differential.user_meanings import MEANINGS
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment

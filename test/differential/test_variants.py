@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import pdojo.kernels
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp

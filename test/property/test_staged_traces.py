@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 import pdojo.kernels
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, plain_mlir

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import aligned
+from pdojo.backends.calling.arrays import aligned
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.kernels import Workload
 from pdojo.kernels.meaning import meaning

@@ -26,11 +26,11 @@ from benchmarks.records import (
     summary,
 )
 from benchmarks.work import Work, peak_type, roofline, work_of
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.bandwidth import copy_bandwidth, read_bandwidth
+from pdojo.backends.calibration.bandwidth import copy_bandwidth, read_bandwidth
+from pdojo.backends.calibration.peak import arithmetic_peak, peak_kernel
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import Ok, Peer, Worker, WrongResult
 from pdojo.backends.measure.outcome import Check
-from pdojo.backends.peak import arithmetic_peak, peak_kernel
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of

@@ -11,8 +11,8 @@ from pdojo_tools import calibrating
 from pdojo_tools.machine import conclusions, main
 from rich.console import Console
 
-from pdojo.backends import calibration
-from pdojo.backends.backend import backend_of
+from pdojo.backends.calibration import processor as calibration
+from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment

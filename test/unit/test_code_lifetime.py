@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import pdojo
-from pdojo.backends.executable import LoadedKernel, assemble, load
 from pdojo.backends.llvm.build import Native
+from pdojo.backends.llvm.executable import LoadedKernel, assemble, load
 from pdojo.backends.llvm.objects import LoadedObject
 from pdojo.dialect.notation import parse_notation
 

@@ -12,7 +12,7 @@ from threading import Thread
 import numpy as np
 import pytest
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Simulated, SimulatedOnSnitch, Simulation
 from pdojo.backends.measure.outcome import Deadlock, Outcome, Timeout, Trap, WrongResult, outcome_from_json
 from pdojo.backends.measure.pool import Job

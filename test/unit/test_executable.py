@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 import pdojo
-from pdojo.backends import openmp
-from pdojo.backends.arrays import aligned_empty
-from pdojo.backends.executable import Executable
+from pdojo.backends.calling.arrays import aligned_empty
+from pdojo.backends.llvm import openmp
+from pdojo.backends.llvm.executable import Executable
 from pdojo.backends.llvm.targets import llvm_text
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
@@ -251,7 +251,7 @@ def test_lazy_names() -> None:
 FORKED = """
 import os, sys
 import numpy as np
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import executable
 from pdojo.backends.gpu.device_arrays import addresses_of
 from pdojo.backends.gpu.driver import DriverError, Gpu, Graph, Memory, Stream, driver_of

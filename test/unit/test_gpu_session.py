@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.driver import driver_of
 from pdojo.backends.gpu.replay import MOST_NODES
 from pdojo.backends.gpu.session import DeviceSet, GpuSession

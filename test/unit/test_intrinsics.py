@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.lowering import lower
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.tensor import available

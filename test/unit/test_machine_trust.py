@@ -16,7 +16,7 @@ from pdojo_tools.tune import main as tune
 import pdojo
 from benchmarks.bench import main as bench
 from pdojo.backends.c.targets import c_text
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.machines.registry import introduce, known_machine, machine, machines
 from pdojo.dialect.notation import parse_notation

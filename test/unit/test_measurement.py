@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure import (
     CompileError,
     Crash,

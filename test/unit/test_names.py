@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pdojo_tools.opt import main as opt
 
 from pdojo.backends.c.targets import c_text
-from pdojo.backends.executable import compile as compile_kernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.names import name_problem, symbol, variable
 from pdojo.dialect.notation import parse_notation, print_notation

@@ -242,10 +242,10 @@ def test_an_interrupt_while_a_tool_is_loaded(
 READS = (".read_text(", ".read_bytes(", "stdin.read(", "stdin.buffer.read(", "json.load(", "tomllib.load(")
 NOT_GIVEN = {
     "pdojo/kernels/workload.py": "kernels of the package",
-    "pdojo/backends/sources.py": "sources of the package",
+    "pdojo/backends/common/source_digest.py": "sources of the package",
     "pdojo/backends/gpu/spelling.py": "texts of the package",
     "pdojo/backends/gpu/hip.py": "what the compiler has just written",
-    "pdojo/backends/openmp.py": "/proc",
+    "pdojo/backends/llvm/openmp.py": "/proc",
     "pdojo/backends/measure/process.py": "/proc",
     "pdojo/backends/measure/environment.py": "/proc",
     "pdojo/backends/measure/load.py": "/proc",

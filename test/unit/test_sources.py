@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import pdojo
-from pdojo.backends import sources
+from pdojo.backends.common import source_digest as sources
+from pdojo.backends.common.source_digest import RUNNING, source_digest, whole_digest
 from pdojo.backends.gpu.environment import SOURCES as DEVICE
 from pdojo.backends.measure.environment import environment
 from pdojo.backends.snitch.backend import SOURCES as SIMULATION
-from pdojo.backends.sources import RUNNING, source_digest, whole_digest
 
 FOLDER = Path(pdojo.__file__).parent
 _READ = """
@@ -27,7 +27,7 @@ TEXT = "kernel k(x) -> (y)\\nx f32 [4, 8] heap\\ny f32 [4, 8] heap\\n\\n4 8 y[{0
 kernel = parse_notation(TEXT)[0]
 """
 _RUN = """
-from pdojo.backends.executable import compile
+from pdojo.backends.llvm.executable import compile
 import pdojo.backends.measure.session
 import pdojo.backends.measure.child
 compile(kernel)

@@ -15,7 +15,7 @@ from pdojo_tools import opt, run, running, tune
 from pdojo_tools.programs import machine_for
 
 from benchmarks import demo
-from pdojo.backends.bandwidth import copy_bandwidth
+from pdojo.backends.calibration.bandwidth import copy_bandwidth
 from pdojo.backends.measure import Worker
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import host, machine

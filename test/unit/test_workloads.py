@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.validate import validate

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pdojo.backends.garbage import collect_now
+from pdojo.backends.common.gc_pause import collect_now
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.errors import MeasurementError, UsageError

@@ -12,7 +12,7 @@ from pdojo_tools.tuning.limits import cost_text, duration, many
 from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
 
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database

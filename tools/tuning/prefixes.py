@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import (
     Assembled,
     Limits,

@@ -23,7 +23,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from pdojo.backends.addresses import Address, Exchange, address_of, bind
 from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import Spelling
-from pdojo.backends.placement import Placement
+from pdojo.backends.common.addresses import Address, Exchange, address_of, bind
+from pdojo.backends.common.placement import Placement
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pdojo.backends.c.names import Names, comment
 from pdojo.backends.c.spelling import Spelling
-from pdojo.backends.placement import ALIGNMENT, plan_memory
+from pdojo.backends.common.placement import ALIGNMENT, plan_memory
 from pdojo.dialect.view.nest import Nest
 
 _OPENING = f"""\

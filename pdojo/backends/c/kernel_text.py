@@ -14,8 +14,8 @@ from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes
-from pdojo.backends.placement import ALIGNMENT, Home, Placement, plan_memory
-from pdojo.backends.walk import LoopBounds, describe
+from pdojo.backends.common.placement import ALIGNMENT, Home, Placement, plan_memory
+from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.indices import MOST
 from pdojo.backends.c.statement import statement
-from pdojo.backends.walk import LoopBounds, NestWalk
+from pdojo.backends.common.walk import LoopBounds, NestWalk
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.view.nest import Leaf, Scope
 

@@ -7,10 +7,10 @@ from math import gcd
 
 from xdsl.dialects.builtin import IntegerAttr
 
-from pdojo.backends.addresses import Lanes, known_alignment, lanes_of
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
+from pdojo.backends.common.addresses import Lanes, known_alignment, lanes_of
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
 

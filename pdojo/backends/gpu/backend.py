@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.common.backend import Arrays, Listing
 from pdojo.backends.gpu.driver import NoDevice
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
@@ -113,7 +113,7 @@ class GpuBackend:
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Compile a kernel and call it once on the device."""
-        from pdojo.backends.arrays import empty_for
+        from pdojo.backends.calling.arrays import empty_for
 
         loaded = self.compile(kernel, machine, None, "full")
         arrays = {p.name: empty_for(p) for p in loaded.parameters}

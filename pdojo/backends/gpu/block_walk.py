@@ -12,9 +12,9 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Generic, TypeVar
 
+from pdojo.backends.common.walk import LoopBounds, NestWalk
 from pdojo.backends.gpu.barriers import Synchronisation
 from pdojo.backends.gpu.launches import Launch
-from pdojo.backends.walk import LoopBounds, NestWalk
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.view.nest import Node, Scope

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import variable
+from pdojo.backends.common.addresses import Address
+from pdojo.backends.common.walk import describe
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.operand_loads import Operand
 from pdojo.backends.gpu.spelling import DeviceSpelling
-from pdojo.backends.walk import describe
 from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collective, Spread

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from pdojo.backends.arrays import Parameter
-from pdojo.backends.tensors import dtype_of
+from pdojo.backends.calling.arrays import Parameter
+from pdojo.backends.calling.tensors import dtype_of
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.errors import UsageError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.addresses import Address
 from pdojo.backends.c.code import FunctionText, variable
+from pdojo.backends.common.addresses import Address
 from pdojo.backends.gpu.homes import Copies, Own
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import iteration

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import IntegerAttr
 
-from pdojo.backends.addresses import known_alignment, lanes_of, layout_of
 from pdojo.backends.c.code import printable, variable, without_unused
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment, computed
+from pdojo.backends.common.addresses import known_alignment, lanes_of, layout_of
+from pdojo.backends.common.placement import ALIGNMENT, Home, Placement
+from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic, helper_of
 from pdojo.backends.gpu.barriers import synchronisation
 from pdojo.backends.gpu.block_walk import BlockWalk, chain_around, holding
@@ -25,8 +27,6 @@ from pdojo.backends.gpu.launches import Launch, launch, reduced_by
 from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
-from pdojo.backends.placement import ALIGNMENT, Home, Placement
-from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.analysis.hints import READONLY, STREAMING

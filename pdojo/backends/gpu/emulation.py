@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.gpu.fibers import WAYS, Fibers, Order, compile_fibers
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text

@@ -6,10 +6,10 @@ import platform
 from importlib.metadata import version
 from typing import Any
 
+from pdojo.backends.common.source_digest import RUNNING, source_digest
 from pdojo.backends.gpu.driver import NoDevice, driver_of
 from pdojo.backends.gpu.executable import GpuCompiler
 from pdojo.backends.gpu.resources import MissingTool
-from pdojo.backends.sources import RUNNING, source_digest
 
 SOURCES = (*RUNNING, "backends/c/**/*.py", "backends/gpu/**/*.py", "backends/gpu/*.h")
 """Files that generate device code, run it, or define what it should compute."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from pdojo.backends.arguments import CallArguments, Outputs, matched
-from pdojo.backends.arrays import AnyArray, Parameter, parameters_of
+from pdojo.backends.calling.arguments import CallArguments, Outputs, matched
+from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_of
 from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, stream_handle
 from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, Gpu, Memory, PreparedLaunch, Stream, driver_of
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
@@ -69,9 +69,9 @@ class GpuKernel:
     """A kernel loaded on a device.
 
     Call it with arrays in the order of the interface or by name. Arrays of the host (as for
-    `pdojo.backends.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays may
-    be left out. Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they are:
-    the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
+    `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays
+    may be left out. Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they
+    are: the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
     A call on arrays like those of an earlier one (`device_arrays.facts_of`) is not checked again.
     """
 

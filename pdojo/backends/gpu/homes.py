@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from pdojo.backends.addresses import Layout, layout_of
+from pdojo.backends.common.addresses import Layout, layout_of
+from pdojo.backends.common.placement import rounded
 from pdojo.backends.gpu.launches import Launch, holds_grid, root_of
-from pdojo.backends.placement import rounded
 from pdojo.dialect.affine import Expr, const, linear, var
 from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.attributes import Memory

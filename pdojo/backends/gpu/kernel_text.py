@@ -8,12 +8,12 @@ from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
+from pdojo.backends.common.placement import ALIGNMENT
+from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.gpu.device_function import DeviceFunction, Kernel, LaunchText
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
-from pdojo.backends.placement import ALIGNMENT
-from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import header_lines

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.backends.walk import describe
+from pdojo.backends.common.walk import describe
 from pdojo.dialect.analysis.block_threads import block_threads, own_accesses, threads_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.collectives import Collectives, collectives_of

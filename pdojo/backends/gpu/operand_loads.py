@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pdojo.backends.addresses import Address, Layout, address_of, known_alignment
+from pdojo.backends.common.addresses import Address, Layout, address_of, known_alignment
 from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping, Memory

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from pdojo.backends.common.walk import describe
 from pdojo.backends.gpu.device_function import LaunchText
-from pdojo.backends.walk import describe
 from pdojo.dialect.view.nest import Leaf, Nest, Node
 from pdojo.errors import LoweringError
 

@@ -117,7 +117,7 @@ class GpuSession(WorkerSession):
 
     def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
         """The outputs of a reference kernel, run on the processor: plain code is one thread."""
-        from pdojo.backends.executable import compile as compile_here
+        from pdojo.backends.llvm.executable import compile as compile_here
 
         return run_compiled(compile_here(nest.kernel, threads=1), arrays)
 

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.gpu.atomic_text import cuda_helper, hip_helper
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD
-from pdojo.backends.placement import ALIGNMENT
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Buffer

@@ -14,9 +14,9 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.backends.c.names import Names
+from pdojo.backends.common.walk import decided
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.numbering import Below, Digit, within
-from pdojo.backends.walk import decided
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.analysis.integer_sets import projected

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.common.backend import Arrays, Listing
 from pdojo.backends.measure.worker import Worker
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
 
 if TYPE_CHECKING:
-    from pdojo.backends.executable import Executable
+    from pdojo.backends.llvm.executable import Executable
 
 
 class LLVMBackend:
@@ -47,7 +47,7 @@ class LLVMBackend:
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
         """Compile a kernel and call it once."""
-        from pdojo.backends.arrays import empty_for
+        from pdojo.backends.calling.arrays import empty_for
 
         executable = self.compile(kernel, machine, machine.threads, "full")
         arrays = {p.name: empty_for(p) for p in executable.parameters}
@@ -60,7 +60,7 @@ class LLVMBackend:
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
     ) -> Executable:
         """The kernel as a callable."""
-        from pdojo.backends.executable import compile as compile_here
+        from pdojo.backends.llvm.executable import compile as compile_here
 
         return compile_here(kernel, machine, threads=threads, optimize=optimize)
 

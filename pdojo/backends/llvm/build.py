@@ -13,10 +13,10 @@ from pdojo.backends.llvm import optimize
 from pdojo.backends.llvm.convert import convert_module
 from pdojo.backends.llvm.kernel_functions import SHARED_BYTES, THREAD_BYTES
 from pdojo.backends.llvm.lowering import lower
+from pdojo.backends.llvm.openmp import FUNCTIONS, runtime
 from pdojo.backends.llvm.optimize import Effort, Processor
 from pdojo.backends.llvm.tensor import called, link
 from pdojo.backends.llvm.tiles import FEATURE, permit_tiles
-from pdojo.backends.openmp import FUNCTIONS, runtime
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host

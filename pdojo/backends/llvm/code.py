@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from pdojo.backends.addresses import bind
+from pdojo.backends.common.addresses import bind
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Atom, Expr
 from pdojo.dialect.functions import DTYPES, ElementType

@@ -10,10 +10,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i64
 from xdsl.ir import SSAValue
 
+from pdojo.backends.common.walk import LoopBounds, NestWalk, decided, describe
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.statement import emit_lanes, emit_statement, lane_mask
 from pdojo.backends.llvm.tensor import TensorUnit
-from pdojo.backends.walk import LoopBounds, NestWalk, decided, describe
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Scope

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from pdojo.backends.addresses import bind
+from pdojo.backends.common.addresses import bind
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest

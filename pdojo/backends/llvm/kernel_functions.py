@@ -15,6 +15,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
+from pdojo.backends.common.placement import ALIGNMENT, Home, MemoryPlan, Placement, plan_memory
 from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
 from pdojo.backends.llvm.control import Budget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
@@ -22,7 +23,6 @@ from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
-from pdojo.backends.placement import ALIGNMENT, Home, MemoryPlan, Placement, plan_memory
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.view.nest import Buffer, Index, Nest, Scope

@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.ir import SSAValue
 
-from pdojo.backends.addresses import Lanes, lanes_of
+from pdojo.backends.common.addresses import Lanes, lanes_of
 from pdojo.backends.llvm.code import memory_type, suffix
 from pdojo.backends.llvm.memory import Place, Reach, annotate, from_memory, to_memory
 from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp

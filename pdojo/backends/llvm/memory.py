@@ -10,12 +10,12 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from pdojo.backends.addresses import Exchange, address_of, known_alignment, spell
+from pdojo.backends.common.addresses import Exchange, address_of, known_alignment, spell
+from pdojo.backends.common.placement import MemoryPlan, Placement
 from pdojo.backends.llvm.code import FunctionCode, memory_type, value_type
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.ops import element_type, lanes, with_lanes
 from pdojo.backends.llvm.vectors import splat_constant
-from pdojo.backends.placement import MemoryPlan, Placement
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width

@@ -10,9 +10,9 @@ import llvmlite.binding as llvm
 
 from pdojo.backends.llvm import optimize
 from pdojo.backends.llvm.build import Source
+from pdojo.backends.llvm.openmp import FUNCTIONS, runtime
 from pdojo.backends.llvm.optimize import Effort, Processor, processor
 from pdojo.backends.llvm.tiles import permit_tiles
-from pdojo.backends.openmp import FUNCTIONS, runtime
 
 JSON: TypeAlias = dict[str, Any]
 

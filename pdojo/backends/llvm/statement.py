@@ -8,7 +8,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from pdojo.backends.addresses import lanes_of, spell
+from pdojo.backends.common.addresses import lanes_of, spell
 from pdojo.backends.llvm.code import value_type
 from pdojo.backends.llvm.functions import apply, from_integer, fused, fused_chain
 from pdojo.backends.llvm.lane_memory import load_lanes, store_lanes

@@ -10,7 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target
 
-from pdojo.backends.binary import BinaryTarget
+from pdojo.backends.common.binary import BinaryTarget
 from pdojo.backends.llvm.lowering import convert, lower
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

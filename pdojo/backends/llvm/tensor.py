@@ -15,10 +15,10 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp, i64
 from xdsl.ir import Attribute, SSAValue
 
+from pdojo.backends.common.walk import describe
 from pdojo.backends.llvm.code import POINTER, memory_type
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.x86 import Features
-from pdojo.backends.walk import describe
 from pdojo.dialect.analysis.tensor import Operand, match
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machines.intrinsic import Intrinsic

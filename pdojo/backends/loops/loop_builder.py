@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
-from pdojo.backends.walk import LoopBounds, NestWalk, checked_within
 from pdojo.dialect.affine import Expr, modulo
 from pdojo.dialect.view.nest import Access, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index

@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 from xdsl.dialects import func, memref, scf
 from xdsl.ir import Block, Region, SSAValue
 
+from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.loops.loop_builder import LoopBuilder
-from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import DTYPES

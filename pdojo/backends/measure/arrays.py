@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter, empty_for
+from pdojo.backends.calling.arrays import Parameter, empty_for
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface

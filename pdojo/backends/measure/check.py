@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter
+from pdojo.backends.calling.arrays import Parameter
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.semantics.rounding import from_interface

@@ -16,7 +16,7 @@ from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.backends.measure.load import processors
 from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-from pdojo.backends.sources import RUNNING, source_digest
+from pdojo.backends.common.source_digest import RUNNING, source_digest
 
 _PACKAGES = ("pdojo", "xdsl", "numpy", "llvmlite")
 

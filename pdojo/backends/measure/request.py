@@ -25,7 +25,7 @@ class Options:
     threads: int = 1
     """Threads for parallel scopes, and for peers."""
     effort: Literal["search", "full"] = "full"
-    """Which passes LLVM runs; see `pdojo.backends.executable.compile`."""
+    """Which passes LLVM runs; see `pdojo.backends.llvm.executable.compile`."""
     samples: int = 15
     """Most samples; `budget` may allow fewer."""
     budget: float = 1.0

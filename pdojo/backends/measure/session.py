@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure.arrays import Arrays, ArraySet, data_bytes, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
 from pdojo.backends.measure.environment import environment, huge_page_bytes
@@ -54,7 +54,7 @@ _KEPT = 5
 
 
 class Compiled(Protocol):
-    """The result of a compiler (`pdojo.backends.executable.Executable`)."""
+    """The result of a compiler (`pdojo.backends.llvm.executable.Executable`)."""
 
     def bind(self, *arrays: NDArray[Any]) -> Run:
         """A call on these arrays."""
@@ -62,7 +62,7 @@ class Compiled(Protocol):
 
 
 class Compiler(Protocol):
-    """`pdojo.backends.executable.compile`, or a stand-in."""
+    """`pdojo.backends.llvm.executable.compile`, or a stand-in."""
 
     def __call__(
         self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
@@ -236,7 +236,7 @@ class WorkerSession:
 
     def load(self, kernel: KernelOp, code: JSON) -> Compiled:
         """A kernel's code, from `assembled` in another process, ready to run."""
-        from pdojo.backends.executable import load
+        from pdojo.backends.llvm.executable import load
         from pdojo.backends.llvm.objects import ObjectCode
 
         return load(kernel, ObjectCode.from_json(code), self.options.threads)
@@ -244,7 +244,7 @@ class WorkerSession:
     @staticmethod
     def assembled(kernel: KernelOp, machine: Machine, effort: Literal["search", "full"], tools: Tools) -> JSON:
         """Compile a kernel to code for `load`. Raises PdojoError."""
-        from pdojo.backends.executable import assemble as compile_to_object
+        from pdojo.backends.llvm.executable import assemble as compile_to_object
 
         return compile_to_object(kernel, machine, optimize=effort).to_json()
 

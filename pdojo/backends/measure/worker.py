@@ -25,7 +25,7 @@ from pdojo.backends.measure.request import (
 )
 from pdojo.errors import MeasurementError
 
-DEFAULT_COMPILER = "pdojo.backends.executable:compile"
+DEFAULT_COMPILER = "pdojo.backends.llvm.executable:compile"
 DEFAULT_SESSION = "pdojo.backends.measure.session:WorkerSession"
 
 _ALLOCATOR = {

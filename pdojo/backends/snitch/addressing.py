@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pdojo.backends.addresses import Exchange, bind
+from pdojo.backends.common.addresses import Exchange, bind
 from pdojo.backends.snitch.code import ZERO, Code, Frame, FrameKind, Register
 from pdojo.dialect.affine import Div, Expr, split_remainders
 from pdojo.errors import LoweringError

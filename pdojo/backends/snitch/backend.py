@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from pdojo.backends.backend import Arrays, Listing
+from pdojo.backends.common.backend import Arrays, Listing
+from pdojo.backends.common.source_digest import RUNNING, source_digest
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options, Simulation
 from pdojo.backends.measure.worker import Event, Listener
-from pdojo.backends.sources import RUNNING, source_digest
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest

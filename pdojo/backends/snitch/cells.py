@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pdojo.backends.addresses import Layout, address, bind, layout_of
+from pdojo.backends.common.addresses import Layout, address, bind, layout_of
 from pdojo.backends.snitch.values import Value, fresh
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.snitch.assembler import TCDM_BASE, AssembledProgram, assemble
 from pdojo.backends.snitch.simulator import Configuration, Result, simulate
 from pdojo.backends.snitch.simulator.simulate import CYCLES

@@ -10,7 +10,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.placement import Home, MemoryPlan, plan_memory
+from pdojo.backends.common.placement import Home, MemoryPlan, plan_memory
+from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within, describe
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import Function
 from pdojo.backends.snitch.cells import Cells, in_registers
@@ -20,7 +21,6 @@ from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
-from pdojo.backends.walk import LoopBounds, NestWalk, checked_within, describe
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts

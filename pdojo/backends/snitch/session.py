@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from functools import lru_cache
 
-from pdojo.backends.arrays import Parameter, parameters_of
+from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all, same_bits

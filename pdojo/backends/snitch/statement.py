@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import cast
 
-from pdojo.backends.addresses import address_of
-from pdojo.backends.placement import MemoryPlan
+from pdojo.backends.common.addresses import address_of
+from pdojo.backends.common.placement import MemoryPlan
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.riscv import print_assembly
 from xdsl.utils.target import Target
 
-from pdojo.backends.placement import plan_memory
+from pdojo.backends.common.placement import plan_memory
 from pdojo.backends.snitch.assembly import function_ops
 from pdojo.backends.snitch.kernel_code import lower_kernel
 from pdojo.backends.snitch.lowering import convert, core_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdojo.backends.arrays import parameters_of
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.view.build import nest_of

@@ -11,8 +11,8 @@ from math import inf
 from random import Random
 from time import perf_counter
 
+from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.measure import MeasuredProgram
-from pdojo.backends.sources import whole_digest
 from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload
 from pdojo.search.contract.dojo import Dojo

@@ -17,7 +17,7 @@ from threading import Lock, Thread
 from types import ModuleType
 from typing import Any, TypeVar
 
-from pdojo.backends.garbage import collect_rarely
+from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.errors import MeasurementError
 
 T = TypeVar("T")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from secrets import randbelow
 
-from pdojo.backends.arrays import parameters_of
-from pdojo.backends.backend import backend_of
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Options
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from pdojo.backends.sources import whole_digest
+from pdojo.backends.common.source_digest import whole_digest
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node
 from pdojo.transforms.move import Move

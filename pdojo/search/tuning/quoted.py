@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from pdojo.backends.common.source_digest import source_digest
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
-from pdojo.backends.sources import source_digest
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import DatabaseError

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from pdojo.backends.backend import Runs, backend_of
+from pdojo.backends.common.backend import Runs, backend_of
 from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Ok, Options, Outcome, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

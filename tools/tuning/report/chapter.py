@@ -14,7 +14,7 @@ from pdojo_tools.tuning.report.charts import convergence, steps
 from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listing, note, section, table, tag
 from pdojo_tools.tuning.report.sides import sides
 
-from pdojo.backends.backend import backend_of
+from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError

@@ -8,11 +8,11 @@ from xdsl.dialects import func, gpu
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
+from pdojo.backends.common.walk import LoopBounds
 from pdojo.backends.gpu.homes import workspace_of
 from pdojo.backends.gpu.ir.launch_body import LaunchBody
 from pdojo.backends.gpu.launches import holds_grid, launch
 from pdojo.backends.loops.loop_builder import LoopBuilder
-from pdojo.backends.walk import LoopBounds
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.machines.machine import Machine

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, SSAValue
 
 from pdojo.backends.c.names import Names
+from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic
 from pdojo.backends.gpu.barriers import synchronisation
 from pdojo.backends.gpu.block_walk import holding
@@ -21,7 +22,6 @@ from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader
 from pdojo.backends.gpu.trees import Tree, trees_of
-from pdojo.backends.walk import LoopBounds, describe
 from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import DTYPES

@@ -10,12 +10,12 @@ from xdsl.dialects import arith, gpu, memref, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Region, SSAValue
 
+from pdojo.backends.common.walk import describe
 from pdojo.backends.gpu.ir.atomic_builder import atomic_rmw
 from pdojo.backends.gpu.ir.shuffles import Shuffles
 from pdojo.backends.gpu.ir.thread_builder import ThreadBuilder
 from pdojo.backends.gpu.numbering import iteration
 from pdojo.backends.gpu.trees import Checked, Tree
-from pdojo.backends.walk import describe
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 

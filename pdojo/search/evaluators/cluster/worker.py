@@ -12,9 +12,9 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.backends.measure.environment import environment
-from pdojo.backends.sources import whole_digest
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
 from pdojo.dialect.machines.registry import host

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from pdojo.backends.addresses import address_of, layout_of
+from pdojo.backends.common.addresses import address_of, layout_of
+from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.gpu.atomic_text import atomics_of
 from pdojo.backends.gpu.homes import own_part
 from pdojo.backends.gpu.launches import Launch, holds_grid, launch, reduced_by
 from pdojo.backends.gpu.operand_loads import Operand, Piece
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
-from pdojo.backends.placement import ALIGNMENT
 from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory

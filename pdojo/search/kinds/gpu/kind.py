@@ -33,7 +33,7 @@ def _open_heuristic() -> OpenPass:
 
 
 def _backend(machine: Machine) -> GpuBackend:
-    from pdojo.backends.backend import backend_of
+    from pdojo.backends.common.backend import backend_of
     from pdojo.backends.gpu.backend import GpuBackend
 
     backend = backend_of(machine)

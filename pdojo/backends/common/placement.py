@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pdojo.backends.addresses import Layout, layout_of
+from pdojo.backends.common.addresses import Layout, layout_of
 from pdojo.dialect.analysis.frames import frame_owners, frame_problem
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.nest import Buffer, Nest, Scope

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pdojo.backends.addresses import bind
+from pdojo.backends.common.addresses import bind
 from pdojo.dialect.affine import Expr, floordiv, var
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Node, Scope

@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from pdojo.backends.bandwidth import copy_programs, read_programs
+from pdojo.backends.calibration.bandwidth import copy_programs, read_programs
+from pdojo.backends.calibration.peak import peak_kernel
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Worker
-from pdojo.backends.peak import peak_kernel
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.host import processor_name

@@ -22,8 +22,8 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError, PluginError, UsageError
 
 if TYPE_CHECKING:
-    from pdojo.backends.executable import Executable
     from pdojo.backends.gpu.executable import GpuKernel
+    from pdojo.backends.llvm.executable import Executable
 
 CallableKernel: TypeAlias = "Executable | GpuKernel"
 """A kernel as a callable of this process."""

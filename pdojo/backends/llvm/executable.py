@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.arguments import CallArguments, Outputs
-from pdojo.backends.arrays import AnyArray, Parameter, aligned_empty, parameters_of
-from pdojo.backends.openmp import start_threads
+from pdojo.backends.calling.arguments import CallArguments, Outputs
+from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, parameters_of
+from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
@@ -208,6 +208,6 @@ def _default_threads(machine: Machine | None, *, parallel: bool) -> int:
         return machine.threads
     if not parallel:
         return 1
-    from pdojo.backends.openmp import runtime
+    from pdojo.backends.llvm.openmp import runtime
 
     return runtime().max_threads()

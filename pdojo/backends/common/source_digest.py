@@ -6,10 +6,13 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 """The folder of pdojo."""
 RUNNING = (
     "backends/*.py",
+    "backends/calibration/*.py",
+    "backends/calling/*.py",
+    "backends/common/*.py",
     "backends/llvm/**/*.py",
     "backends/measure/**/*.py",
     "dialect/*.py",

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.backends.tensors import array_of, dtype_of, is_tensor, tensor_of
+from pdojo.backends.calling.tensors import array_of, dtype_of, is_tensor, tensor_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.dialect.view.nest import Nest

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
-from pdojo.backends.arrays import AnyArray, Parameter, check_overlap, empty_for, view
-from pdojo.backends.tensors import are_tensors, is_tensor, tensor_of
+from pdojo.backends.calling.arrays import AnyArray, Parameter, check_overlap, empty_for, view
+from pdojo.backends.calling.tensors import are_tensors, is_tensor, tensor_of
 from pdojo.dialect.attributes import Intent
 from pdojo.errors import UsageError
 

@@ -1,0 +1,1 @@
+"""What this processor reaches: arithmetic peak and bandwidth, measured."""

@@ -1,0 +1,1 @@
+"""Parts that all backends share: the walk over a nest, addresses, placement, the protocol."""
