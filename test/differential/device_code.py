@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -20,6 +21,7 @@ from pdojo.dialect.view.build import nest_of
 
 MACHINES = {32: "nvidia-sm90", 64: "amd-gfx942"}
 """A machine for each size of warps."""
+_IF = re.compile(r" *if \((.*)\)( {)?")
 
 
 def require_fibers() -> None:
@@ -77,9 +79,66 @@ def is_noticed(
     text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, *, warp: int, scratch: int
 ) -> bool:
     """Whether a text for fibers is an error, or gives other results than wanted, in one of the ways to run it."""
+    symbol = Names().fresh(nest_of(final).name)
+    return _differs(compile_fibers(text, warp=warp), symbol, program, final, inputs, wanted, scratch)
+
+
+def _differs(
+    compiled: Fibers, symbol: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, scratch: int
+) -> bool:
     try:
-        for found in run_text(text, final, inputs, warp=warp, scratch=scratch):
+        for way in WAYS:
+            (found,) = run_compiled(compiled, symbol, final, inputs, scratch=scratch, ways=[way])
             close(found, wanted, program)
     except (FiberError, AssertionError):
         return True
     return False
+
+
+def unnoticed(
+    text: str,
+    defects: Mapping[str, Mapping[int, str]],
+    program: KernelOp,
+    final: KernelOp,
+    inputs: Arrays,
+    wanted: Arrays,
+    *,
+    warp: int,
+    scratch: int,
+) -> list[str]:
+    """The defects, each the lines that it changes in a text for fibers, that `is_noticed` would not notice.
+
+    One compiled text has all of them; a function for each turns it on. Raises AssertionError if the text is wrong
+    without any.
+    """
+    lines = text.split("\n")
+    for number in {number for changed in defects.values() for number in changed}:
+        broken = {k: changed[number] for k, changed in enumerate(defects.values(), 1) if number in changed}
+        lines[number] = _switched(lines[number], broken)
+    lines.insert(first_line(text), "static int broken_by;")
+    symbol = Names().fresh(nest_of(final).name)
+    names = [f"p{k}" for k in range(len(parameters_of(nest_of(final))) + 1)]
+    for k in range(1, len(defects) + 1):
+        lines += [f'extern "C" void {symbol}_{k}({", ".join(f"void *{name}" for name in names)}) {{']
+        lines += [f"  broken_by = {k}; ((void (*)({', '.join(['void *'] * len(names))})){symbol})({', '.join(names)});"]
+        lines += ["}"]
+    compiled = compile_fibers("\n".join([*lines, ""]), warp=warp)
+    given = program, final, inputs, wanted, scratch
+    assert not _differs(compiled, symbol, *given)
+    return [what for k, what in enumerate(defects, 1) if not _differs(compiled, f"{symbol}_{k}", *given)]
+
+
+def first_line(text: str) -> int:
+    """The number of the line with which the kernels begin in a text for fibers."""
+    return next(k for k, line in enumerate(text.split("\n")) if line.startswith("// kernel"))
+
+
+def _switched(line: str, broken: Mapping[int, str]) -> str:
+    """A statement, or the head of an `if`, that is as in `broken` while the defect of that number is on."""
+    head = _IF.fullmatch(line)
+    if head is None:
+        return "".join(f"if (broken_by == {k}) {{ {other} }} else " for k, other in broken.items()) + f"{{ {line} }}"
+    conditions = {k: found[1] for k, other in broken.items() if (found := _IF.fullmatch(other)) is not None}
+    assert conditions.keys() == broken.keys()
+    chosen = "".join(f"broken_by == {k} ? ({condition}) : " for k, condition in conditions.items())
+    return f"if ({chosen}({head[1]})){head[2] or ''}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, is_noticed, require_fibers, run_fibers
+from differential.device_code import MACHINES, first_line, require_fibers, run_fibers, unnoticed
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import hip, nvrtc
@@ -29,6 +28,8 @@ from pdojo.errors import LoweringError
 from pdojo.transforms.game import Game
 
 UNITS = [(name, i.name) for name in MACHINES.values() for i in machine(name).intrinsics if i.threads]
+IN_MEMORY = ("mma_16x8x8_3xtf32", "mfma_32x32x8_bf16")
+"""An instruction of each vendor, whose accumulators are in every memory; those of the others, with `--slow`."""
 PRODUCTS = Path(__file__).parent / "warp_products"
 """Products as moves: `NAME.pdojo` is the kernel, `NAME.moves` are the moves."""
 
@@ -65,7 +66,7 @@ def tiles(unit: Intrinsic, memory: str, *, operands: str = "heap") -> KernelOp:
         ]
     first = f"p[{{3}}*{k}+{{6}},{{1}}*{m}+{{4}}]" if operands == "shared" else f"x[{{1}}*{m}+{{4}},{{3}}*{k}+{{6}}]"
     second = f"{'q' if operands == 'shared' else 'z'}[{{2}}*{n}+{{5}},{{3}}*{k}+{{6}}]"
-    lines += [f"| 2:b 2:u 3:u {m}:m({unit.name}) {n} {k}"]
+    lines += [f"| 2:b 2:u 3 {m}:m({unit.name}) {n} {k}"]
     own = "{1},{2},{3},{4},{5},{6}"
     if narrow == "f32":
         lines[-1] += f" s[{{1}},{{2}},{{4}},{{5}}] fma= {first} * {second}"
@@ -85,8 +86,17 @@ def _elementwise(unit: Intrinsic, statement: str) -> str:
     return f"| 2:b 2:u {loops} {statement}".replace("ROW", row).replace("COLUMN", column)
 
 
-@pytest.mark.parametrize("memory", ["register", "stack", "shared", "heap"])
-@pytest.mark.parametrize(("name", "unit"), UNITS)
+@pytest.mark.parametrize(
+    ("name", "unit", "memory"),
+    [
+        *((name, unit, "register") for name, unit in UNITS),
+        *(
+            pytest.param(name, unit, memory, marks=() if unit in IN_MEMORY else pytest.mark.slow)
+            for name, unit in UNITS
+            for memory in ("stack", "shared", "heap")
+        ),
+    ],
+)
 def test_every_instruction(name: str, unit: str, memory: str) -> None:
     require_fibers()
     described = machine(name)
@@ -187,33 +197,23 @@ PATHS = sorted(PRODUCTS.glob("*.moves"))
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_products(path: Path) -> None:
-    require_fibers()
-    program, final, described = played(path, 256)
-    inputs = random_inputs(parameters_of(nest_of(program)), 3)
-    wanted = interpret(program, inputs)
-    for found in run_fibers(final, inputs, described=described):
-        close(found, wanted, program)
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_products_without_a_barrier(path: Path) -> None:
+    """Moves lead to code that is right, and wrong without any of its barriers."""
     require_fibers()
     program, final, described = played(path, 256)
     inputs = random_inputs(parameters_of(nest_of(program)), 4)
     wanted = interpret(program, inputs)
     made = device_text(final, spelling=FiberSpelling(), machine=described)
-    mutants = list(without_barriers(made.text))
-    assert mutants
-    for text in mutants:
-        assert is_noticed(text, program, final, inputs, wanted, warp=described.gpu.warp_size, scratch=0)
+    defects = without_barriers(made.text)
+    assert defects
+    warp = described.gpu.warp_size
+    assert unnoticed(made.text, defects, program, final, inputs, wanted, warp=warp, scratch=0) == []
 
 
-def without_barriers(text: str) -> Iterator[str]:
+def without_barriers(text: str) -> dict[str, dict[int, str]]:
     lines = text.split("\n")
-    first = next(k for k, line in enumerate(lines) if line.startswith("// kernel"))
-    for number in range(first, len(lines)):
-        if lines[number].strip().startswith(("__sync", "pd_sync", "pd_copy_wait")):
-            yield "\n".join([*lines[:number], *lines[number + 1 :]])
+    waits = ("__sync", "pd_sync", "pd_copy_wait")
+    kernels = range(first_line(text), len(lines))
+    return {f"{k} without {lines[k]}": {k: ""} for k in kernels if lines[k].strip().startswith(waits)}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

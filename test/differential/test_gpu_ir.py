@@ -91,13 +91,13 @@ def test_kernels(name: str, warp: int) -> None:
 def test_random_kernels() -> None:
     toy = machine("toy-gpu")
     refused = 0
-    for seed in range(60):
+    for seed in range(20):
         program = kernel(random_text(seed, features_for(toy)))
         try:
             agree(program, warp=4, seed=seed)
         except LoweringError:
             refused += 1
-    assert refused < 6
+    assert refused < 3
 
 
 SUM = """

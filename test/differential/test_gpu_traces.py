@@ -44,6 +44,8 @@ SIZES = {
     "softmax": ("softmax:24576x512", "softmax:8x256"),
 }
 """For each trace the sizes that it is for, and smaller ones that it fits as well."""
+FULL = ("colmean", "layernorm", "matmul-split")
+"""Traces whose full size fibers run in seconds: columns, rows, a product in parts; `--slow` has the rest."""
 ONE_WAY: tuple[tuple[bool, Order], ...] = ((True, 7),)
 
 
@@ -77,7 +79,9 @@ def test_at_small_sizes_in_all_orders(name: str) -> None:
         close(found, wanted, game.kernel)
 
 
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(
+    "name", [name if name in FULL else pytest.param(name, marks=pytest.mark.slow) for name in SIZES]
+)
 def test_at_full_size(name: str) -> None:
     """Every launch has several threads; the text has the library's meaning."""
     require_fibers()

@@ -16,9 +16,12 @@ from pdojo.backends.gpu.fibers import Fibers, compile_fibers
 from pdojo.backends.gpu.kernel_text import KernelText
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
+from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
+from pdojo.errors import InvalidKernel
 
 TWO = """kernel k(x) -> (y)
 x f32 [3, 4, 24] heap
@@ -310,3 +313,20 @@ def test_barriers_are_needed_and_reached(name: str) -> None:
         made.text.replace(barrier + guard, guard + barrier, 1),
     ):
         assert is_noticed(broken, program, program, inputs, wanted, warp=32, scratch=0)
+
+
+def test_registers_of_threads_inside_of_each_other_are_refused() -> None:
+    """Counting the threads ends, though no number of them is the same for both scopes."""
+    program = kernel(
+        """kernel k(x) -> (y)
+x f32 [2, 2, 2, 8] heap
+y f32 [2, 2, 2, 8] heap
+r f32 [2:N, 2] register
+
+2:g 2:b
+| r[{0},{1}] = 1
+| 2:b 8:w y[{0},{1},{2},{3}] = r[{0},{1}] * x[{0},{1},{2},{3}]
+"""
+    )
+    with pytest.raises(InvalidKernel, match="threads that are indexed at one access must be so at every access"):
+        validate(Program(program, machine("nvidia-sm90")))

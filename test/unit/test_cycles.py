@@ -251,7 +251,7 @@ def test_settings(cycles: Cycles) -> None:
 
 def test_a_process_that_dies() -> None:
     """Is a failure of one program; the next one has a new process."""
-    long = SCALE.replace("64 y", "60000\n| 64 y").replace("{0}", "{1}")
+    long = SCALE.replace("64 y", "15000\n| 64 y").replace("{0}", "{1}")
     evaluator = Cycles(SNITCH, kernel(long), workers=1, limit=20_000_000)
     assert next(iter(evaluator.evaluate([candidate(SCALE)]))).is_ok
 
@@ -273,7 +273,7 @@ def test_a_process_that_dies() -> None:
 
 
 def test_closing_ends_what_runs() -> None:
-    long = SCALE.replace("64 y", "60000\n| 64 y").replace("{0}", "{1}")
+    long = SCALE.replace("64 y", "15000\n| 64 y").replace("{0}", "{1}")
     evaluator = Cycles(SNITCH, kernel(long), workers=1, limit=20_000_000)
     evaluations = evaluator.evaluate([candidate(SCALE), candidate(long)])
     assert next(evaluations).is_ok

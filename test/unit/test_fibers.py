@@ -367,8 +367,10 @@ def test_defects_are_noticed(name: str) -> None:
     before, after = defect.change
     assert defect.program.text.count(before) == 1
     compiled = compiled_text(defect.program.text.replace(before, after))
-    noticed = {way for way in WAYS if _is_noticed(defect, compiled, way)}
-    assert noticed == defect.ways
+    # An error is found by one check in every way; whether a result is wrong depends on the way.
+    ways = WAYS if defect.message is None else (WAYS[0], WAYS[-1])
+    noticed = {way for way in ways if _is_noticed(defect, compiled, way)}
+    assert noticed == defect.ways & {*ways}
 
 
 def test_messages_quote_the_lines_that_they_name() -> None:

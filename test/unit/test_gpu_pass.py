@@ -25,8 +25,14 @@ from pdojo.search.kinds.gpu.greedy import greedy
 from pdojo.search.kinds.gpu.heuristic import heuristic
 from pdojo.transforms.game import Game
 
-MEMORY_BOUND = ("add", "relu", "mul", "reducemean", "softmax", "rmsnorm", "layernorm_1", "layernorm_2", "batchnorm_2")
-CONTRACTIONS = ("matmul:1024x1024x1024", "bmm", "conv_1", "conv_2", "swiglu", "attention")
+MEMORY_BOUND = (
+    *("add", "reducemean", "softmax", "layernorm_2", "batchnorm_2"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("relu", "mul", "rmsnorm", "layernorm_1")),
+)
+CONTRACTIONS = (
+    *("matmul:1024x1024x1024", "bmm", "conv_2", "attention"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("conv_1", "swiglu")),
+)
 
 
 def played(text: str, name: str = "nvidia-sm90") -> KernelOp:

@@ -153,7 +153,7 @@ def test_bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
 def test_search_from_the_naive_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is beside the passes, and how often it reaches them is counted."""
     output = tmp_path / "out.json"
-    chosen = ["dot", "--dtype", "f64", "--strategies", "search,naive,heuristic", "--evaluations", "12"]
+    chosen = ["dot", "--dtype", "f64", "--strategies", "search,naive,heuristic", "--evaluations", "4"]
     assert bench.main(["--machine", "snitch", *chosen, "--no-plots", "-o", str(output)]) == 0
     assert re.search(
         r"the search from the naive program reaches the heuristic pass on [01] of 1 kernels", capsys.readouterr().out

@@ -70,7 +70,7 @@ def test_run(tmp_path: Path, said: Said, capsys: pytest.CaptureFixture[str]) -> 
 def test_tune_with_a_report(tmp_path: Path, said: Said) -> None:
     report, database = tmp_path / "report.html", tmp_path / "measured.db"
     command = ["relu:4x8", "--dtype", "f64", "--machine", "snitch", "--pass", "naive"]
-    search = ["--search", "sample", "--budget", "12", "--database", str(database), "--report", str(report)]
+    search = ["--search", "sample", "--budget", "6", "--database", str(database), "--report", str(report)]
     assert tune.main([*command, *search]) == 0
     out = said()
     assert "sample, mutate" in out
@@ -82,7 +82,7 @@ def test_tune_with_a_report(tmp_path: Path, said: Said) -> None:
     assert "pdojo-opt" not in page
     assert "fmax.d" in page
     assert tune.main([*command, *search[:6]]) == 0
-    assert "of which 12 evaluations are known" in said()
+    assert "of which 6 evaluations are known" in said()
 
 
 def test_a_kernel_may_name_its_machine(tmp_path: Path, said: Said) -> None:

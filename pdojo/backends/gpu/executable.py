@@ -71,7 +71,8 @@ class GpuKernel:
     Call it with arrays in the order of the interface or by name. Arrays of the host (as for
     `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays
     may be left out. Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they
-    are: the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be given.
+    are: the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be
+    given.
     A call on arrays like those of an earlier one (`device_arrays.facts_of`) is not checked again.
     """
 

@@ -34,7 +34,7 @@ HEAD = '#include "fibers.h"\n'
 """The first line of a text for `compile_fibers`; the text of the file itself does as well."""
 REMEDY = "install g++ or clang++, or pip install ziglang"
 OPTIONS = (
-    *("-std=c++17", "-O2", "-g1", "-fPIC", "-w", "-nostdinc++"),
+    *("-std=c++17", "-O1", "-g1", "-fPIC", "-w", "-nostdinc++"),
     # Products and sums are fused where the text says so (fmaf), and nowhere else.
     *("-ffp-contract=off", "-fno-fast-math"),
     # The compilers of GPUs do not use the types of pointers, either.
