@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def run_c(
     machine: Machine | None = None,
 ) -> Arrays:
     """The arrays that the C code of a kernel writes; `flags` are for the compiler."""
+    return compiled_c(kernel, folder, compiler=compiler, flags=flags, machine=machine)(inputs)
+
+
+def compiled_c(
+    kernel: KernelOp,
+    folder: Path,
+    *,
+    compiler: str = "",
+    flags: tuple[str, ...] = (),
+    machine: Machine | None = None,
+) -> Callable[[Arrays], Arrays]:
+    """The C code of a kernel as a function from the arrays that it reads to those that it writes."""
     compiler = compiler or require()
     text = c_text(kernel, machine=machine)
     # A fresh name each time: the loader knows libraries by theirs.
@@ -65,7 +78,8 @@ def run_c(
     nest = nest_of(kernel)
     function = getattr(ctypes.CDLL(str(library)), Names().fresh(nest.name))
     plan = plan_memory(nest)
-    return _call(function, parameters_of(nest), inputs, plan.shared_bytes + THREADS * plan.thread_bytes)
+    scratch = plan.shared_bytes + THREADS * plan.thread_bytes
+    return lambda inputs: _call(function, parameters_of(nest), inputs, scratch)
 
 
 def _call(function: object, parameters: tuple[Parameter, ...], inputs: Arrays, scratch: int) -> Arrays:

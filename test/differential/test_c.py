@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from differential.c_code import COMPILERS, require, run_c
+from differential.c_code import COMPILERS, compiled_c, require, run_c
 from differential.compiled import Arrays, kernel, random_inputs, same
 from differential.library import close, library_kernel
 from differential.test_cross import HINTS, THREADS, WORKSPACES, bundle, function_program
@@ -28,11 +28,12 @@ from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
-from pdojo.kernels import kernel_names, workload
+from pdojo.kernels import workload
 from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.search.kinds.passes import expert_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
+from sample import sampled
 
 NATIVE = ("-march=native", "-std=gnu11")
 """With instructions for fused products, and in a dialect of C that would use them unasked."""
@@ -54,17 +55,24 @@ def agree(text: str, folder: Path, inputs: Arrays | None = None, *, flags: tuple
 def test_functions(group: int, tmp_path: Path) -> None:
     functions = list(FUNCTIONS)[group::12]
     program, inputs, owner = function_program(functions)
+    code = compiled_c(program, tmp_path)
     for turn in range(3):
         arrays = {name: special_values(dtype, "abc".index(name[0]) * turn) for name, dtype in inputs.items()}
-        found, wanted = run_c(program, arrays, tmp_path), interpret(program, arrays)
+        found, wanted = code(arrays), interpret(program, arrays)
         for parameter in parameters_of(nest_of(program)):
             if parameter.written:
                 name = parameter.name
                 assert agrees(found[name], wanted[name], parameter.dtype, owner[name]), (owner[name], parameter.dtype)
 
 
-@pytest.mark.parametrize("flags", [(), NATIVE], ids=["portable", "native"])
-@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16", "i8", "i32", "i64"])
+@pytest.mark.parametrize(
+    ("dtype", "flags"),
+    [
+        *((dtype, ()) for dtype in ("f32", "f64", "f16", "bf16", "i8", "i32", "i64")),
+        *((dtype, NATIVE) for dtype in ("f32", "f16", "i8")),
+        *(pytest.param(dtype, NATIVE, marks=pytest.mark.slow) for dtype in ("f64", "bf16", "i32", "i64")),
+    ],
+)
 def test_vectors(dtype: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     for bodies, fill in [(ACCESSES, False), (MASKS, True), (THREADS, False), (HINTS, False)]:
         if not is_float(dtype):
@@ -88,7 +96,7 @@ def test_contracted(dtype: str, tmp_path: Path) -> None:
         agree(f"kernel k(x, y, z) -> (z)\n{declared}\n\n{body}\n", tmp_path, flags=NATIVE)
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(program=st.data())
 def test_random_kernels(program: st.DataObject) -> None:
     require()
@@ -98,7 +106,7 @@ def test_random_kernels(program: st.DataObject) -> None:
         agree(text, Path(folder), random_inputs(parameters_of(nest_of(kernel(text))), program.draw(st.integers(0, 99))))
 
 
-@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("name", sampled())
 def test_library(name: str, tmp_path: Path) -> None:
     require()
     plain = library_kernel(name, 6)

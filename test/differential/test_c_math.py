@@ -69,7 +69,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_f32_within_bound(library: tuple[str, Library], function: str) -> None:
     flags, apply = library
     bound = MATH_FUNCTIONS[function].f32 + OF_THE_LIBRARY * (flags == "portable")
-    for x in f32_patterns(997):
+    for x in f32_patterns(4999):
         found = apply(function, x)
         errors = ulp_errors(found, exact(function, x.astype(np.float64)))
         at = int(np.argmax(errors))

@@ -292,8 +292,15 @@ def emulated() -> Machine:
     return replace(described, features=host().features, threads=2, intrinsics=tuple(plain))
 
 
-@pytest.mark.parametrize("shape", ["64x128x64", "37x64x48", "16x192x17", "70x520x50", "33x100x40"])
-@pytest.mark.parametrize("name", TILES)
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        *(("matmul_i8", shape) for shape in ("64x128x64", "70x520x50", "33x100x40")),
+        *(("matmul_bf16", shape) for shape in ("64x128x64", "37x64x48", "16x192x17", "33x100x40")),
+        *(pytest.param("matmul_i8", shape, marks=pytest.mark.slow) for shape in ("37x64x48", "16x192x17")),
+        pytest.param("matmul_bf16", "70x520x50", marks=pytest.mark.slow),
+    ],
+)
 def test_tiles_by_plain_code(name: str, shape: str) -> None:
     """The nests, the layouts and the strides that tiles get are right, whole and with rests."""
     described = emulated()

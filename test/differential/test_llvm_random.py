@@ -23,7 +23,7 @@ FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
 """Kernels whose results are the same bits everywhere."""
 
 
-@settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(text=kernel_texts(FEATURES), seed=st.integers(0, 1 << 20))
 def test_random_kernels(text: str, seed: int) -> None:
     program = kernel(text)

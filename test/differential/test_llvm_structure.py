@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays, compiled, kernel, random_inputs, run, same
+from pdojo.backends.llvm import control
 from pdojo.backends.llvm.executable import compile
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.errors import LoweringError
@@ -231,8 +232,9 @@ def test_stack_frame_too_large() -> None:
         compile(kernel(text))
 
 
-def test_unrolling_out_of_hand() -> None:
-    text = "kernel k(x) -> (y)\nx f32 [300, 300] heap\ny f32 [300, 300] heap\n\n300:u 300:u y[{0},{1}] = x[{0},{1}]\n"
+def test_unrolling_out_of_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "INSTANCE_LIMIT", 1000)
+    text = "kernel k(x) -> (y)\nx f32 [40, 40] heap\ny f32 [40, 40] heap\n\n40:u 40:u y[{0},{1}] = x[{0},{1}]\n"
     with pytest.raises(LoweringError, match="unroll fewer scopes"):
         compile(kernel(text))
 

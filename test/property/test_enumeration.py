@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import islpy as isl
@@ -28,16 +29,22 @@ from pdojo.transforms.game import Game
 from qa.sizes import small_kernel
 from qa.walks import Counts, draw
 
-TREES = 2500
+TREES = 500
 """Random trees whose buffers are asked about by representatives."""
 
-QUESTIONS = 3
+QUESTIONS = 2
 """Questions of each kind about the uses of an array."""
 
 
-def some_uses(random: Random) -> Iterator[list[Use]]:
+@cache
+def some_uses() -> list[list[Use]]:
     """The uses of the arrays of small kernels of the library after a few random moves."""
-    for name in kernel_names():
+    return list(drawn_uses(Random(7)))
+
+
+def drawn_uses(random: Random) -> Iterator[list[Use]]:
+    """The uses of the arrays of every second kernel."""
+    for name in kernel_names()[::2]:
         game = Game(small_kernel(name, random), machine("toy"))
         for _ in range(4):
             move = draw(game.program, random, Counts())
@@ -77,7 +84,7 @@ def an_iteration(random: Random, of: Use, seen_from: Use) -> tuple[Expr, ...]:
 
 def test_values_one_by_one() -> None:
     random, found = Random(7), Counter[tuple[str, bool]]()
-    for uses in some_uses(random):
+    for uses in some_uses():
         values, flow = values_of(uses), flows.flow(uses, [u.access.index for u in uses])
         assert values is not None
         reads = [k for k, u in enumerate(uses) if u.reads]
@@ -111,9 +118,7 @@ def test_values_one_by_one() -> None:
             for kind, (one, other) in pairs.items():
                 assert one == other, (kind, uses, read, first, write, at, there, parts)
                 found[kind, one is True] += 1
-    assert not [
-        (kind, yes) for kind in ("stray", "change", "partial") for yes in (True, False) if found[kind, yes] < 20
-    ]
+    assert not [(kind, yes) for kind in ("stray", "change", "partial") for yes in (True, False) if found[kind, yes] < 8]
 
 
 def test_values_of_what_never_runs() -> None:
@@ -143,7 +148,7 @@ def test_values_of_what_never_runs() -> None:
 def test_storage_one_by_one() -> None:
     """With some slots for each dimension, values are kept, lost, stale or shared as integer sets say."""
     random, found = Random(8), Counter[str | None]()
-    for uses in some_uses(random):
+    for uses in some_uses():
         folded = [random.choice([0, 0, 0, 1, 2]) for _ in uses[0].access.array.shape]
         cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
         if random.random() < 0.5:
@@ -170,7 +175,7 @@ def test_storage_one_by_one() -> None:
 def test_single_reads() -> None:
     """What single reads find is a pair of one flow that is not in the other; they find most faults."""
     random, found = Random(10), Counter[tuple[bool, bool | None]]()
-    for uses in some_uses(random):
+    for uses in some_uses():
         folded = [random.choice([0, 0, 1, 2]) for _ in uses[0].access.array.shape]
         cells = [replace(use, cell=cell_of_slots(use, folded), memory=use.buffer) for use in uses]
         if random.random() < 0.3:
@@ -230,7 +235,7 @@ def uses_of_any_order(random: Random) -> list[Use]:
 def test_representatives() -> None:
     """A few iterations say what all of them say: whether values are kept, lost, stale or shared."""
     random, found, fewer = Random(9), Counter[str | None](), 0
-    for uses in (*(uses_of_any_order(random) for _ in range(TREES)), *some_uses(random)):
+    for uses in (*(uses_of_any_order(random) for _ in range(TREES)), *some_uses()):
         if not uses:
             continue
         folded = [random.choice([0, 0, 1, 1, 2]) for _ in uses[0].access.array.shape]
@@ -255,7 +260,7 @@ def test_representatives() -> None:
         found[None if texts[0] is None else texts[0].partition(" would ")[2]] += 1
     assert len(found) == 4, found
     assert min(found.values()) >= 5, found
-    assert fewer >= 500, fewer
+    assert fewer >= 100, fewer
 
 
 def cell_of_slots(use: Use, folded: Sequence[int]) -> tuple[Expr, ...]:

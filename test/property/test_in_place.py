@@ -15,7 +15,7 @@ from pdojo.transforms.game import Game
 
 KERNELS = 500
 """Valid kernels whose moves are listed."""
-SHARES = 5
+SHARES = 10
 """The kernels are listed by so many tests, of which the first is quick enough to run always."""
 
 

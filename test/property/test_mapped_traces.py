@@ -86,7 +86,7 @@ CASES = {
     "reducesum, partial sums in shared memory": Case(
         KERNELS / "traces" / "reducesum-nvidia-sm90.trace",
         library("reducesum:4096x4096"),
-        library("reducesum:3x4096"),
+        library("reducesum:2x4096"),
         (
             "p f32 [4096:N, 8] shared",
             "| | 32:w 4:u 4:v p[{0},{1}] += x[{0},{1}*512+{2}*4+{3}*128+{4}]",
@@ -114,10 +114,11 @@ def test_every_state_keeps_the_meaning(case: Case) -> None:
     for step in trace.steps:
         game.apply(step.move)
         assert conditions_of(game.program).problems == {}
-        difference = equivalent(expected, game.program.nest, schedules=2, seed=7)
+        difference = equivalent(expected, game.program.nest, schedules=1, seed=7)
         assert difference is None, f"{step.move}: {difference}"
     validate(game.program)
     assert check_valid(game.program.nest, schedules=4) is None
+    assert equivalent(expected, game.program.nest, schedules=3, seed=8) is None
 
 
 def test_at_full_size_by_surface_and_by_identifier(case: Case) -> None:

@@ -26,7 +26,7 @@ from qa.walks import Counts, draw
 FEW = 5
 """Candidates of each family that are taken from a state."""
 
-TRIED = 100
+TRIED = 40
 """Moves that are tried in a state."""
 
 
@@ -97,7 +97,7 @@ def test_checks_argue_about_moves_that_are_not_offered(
     """The check of a move from another state is right about the program after it, though nobody would offer it."""
     random = Random(4)
     argued = 0
-    for name in kernel_names():
+    for name in kernel_names()[::2]:
         game = made(name, on, random)
         if game is None:
             continue
@@ -113,7 +113,7 @@ def test_checks_argue_about_moves_that_are_not_offered(
                 argued += 1
                 fault = wanted.fault(conditions_of(program), wanted.rehearse(program, site))
                 assert fault is None, (program.text, str(wanted.at(program, site)), fault)
-    assert argued >= 500, argued
+    assert argued >= 100, argued
 
 
 LANES = """

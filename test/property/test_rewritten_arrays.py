@@ -162,7 +162,7 @@ def walk(game: Game, seed: int, length: int) -> Counter[str]:
 
 def test_walks() -> None:
     made: Counter[str] = Counter()
-    for seed, game in enumerate(games(Random(5), 25)):
+    for seed, game in enumerate(games(Random(5), 12)):
         made += walk(game, seed, 6)
     assert not {name for name in MOVES if not made[name]}, made
 
@@ -170,7 +170,7 @@ def test_walks() -> None:
 def test_values_that_cross_iterations() -> None:
     """The fast path of the question agrees with integer sets."""
     settled: Counter[bool] = Counter()
-    for game in games(Random(6), 12):
+    for game in games(Random(6), 8):
         nest = game.program.nest
         for scope in nest.scopes:
             for array in dict.fromkeys(leaf.output.array for leaf in scope.leaves):

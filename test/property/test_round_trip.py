@@ -13,7 +13,7 @@ from pdojo.dialect.notation import parse_notation, print_notation, same_program
 from pdojo.dialect.ops import PDOJO, KernelOp
 from property.kernels import Features, kernel_texts
 
-_CHECKS = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+_CHECKS = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 _GPU = replace(Features(), mappings=("u", "p", "v", "g"))
 
 

@@ -157,21 +157,22 @@ def replayed(case: Case, sizes: Sizes) -> Game:
 
 
 def test_every_state_keeps_the_meaning(case: Case) -> None:
-    """Exact arithmetic and the rules of validity after each move."""
+    """Exact arithmetic after each move; the rules of validity after some moves and at the end."""
     trace = Trace.load(TRACES / case.trace)
     for sizes in case.small:
         game = Game(case.kernel(sizes), machine(trace.machine))
         expected = meaning(game.program.nest, 7)
-        for step in trace.steps:
+        for number, step in enumerate(trace.steps, start=1):
             game.apply(step.resolved)
             difference = equivalent(expected, game.program.nest, schedules=2, seed=7)
             assert difference is None, f"{sizes}, {step.move}: {difference}"
-            assert check_valid(game.program.nest, schedules=1) is None, f"{sizes}, {step.move}"
+            if number % 5 == 0 or number == len(trace.steps):
+                assert check_valid(game.program.nest, schedules=1) is None, f"{sizes}, {step.move}"
         validate(game.program)
 
 
 def test_every_inverse_leads_back(case: Case) -> None:
-    for sizes in (*case.small, *case.large[:1]):
+    for sizes in (case.small[0], case.large[0]):
         program, *others = replayed(case, sizes).programs
         for after, step in zip(others, Trace.load(TRACES / case.trace).steps, strict=True):
             made = apply(program, step.resolved)

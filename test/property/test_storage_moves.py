@@ -98,7 +98,7 @@ def choices(program: Program) -> Iterator[tuple[Array | Dimension, StorageMove]]
 def test_legal_or_lossy(seed: int) -> None:
     random = Random(seed)
     legal = refused = 0
-    for start in programs(seed, 4):
+    for start in programs(seed, 2):
         program = start
         for _ in range(2):
             moves: list[Move] = []

@@ -11,20 +11,16 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
-from pdojo.kernels import kernel_names, workload
+from pdojo.kernels import workload
 from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
 from pdojo.search.tuning.shrink import family_of, shrunk
 from pdojo.search.tuning.verify import decide
 from pdojo.transforms.game import Game
 from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.trace import Trace
+from sample import sampled
 
 PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
-LONG = frozenset(
-    "attention avgpool_ceil batchnorm conv conv_transpose depthwise_conv grouped_conv groupnorm"
-    " instancenorm matmul_bf16 matmul_i8 maxpool_ceil swiglu".split()
-)
-"""Kernels whose decision takes more than two seconds."""
 
 
 def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
@@ -33,9 +29,7 @@ def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
 
 
 @pytest.mark.parametrize("expert", ["heuristic", "greedy"])
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in kernel_names()]
-)
+@pytest.mark.parametrize("name", sampled("conv", "matmul_i8"))
 def test_every_library_kernel_at_its_default_size(name: str, expert: str) -> None:
     decision = decide(tuned(name, expert), workload(name))
     assert decision.fault is None

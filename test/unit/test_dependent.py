@@ -41,7 +41,7 @@ def depends(leaf: Leaf) -> bool:
 def test_exact_against_enumeration() -> None:
     random = Random(5)
     counts = {True: 0, False: 0}
-    for _ in range(1500):
+    for _ in range(500):
         extents = random.choice(EXTENTS)
         guard = f" where ({index(random, len(extents))} < {random.randint(3, 9)})" if random.random() < 0.5 else ""
         statement = f"t[{index(random, len(extents))}] = s[{index(random, len(extents))}]"
@@ -55,4 +55,4 @@ def test_exact_against_enumeration() -> None:
                 parse_notation(own)
         else:
             parse_notation(own)
-    assert min(counts.values()) > 100
+    assert min(counts.values()) > 30

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from pdojo.dialect.analysis.program import Program
@@ -51,9 +53,19 @@ def by_hand() -> Game:
     return game
 
 
+@cache
+def steps_by_hand() -> tuple[Step, ...]:
+    return tuple(by_hand().trace.steps)
+
+
+@cache
+def texts_by_hand() -> tuple[str, ...]:
+    return tuple(texts(by_hand()))
+
+
 def replayed() -> Game:
     game = Game(parse(), TOY)
-    assert game.replay(by_hand().trace.steps) == []
+    assert game.replay(steps_by_hand()) == []
     return game
 
 
@@ -72,7 +84,7 @@ def test_few_of_the_programs_are_kept() -> None:
 
 
 def test_programs_are_what_they_were() -> None:
-    expected = texts(by_hand())
+    expected = list(texts_by_hand())
     assert len(set(expected)) == len(expected)
     game = replayed()
     assert texts(game) == expected
@@ -131,8 +143,8 @@ def test_an_edited_trace_is_what_was_made_at_once() -> None:
 
 
 def test_a_replay_that_breaks_off_leaves_a_game(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = by_hand().trace.steps
-    expected = texts(by_hand())
+    steps = steps_by_hand()
+    expected = list(texts_by_hand())
     game = Game(parse(), TOY)
 
     add = game._add  # pyright: ignore[reportPrivateUsage]
@@ -198,7 +210,7 @@ def test_copies_are_apart() -> None:
 @pytest.mark.parametrize("keeps", [True, False])
 @pytest.mark.parametrize("at", [0, 1, 5, len(MOVES) - 1])
 def test_a_mark_is_returned_to_whether_its_program_is_kept_or_not(keeps: bool, at: int) -> None:
-    expected = texts(by_hand())
+    expected = list(texts_by_hand())
     game = Game(parse(), TOY)
     with game.in_place() as is_sound:
         game.apply_all(MOVES[:at])

@@ -300,7 +300,7 @@ pdojo.kernel @k(inout t %t : memref<48xi32>, inout u %u : memref<48xi32>) {{
 """
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_texts())
 def test_paths_agree_on_random_programs(text: str) -> None:
     assert_paths_agree(unverified(text), seeds=(None,), storages=("elements",))

@@ -20,7 +20,7 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, PdojoError
 from pdojo.kernels import kernel_names, workload
 
-SEEDS = range(8)
+SEEDS = range(4)
 
 
 def program(text: str) -> Nest:

@@ -71,7 +71,7 @@ def test_transact_is_all_or_nothing(player: Player) -> None:
     assert made(player) == ["join_scopes@t:0", "reuse_dims@t:0"]
 
 
-@pytest.mark.parametrize("kernel", ["softmax:64x1000", "batchnorm:2x3x7x9"])
+@pytest.mark.parametrize("kernel", ["softmax:64x1000", pytest.param("batchnorm:2x3x7x9", marks=pytest.mark.slow)])
 def test_moves_in_place_lead_where_moves_on_copies_lead(kernel: str) -> None:
     in_place = Game(load(kernel), machine("x86-64-avx512"))
     heuristic(in_place)

@@ -21,6 +21,7 @@ from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import PRESETS, TABLE_3, Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning
 from qa.sizes import small_kernel
+from sample import sampled
 
 SHAPES = {
     "attention": ("2x5x7x3", "1x3x4x8"),
@@ -73,15 +74,25 @@ def evaluate(subject: Workload, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return from_interface(got, output.dtype), expected
 
 
-@pytest.mark.parametrize("name", kernel_names())
-@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "f16"])
-def test_the_interpreter_agrees_with_numpy(name: str, dtype: str) -> None:
+def agree(name: str, dtype: str) -> None:
+    """The interpreter and NumPy get the same."""
     for shape in SHAPES.get(name, ("5x7", "3x16", "1x1")):
         subject = workload(f"{name}:{shape}", None if name in FIXED else dtype)
         got, expected = evaluate(subject)
         assert got.shape == expected.shape
         tolerance = 2e-2 if name in FIXED else TOLERANCE[dtype]
         np.testing.assert_allclose(got, expected, rtol=tolerance, atol=4 * tolerance, err_msg=f"{name} {shape}")
+
+
+@pytest.mark.parametrize("name", kernel_names())
+def test_the_interpreter_agrees_with_numpy(name: str) -> None:
+    agree(name, "f64")
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("name", sampled())
+def test_other_element_types(name: str, dtype: str) -> None:
+    agree(name, dtype)
 
 
 def test_argmax_finds_the_first_of_equal_ones_and_of_nan() -> None:
@@ -181,7 +192,9 @@ def test_workloads_travel_as_data() -> None:
     assert workload("batchnorm_1").sizes["H"] == 2048
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", kernel_names())
 def test_small_kernels_are_valid(name: str) -> None:
+    """The walks of `test_moves.py` start from the first of them, which the game validates."""
     for seed in range(3):
         validate(Program(small_kernel(name, Random(seed)), machine("toy")))
