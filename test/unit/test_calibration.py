@@ -166,13 +166,19 @@ def test_instructions_that_add_are_measured(name: str, measured: set[str]) -> No
 
 
 def test_it_is_measured_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(quiet=True)
+    console, commands = Console(quiet=True), list[str]()
+
+    def measured(here: Machine, command: str, name: str) -> Machine:
+        commands.append(command)
+        return replace(here, name=name, measured=INTEL)
+
+    monkeypatch.setattr(calibrating, "measured", measured)
     calibrating.calibrate_once(console, wanted=False)
     assert not list(small.rglob("*.toml"))
-    calibrating.calibrate_once(console)
-    assert host().measured
-    monkeypatch.setattr(calibrating, "measured", None)
-    calibrating.calibrate_once(console)
+    for _ in range(2):
+        calibrating.calibrate_once(console)
+        assert host().measured == INTEL
+    assert commands == [calibrating.COMMAND]
 
 
 def test_a_file_of_measurements_that_is_damaged_is_one_message(small: Path) -> None:

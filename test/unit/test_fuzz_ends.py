@@ -100,12 +100,24 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("seconds", [0.0, 12.0])
+def spent(pid: int) -> float:
+    """Seconds of processor time that a process has used."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def walking(process: subprocess.Popen[str], seconds: float) -> list[int]:
+    """The processes that walk, after each has used some seconds of processor time."""
+    started = walkers(process)
+    until(lambda: min(map(spent, started)) >= seconds, "the processes do not work")
+    return started
+
+
+@pytest.mark.parametrize("seconds", [0.0, 7.0])
 def test_ctrl_c(seconds: float) -> None:
     """While processes start, or later: one summary, no traceback, no process stays."""
     with fuzzing("-m", "qa.fuzz") as process:
-        started = walkers(process)
-        time.sleep(seconds)
+        started = walking(process, seconds)
         os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (130, "")
@@ -155,8 +167,7 @@ def test_a_process_that_is_killed() -> None:
 
 def test_no_process_outlives_a_run_that_is_killed() -> None:
     with fuzzing("-m", "qa.fuzz") as process:
-        started = walkers(process)
-        time.sleep(6)
+        started = walking(process, 3)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         until(lambda: not any(map(is_alive, started)), "processes go on without the run that started them")

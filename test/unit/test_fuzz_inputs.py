@@ -19,15 +19,15 @@ def test_every_form_has_valid_texts() -> None:
     assert corpus().keys() == READERS.keys()
     for form in corpus().keys() - {"moves"}:
         texts = corpus()[form]
-        assert [judge(form, text.encode()) for text in texts[:4]] == [None] * len(texts[:4])
+        assert [judge(form, text.encode()) for text in texts[:2]] == [None] * len(texts[:2])
 
 
 def test_nearly_right_texts() -> None:
     """A short run; `make fuzz-inputs` is the long one."""
     found = Found()
-    assert list(fuzz(1, range(150), found)) == []
-    assert sum(found.taken.values()) > 10
-    assert sum(found.refused.values()) > 50
+    assert list(fuzz(1, range(60), found)) == []
+    assert sum(found.taken.values()) > 4
+    assert sum(found.refused.values()) > 20
 
 
 def test_inputs_repeat() -> None:
@@ -92,10 +92,10 @@ def test_damaged_files() -> None:
     for form in FILES:
         assert judge(form, stored(form)) is None
     found = Found()
-    assert list(fuzz(1, range(600), found, drawn_file)) == []
+    assert list(fuzz(1, range(240), found, drawn_file)) == []
     # The cache is done without.
-    assert all(found.refused[form] > 10 for form in FILES if form != "vectors")
-    assert found.taken["vectors"] == 60
+    assert all(found.refused[form] > 4 for form in FILES if form != "vectors")
+    assert found.taken["vectors"] == 24
 
 
 def test_much_memory_is_a_failure() -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,18 +47,34 @@ def made(**options: Any) -> gymnasium.Env[Any, Any]:
     return OPENED.enter_context(closing(gymnasium.make(ID, **{**USUAL, **options})))
 
 
-@pytest.mark.parametrize("granularity", ["single", "everywhere", "both", "edits"])
-@pytest.mark.parametrize("reward", ["step", "end"])
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"offered": None}, {"successors": True}, {"scale": 5.0}, {"trace": "join_scopes@m:0\n"}],
-    ids=["usual", "all", "successors", "scale", "trace"],
-)
-def test_gymnasium_accepts_it(granularity: str, reward: str, options: dict[str, Any], tmp_path: Path) -> None:
-    if granularity == "edits" and "offered" in options:
-        with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
-            made(granularity=granularity, reward=reward, **options)
-        return
+OPTIONS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "all": {"offered": None},
+    "successors": {"successors": True},
+    "scale": {"scale": 5.0},
+    "trace": {"trace": "join_scopes@m:0\n"},
+}
+USUAL_GAMES = [
+    *((granularity, "step", "usual") for granularity in ("single", "everywhere", "both", "edits")),
+    *(("single", "end", "all"), ("everywhere", "step", "successors"), ("single", "end", "scale")),
+    ("edits", "end", "trace"),
+]
+GAMES = [
+    pytest.param(*game, marks=() if game in USUAL_GAMES else pytest.mark.slow)
+    for game in product(("single", "everywhere", "both", "edits"), ("step", "end"), OPTIONS)
+    if game[::2] != ("edits", "all")
+]
+
+
+def test_edits_are_never_offered_all() -> None:
+    with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
+        made(granularity="edits", offered=None)
+
+
+@pytest.mark.parametrize(("granularity", "reward", "name"), GAMES)
+def test_gymnasium_accepts_it(granularity: str, reward: str, name: str, tmp_path: Path) -> None:
+    """Each granularity, and each option with one of them."""
+    options = OPTIONS[name]
     if "trace" in options:
         path = tmp_path / "some.trace"
         path.write_text(f"# pdojo trace 1\n{options['trace']}")
@@ -351,14 +368,13 @@ def test_the_registration_happens_once() -> None:
     assert pdojo.env.kernel_env is kernel_env
 
 
-@pytest.mark.parametrize("agent", ["random_agent", "bandit"])
-@pytest.mark.parametrize("granularity", ["single", "everywhere"])
+@pytest.mark.parametrize(("agent", "granularity"), [("random_agent", "single"), ("bandit", "everywhere")])
 def test_example_agents(agent: str, granularity: str) -> None:
     """They find something faster than the start, the same in every process."""
     script = str(ROOT / "examples" / "agents" / f"{agent}.py")
-    few = ["--episodes", "4", "--horizon", "8", "--granularity", granularity]
+    few = ["--episodes", "2", "--horizon", "6", "--granularity", granularity]
     runs = [
-        subprocess.run([sys.executable, script, "softmax:8x32", *few], capture_output=True, text=True, check=True)
+        subprocess.run([sys.executable, script, "softmax:4x8", *few], capture_output=True, text=True, check=True)
         for _ in range(2)
     ]
     assert runs[0].stdout == runs[1].stdout

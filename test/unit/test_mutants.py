@@ -98,7 +98,7 @@ def by_name(name: str) -> Mutant:
     return next(m for m in MUTANTS if m.name == name)
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", [SOME[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SOME[1:])])
 def test_some_are_planted_and_noticed(name: str) -> None:
     before = by_name(name).path(ROOT).read_bytes()
     result = judge(ROOT, Runner(), by_name(name))

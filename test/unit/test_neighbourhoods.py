@@ -289,16 +289,15 @@ def test_alterations_lead_to_programs_of_the_game(name: str) -> None:
     dojo = expert(name)
     heuristic = Heuristic()
     states: dict[str, Dojo] = {}
-    for seed in range(8):
+    for seed in range(4):
         near = heuristic.neighbour(dojo, Random(seed))
         assert near is not None
         assert near.fingerprint != dojo.fingerprint
         states[near.fingerprint] = near
-    assert len(states) > 4
+    assert len(states) > 2
     for near in states.values():
         assert_is_of_the_game(near)
-    for near in list(states.values())[:2]:
-        check_meaning_of(near)
+    check_meaning_of(next(iter(states.values())))
 
 
 def assert_is_of_the_game(dojo: Dojo) -> None:

@@ -187,8 +187,9 @@ def test_broken(case: str, tmp_path: Path) -> None:
     assert expected in done.stderr
     assert done.stderr.count("error:") == 1
     assert "Traceback" not in done.stderr
-    # What needs no move and no machine is not disturbed.
-    assert run(tmp_path, "-t", "notation").stdout == SQUARES
+    if case in ("no module", "no machine"):
+        # What needs no move and no machine is not disturbed.
+        assert run(tmp_path, "-t", "notation").stdout == SQUARES
 
 
 def test_two_of_one_name(tmp_path: Path) -> None:

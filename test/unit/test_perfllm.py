@@ -93,12 +93,12 @@ def test_targets_follow_the_equations(target: Target, *, double: bool) -> None:
 def test_no_target_is_above_the_best_reward() -> None:
     """A network that promises too much is not believed: the maximum would never come down."""
     known = vectors("slp")
-    mine = learner(known, discount=1.0)
+    mine = learner(known, discount=1.0, learning_rate=3e-3)
     replay = Replay(10)
     replay.add(Transition(LEFT, 1, 50.0, None))
     for _ in range(8):
         replay.add(Transition(LEFT, 1, 50.0, None))
-    for _ in range(120):
+    for _ in range(60):
         mine.learn(replay, known, Random(1))
     assert max(mine.values_of_copy(LEFT, known)) > 10
     mine.best = 2.0
@@ -122,7 +122,7 @@ def played(target: Target) -> Learner:
     for _ in range(10):
         replay.add(Transition(START, STOP, REWARDS["s"], None))
     mine.best = max(REWARDS.values())
-    for _ in range(400):
+    for _ in range(250):
         mine.learn(replay, known, random)
     return mine
 
@@ -249,7 +249,7 @@ def states(kernel: str, seed: int, steps: int) -> list[Dojo]:
 def test_moves_change_the_features() -> None:
     """Fewer than one legal move in a hundred leaves all structural features as they are."""
     same = total = 0
-    for dojo in (*states("softmax:32x64", 1, 8), *states("matmul:16x32x16", 2, 8), *states("layernorm:16x64", 3, 6)):
+    for dojo in (*states("softmax:32x64", 1, 4), *states("matmul:16x32x16", 2, 4), *states("layernorm:16x64", 3, 3)):
         program = dojo.game.program
         before = structure(program.nest, MACHINE)
         random = Random(total)
@@ -258,7 +258,7 @@ def test_moves_change_the_features() -> None:
                 after = choice.transformation.rehearse(program, choice.site)
                 same += structure(after.nest, MACHINE) == before
                 total += 1
-    assert total > 400
+    assert total > 200
     assert same < total / 100
 
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -39,7 +38,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("safetensors", reason="safetensors is not installed")
 SETTINGS = Settings(horizon=6, successors=4, batch=8, updates=2, sync=5, width=16)
 EDITS = Settings.parse("granularity=edits,successors=4,batch=8,updates=2,sync=5,width=16,elites=3,patience=12")
-BUDGET = 50
+BUDGET = 30
 
 
 class PositiveCosts(TextCosts):
@@ -96,25 +95,24 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        SETTINGS,
+        # The tests below have the simple settings.
+        *(pytest.param(settings, marks=pytest.mark.slow) for settings in (SETTINGS, EDITS)),
         replace(SETTINGS, demonstrations=True, granularity="both"),
-        EDITS,
         replace(EDITS, demonstrations=True, horizon=3),
     ],
 )
 def test_an_interrupted_agent_goes_on(settings: Settings, tmp_path: Path) -> None:
     whole = run(None, strategy=PerfLLM(BUDGET, settings))
     path = tmp_path / "search.sqlite"
-    for stop in (2, 20, 35):
-        run(path, stop=stop, strategy=PerfLLM(BUDGET, settings))
+    run(path, stop=20, strategy=PerfLLM(BUDGET, settings))
     strategy, costs = Counting(BUDGET, settings), PositiveCosts()
     found = run(path, costs, strategy=strategy)
     assert facts(found) == facts(whole)
     assert [row.best for row in found.history] == [row.best for row in whole.history]
     assert found.progress.repeated == whole.progress.repeated
     # Only what came after the last checkpoint was proposed again.
-    assert strategy.asked < 30
-    assert len(costs.evaluated) <= BUDGET - 34
+    assert strategy.asked < 18
+    assert len(costs.evaluated) <= BUDGET - 19
 
 
 def test_edits_lead_to_new_programs() -> None:
@@ -211,21 +209,18 @@ print("done")
 """
 
 
-def test_five_kills_lose_nothing(tmp_path: Path) -> None:
-    """A search that is killed five times ends like one that is not, and measures no program twice."""
+def test_a_kill_loses_nothing(tmp_path: Path) -> None:
+    """A search that is killed ends like one that is not, and measures no program twice."""
     path = tmp_path / "search.sqlite"
-    random = Random(5)
     known: set[str] = set()
     command = [sys.executable, "-c", CHILD, str(path)]
-    for _ in range(5):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-            wanted = len(known) + 6 + random.randrange(4)
-            end = time.monotonic() + 60
-            while len(known) < wanted and process.poll() is None and time.monotonic() < end:
-                time.sleep(0.02)
-                known = measured(path)
-            os.kill(process.pid, signal.SIGKILL)
-        assert known <= measured(path)
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 60
+        while len(known) < 12 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+            known = measured(path)
+        os.kill(process.pid, signal.SIGKILL)
+    assert known <= measured(path)
     assert subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120, check=True).stdout == "done\n"
     costs = PositiveCosts()
     assert facts(run(path, costs)) == facts(run(None))

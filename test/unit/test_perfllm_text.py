@@ -196,17 +196,17 @@ def test_lines_are_dropped_when_there_are_many(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture(scope="module")
 def walked() -> list[Walk]:
-    return list(islice(walks(5), 9))
+    return list(islice(walks(5), 6))
 
 
 def trained(walked: list[Walk], steps: int) -> Pretraining:
-    return fresh(SMALL, segments_of(walked[3:]), steps, 1)
+    return fresh(SMALL, segments_of(walked[2:]), steps, 1)
 
 
 def test_pretraining_carries_over(walked: list[Walk]) -> None:
     """Some steps improve all losses on walks that were not learned from."""
-    held = segments_of(walked[:3])
-    mine = fresh(replace(SMALL, width=32), segments_of(walked[3:]), 60, 1)
+    held = segments_of(walked[:2])
+    mine = fresh(replace(SMALL, width=32), segments_of(walked[2:]), 60, 1)
     before = mine.losses(held)
     for _ in range(60):
         mine.step()
@@ -217,15 +217,15 @@ def test_pretraining_carries_over(walked: list[Walk]) -> None:
 
 
 def test_pretraining_goes_on(walked: list[Walk]) -> None:
-    whole, first = trained(walked, 12), trained(walked, 12)
-    for _ in range(12):
+    whole, first = trained(walked, 6), trained(walked, 6)
+    for _ in range(6):
         whole.step()
-    for _ in range(5):
+    for _ in range(2):
         first.step()
-    other = fresh(SMALL, segments_of(walked[3:]), 12, 99)
+    other = fresh(SMALL, segments_of(walked[2:]), 6, 99)
     other.restore(load(dump(first.state()), other.schema()))
-    assert other.done == 5
-    for _ in range(7):
+    assert other.done == 2
+    for _ in range(4):
         other.step()
     mine, theirs = whole.model.parts.state_dict(), other.model.parts.state_dict()
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)

@@ -40,16 +40,16 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
 ROWS = """kernel rows(x) -> (y)
-x f32 [32, 64] heap
-y f32 [32, 64] heap
-m f32 [32] heap
-e f32 [32, 64] heap
+x f32 [8, 16] heap
+y f32 [8, 16] heap
+m f32 [8] heap
+e f32 [8, 16] heap
 
-32
+8
 | m[{0}] = -inf
-| 64 m[{0}] max= x[{0},{1}]
-32 64 e[{0},{1}] = x[{0},{1}] - m[{0}]
-32 64 y[{0},{1}] = exp(e[{0},{1}])
+| 16 m[{0}] max= x[{0},{1}]
+8 16 e[{0},{1}] = x[{0},{1}] - m[{0}]
+8 16 y[{0},{1}] = exp(e[{0},{1}])
 """
 JOINS = ("join_scopes@m:0",) * 2
 QUICK = Options(samples=3, budget=0.01)
@@ -166,9 +166,9 @@ def test_a_highlighted_move_is_marked_and_previewed() -> None:
         preview = app.board.listing("preview")
         await until(pilot, lambda: bool(preview.lines))
         assert preview.border_title == "join_scopes@m:0"
-        old, new = "-32 64 e[{0},{1}] = x[{0},{1}] - m[{0}]", "+| 64 e[{0},{1}] = x[{0},{1}] - m[{0}]"
+        old, new = "-8 16 e[{0},{1}] = x[{0},{1}] - m[{0}]", "+| 16 e[{0},{1}] = x[{0},{1}] - m[{0}]"
         assert {old, new} <= set(preview.lines)
-        lines = (" > 32", " : | m[{0}] = -inf", "   32 64 y[{0},{1}] = exp")
+        lines = (" > 8", " : | m[{0}] = -inf", "   8 16 y[{0},{1}] = exp")
         await until(pilot, lambda: all(line in screen(app) for line in lines))
         assert text(app) == ROWS
 
@@ -184,12 +184,12 @@ def test_marks_and_differences() -> None:
         marks = marks_of(page, state.program, Move.parse(move))
         return {page.lines[i] for i in marks.head}, {page.lines[i] for i in marks.part}
 
-    assert marked("unroll@m:1") == ({"| 64 m[{0}] max= x[{0},{1}]"}, set())
-    assert marked("parallelize@m:0") == ({"32"}, {"| m[{0}] = -inf", "| 64 m[{0}] max= x[{0},{1}]"})
+    assert marked("unroll@m:1") == ({"| 16 m[{0}] max= x[{0},{1}]"}, set())
+    assert marked("parallelize@m:0") == ({"8"}, {"| m[{0}] = -inf", "| 16 m[{0}] max= x[{0},{1}]"})
     assert marked("delete_op@m#0") == ({"| m[{0}] = -inf"}, set())
     head, part = marked("reuse_dims@m:0")
-    assert head == {"m f32 [32] heap"}
-    assert part == {"| m[{0}] = -inf", "| 64 m[{0}] max= x[{0},{1}]", "32 64 e[{0},{1}] = x[{0},{1}] - m[{0}]"}
+    assert head == {"m f32 [8] heap"}
+    assert part == {"| m[{0}] = -inf", "| 16 m[{0}] max= x[{0},{1}]", "8 16 e[{0},{1}] = x[{0},{1}] - m[{0}]"}
     assert marked("unroll@gone:1") == (set(), set())
     assert difference(["a", "b", "c", "d", "e", "f"], ["a", "b", "x", "d", "e"]) == [" b", "-c", "+x", " d", " e", "-f"]
     assert difference(["a"], ["a"]) == []
@@ -231,7 +231,7 @@ def test_a_typed_move_is_made_or_refused_with_the_reason() -> None:
         await pilot.press("a")
         app.screen.query_one(Input).value = "tile_scope@y:1{size=4}"
         await press(app, pilot, "enter")
-        assert "32 16 4 y[" in text(app)
+        assert "8 4 4 y[" in text(app)
 
     run(body)
 

@@ -29,8 +29,6 @@ from pdojo.search.database.schema import TABLES, digest
 from pdojo.transforms.trace import Trace
 from search_games import TextCosts, Weather, find, start
 
-FLIPS = 400
-
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,13 +59,14 @@ def read_all(path: Path) -> None:
         prune(connection, Pruning(slower_than=1.5, failures=True), dry_run=True)
 
 
-def test_flipped_bits_are_harmless_or_one_clear_error(filled: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("flips", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_flipped_bits_are_harmless_or_one_clear_error(flips: int, filled: Path, tmp_path: Path) -> None:
     """Whatever a file holds, tools end with a message, and a search goes on, or ends with one."""
     content = filled.read_bytes()
     read_all(filled)
     random = Random(7)
     noticed: Counter[str] = Counter()
-    for flip in range(FLIPS):
+    for flip in range(flips):
         # Half of them where SQLite keeps its own, at the beginning of pages.
         place = random.randrange(len(content))
         if flip % 2:
@@ -82,7 +81,7 @@ def test_flipped_bits_are_harmless_or_one_clear_error(filled: Path, tmp_path: Pa
             except PdojoError as error:
                 noticed[type(error).__name__] += 1
         path.unlink()
-    assert noticed["DatabaseError"] > FLIPS / 10
+    assert noticed["DatabaseError"] >= flips / 10
 
 
 def go_on(path: Path) -> None:
@@ -102,7 +101,7 @@ def test_cells_of_other_types_are_harmless_or_one_clear_error(filled: Path, tmp_
     """SQLite takes any value in any column."""
     random = Random(11)
     noticed = 0
-    for number in range(60):
+    for number in range(25):
         path = Path(shutil.copy(filled, tmp_path / f"{number}.sqlite"))
         table = random.choice(list(TABLES))
         column = random.choice([*TABLES[table].columns, "hash"] if TABLES[table].hashed else [*TABLES[table].columns])
@@ -117,7 +116,7 @@ def test_cells_of_other_types_are_harmless_or_one_clear_error(filled: Path, tmp_
             except PdojoError:
                 noticed += 1
         path.unlink()
-    assert noticed > 15
+    assert noticed > 6
 
 
 def test_a_file_that_may_only_be_read(

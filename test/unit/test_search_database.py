@@ -469,8 +469,8 @@ def spawn(path: Path, evaluations: int, seed: int, pause: float) -> subprocess.P
 
 def test_four_processes_write_at_once(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
-    alone = {seed: find(tmp_path / f"{seed}.sqlite", 40, seed) for seed in range(4)}
-    processes = [spawn(path, 40, seed, 0.005) for seed in range(4)]
+    alone = {seed: find(tmp_path / f"{seed}.sqlite", 12, seed) for seed in range(4)}
+    processes = [spawn(path, 12, seed, 0.005) for seed in range(4)]
     for process in processes:
         out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
@@ -479,10 +479,10 @@ def test_four_processes_write_at_once(tmp_path: Path) -> None:
     assert {row["hash"] for row in contents(path, "programs")} == programs
     assert len(contents(path, "measurements")) == len(programs)
     assert len(contents(path, "runs")) == 4
-    assert len(contents(path, "evaluations")) == 4 * 41
+    assert len(contents(path, "evaluations")) == 4 * 13
     assert contents(path, "PRAGMA_integrity_check")[0]["integrity_check"] == "ok"
     for seed, result in alone.items():
-        assert facts(find(path, 40, seed)) == facts(result)
+        assert facts(find(path, 12, seed)) == facts(result)
 
 
 def kill_now_and_then(path: Path, kills: int, evaluations: int, whole: Result) -> None:
@@ -518,7 +518,7 @@ def kill_now_and_then(path: Path, kills: int, evaluations: int, whole: Result) -
 
 
 def test_a_search_that_is_killed_goes_on(tmp_path: Path) -> None:
-    kill_now_and_then(tmp_path / "a.sqlite", 5, 60, find(tmp_path / "whole.sqlite", 60))
+    kill_now_and_then(tmp_path / "a.sqlite", 2, 30, find(tmp_path / "whole.sqlite", 30))
 
 
 @pytest.mark.slow

@@ -217,7 +217,7 @@ def test_what_is_stored_is_the_best_that_is_known(
         kernel = with_alignment(parse_notation(SOFTMAX)[0], 64)
         return print_notation(make_moves(kernel, machine(MACHINE), None, Trace.load(trace)).after)
 
-    best = stored("db", "60")
+    best = stored("db", "20")
     said = "a better program is known, from another search or the file that is there"
     assert said not in capsys.readouterr().out
     trace.unlink()
@@ -264,7 +264,7 @@ def test_the_last_measurement_decides(
 
     monkeypatch.setattr(flow, "measure", measured)
     trace = tmp_path / "best.trace"
-    args = [each for each in model(softmax, database=tmp_path / "db", budget="30") if each != "--no-measure"]
+    args = [each for each in model(softmax, database=tmp_path / "db", budget="10") if each != "--no-measure"]
     assert tune.main([*args, "-o", str(trace)]) == 0
     out = capsys.readouterr().out
     assert said in out
@@ -367,7 +367,7 @@ def test_ctrl_c_behind_the_last_measurement_stores_what_it_decided(
     monkeypatch.setattr(flow, "measure", measured)
     monkeypatch.setattr(session, "prefixes_of", interrupted)
     trace = tmp_path / "best.trace"
-    args = [each for each in model(softmax, database=tmp_path / "db", budget="30") if each != "--no-measure"]
+    args = [each for each in model(softmax, database=tmp_path / "db", budget="10") if each != "--no-measure"]
     assert tune.main([*args, "-o", str(trace), "--report", str(tmp_path / "report.html")]) == 130
     assert "that is reported and stored" in capsys.readouterr().out
     passed = make_moves(with_alignment(parse_notation(SOFTMAX)[0], 64), machine(MACHINE), "naive")
