@@ -12,7 +12,7 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
 from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
-from pdojo_tools.tuning.narrator import raced_text
+from pdojo_tools.tuning.console_reporter import raced_text
 from rich.console import Console
 
 from benchmarks.peers import LIBRARIES, as_text, reference_of
@@ -27,7 +27,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LocationError, MeasurementError
 from pdojo.kernels import kernel_path, workload
 from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import Tuning, assume_alignment, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
@@ -68,7 +68,7 @@ def _run(args: Sequence[str] | None) -> None:
     _conclude(console, rows, time.perf_counter() - began)
 
 
-def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, Tuning]]:
+def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, ScheduledKernel]]:
     """The plain program, each expert pass's program, and the program of the trace made by hand."""
     yield "plain", make_moves(kernel, machine, None)
     for name in EXPERT_PASSES:
@@ -104,7 +104,7 @@ def manual_trace(machine: Machine) -> Path | None:
     return path if path.exists() else None
 
 
-def _show(console: Console, tunings: dict[str, Tuning]) -> None:
+def _show(console: Console, tunings: dict[str, ScheduledKernel]) -> None:
     console.print()
     tuning = tunings[SHOWN]
     print_program(console, f"{KERNEL}, plain", tuning.before)
@@ -120,7 +120,7 @@ def _is_usable(console: Console, library: str) -> bool:
 
 
 def _measure(
-    console: Console, tunings: dict[str, Tuning], peers: Sequence[str], machine: Machine, seed: int
+    console: Console, tunings: dict[str, ScheduledKernel], peers: Sequence[str], machine: Machine, seed: int
 ) -> tuple[Bandwidth, list[Row]]:
     """Time all in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [MeasuredProgram.of(tuning.after, machine) for tuning in tunings.values()]

@@ -23,8 +23,8 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning.run import SearchPlan
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.run import SearchConfig
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import Remake
 
 JSON: TypeAlias = dict[str, Any]
@@ -47,7 +47,7 @@ def measure(
     *,
     autotune: bool = False,
     tvm_trials: int = TVM_TRIALS,
-    plan: SearchPlan | None = None,
+    plan: SearchConfig | None = None,
     database: str | None = None,
     is_raced: bool = True,
 ) -> JSON:
@@ -137,14 +137,16 @@ def _enter(
 
 
 def _searched(
-    plan: SearchPlan, workload: Workload, tuning: Tuning, database: str | None, tell: Listener
+    plan: SearchConfig, workload: Workload, tuning: ScheduledKernel, database: str | None, tell: Listener
 ) -> tuple[MeasuredProgram, JSON]:
     found = searched_here(plan, workload, tuning, database, tell)
     game = found.best.game
     return MeasuredProgram.of(game.kernel, game.machine), {"tuning_seconds": found.seconds, "trace": game.trace.dump()}
 
 
-def _raced(tuning: Tuning, remake: Remake, processors: Sequence[int], tell: Listener) -> tuple[MeasuredProgram, JSON]:
+def _raced(
+    tuning: ScheduledKernel, remake: Remake, processors: Sequence[int], tell: Listener
+) -> tuple[MeasuredProgram, JSON]:
     raced = race_variants(tuning, remake, tell, processors)
     game = raced.best.tuning.game
     facts = {

@@ -14,9 +14,9 @@ from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
 from pdojo.search.evaluators.runtime import Runtime
-from pdojo.search.tuning.run import Baselines, PlannedSearch, SearchPlan
-from pdojo.search.tuning.scheduled_kernel import Tuning
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import Baselines, SearchConfig, SearchRun
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.variants import Raced, Remake, VariantRace
 
 JSON: TypeAlias = dict[str, Any]
@@ -27,12 +27,12 @@ EVALUATIONS = 1000
 """Default number of evaluations of a search."""
 
 
-def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> SearchPlan:
+def plan_of(strategy: str, neighbourhood: str, evaluations: int, evaluator: str, seed: int) -> SearchConfig:
     """A search that starts from the pass's program."""
-    return SearchPlan(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
+    return SearchConfig(strategy, neighbourhood, Budget(evaluations), evaluator, "pass", seed)
 
 
-def title_of(plan: SearchPlan) -> str:
+def title_of(plan: SearchConfig) -> str:
     """The name of a search's result in tables."""
     return f"{plan.strategy}, {plan.steps} evaluations"
 
@@ -40,13 +40,13 @@ def title_of(plan: SearchPlan) -> str:
 class Found(NamedTuple):
     """The best of a search, and its seconds without pauses."""
 
-    best: Tuning
+    best: ScheduledKernel
     seconds: float
 
 
 def searched(
-    plan: SearchPlan,
-    passed: Tuning,
+    plan: SearchConfig,
+    passed: ScheduledKernel,
     evaluator: Evaluator,
     tell: Listener,
     *,
@@ -57,9 +57,9 @@ def searched(
 
     Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could be run.
     """
-    subject = Subject("", workload, passed, None, "", raced=passed)
+    subject = TuningTask("", workload, passed, None, "", raced=passed)
     with nullcontext(database) if database is not None else Database.in_memory() as known:
-        found = PlannedSearch.of(subject, plan, known, evaluator).run(
+        found = SearchRun.of(subject, plan, known, evaluator).run(
             Baselines(),
             lambda now: tell(f"search: {now.evaluations} of {plan.steps}, best {cost_text(now.best, evaluator.unit)}"),
         )
@@ -67,10 +67,12 @@ def searched(
         raise KeyboardInterrupt
     if found.result.best is None:
         raise MeasurementError("no program of the search could be run")
-    return Found(Tuning(found.result.best.dojo.game), found.result.progress.seconds)
+    return Found(ScheduledKernel(found.result.best.dojo.game), found.result.progress.seconds)
 
 
-def searched_here(plan: SearchPlan, workload: Workload, passed: Tuning, path: str | None, tell: Listener) -> Found:
+def searched_here(
+    plan: SearchConfig, workload: Workload, passed: ScheduledKernel, path: str | None, tell: Listener
+) -> Found:
     """The best program of a search by times on this machine; raises as `searched` does.
 
     Measurements are shared through the database of that path; None is that of `pdojo-tune`.
@@ -83,7 +85,9 @@ def searched_here(plan: SearchPlan, workload: Workload, passed: Tuning, path: st
             evaluator.close()
 
 
-def race_variants(passed: Tuning, remake: Remake, tell: Listener, processors: Sequence[int] | None = None) -> Raced:
+def race_variants(
+    passed: ScheduledKernel, remake: Remake, tell: Listener, processors: Sequence[int] | None = None
+) -> Raced:
     """Race the variants of a pass on some processors (None: all); nothing is remembered."""
     evaluator = Runtime(passed.game.machine, passed.before, processors=processors)
     try:

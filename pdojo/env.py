@@ -22,9 +22,9 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluator
+from pdojo.search.environment.actions import Action
 from pdojo.search.environment.episode import Episode, Price, Transition
-from pdojo.search.environment.offers import Offer
-from pdojo.search.environment.prices import Prices
+from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
@@ -42,11 +42,11 @@ except ModuleNotFoundError as error:
 
 __all__ = [
     "ID",
+    "Action",
     "Episode",
     "KernelEnv",
-    "Offer",
     "Price",
-    "Prices",
+    "RewardModel",
     "Rules",
     "Transition",
     "Validation",
@@ -104,7 +104,7 @@ def kernel_env(
     # What was opened is closed if an option is wrong.
     with ExitStack() as opened:
         costs = opened.enter_context(closing(evaluator))
-        prices = Prices(start, costs, database=database, workload=found.workload)
+        prices = RewardModel(start, costs, database=database, workload=found.workload)
         opened.pop_all()
         opened.enter_context(closing(prices))
         environment = KernelEnv(

@@ -20,7 +20,7 @@ from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database
 from pdojo.search.engine.driver import search
-from pdojo.search.engine.racing import Heat, Race
+from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.transforms.move import Move
 
@@ -122,7 +122,7 @@ class Weather:
     def expect(self, candidate: Candidate) -> None:
         pass
 
-    def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+    def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
         beside, rounds, inputs = wanted.beside, wanted.rounds, wanted.inputs
         programs = [*([] if beside is None else [beside]), *wanted.candidates]
         self.heats.append(([c.fingerprint for c in wanted.candidates], beside and beside.fingerprint, rounds, inputs))

@@ -15,7 +15,7 @@ from pdojo.backends.measure import Ok, Outcome, Success
 from pdojo.backends.measure.outcome import LOOP_ALIKE
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def print_program(console: Console, title: str, kernel: KernelOp) -> None:
     console.print(print_notation(kernel), markup=False, highlight=False, soft_wrap=True)
 
 
-def print_trace(console: Console, title: str, tuning: Tuning) -> None:
+def print_trace(console: Console, title: str, tuning: ScheduledKernel) -> None:
     """Print the moves of a trace, with the expert pass's reasons."""
     steps = tuning.game.trace.steps
     console.print(Rule(escape(f"{title}: {len(steps)} moves"), align="left"))

@@ -25,9 +25,9 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import InvalidKernel, LoweringError, SimulationError, UsageError
 from pdojo.frontends.text import Chunk
 from pdojo.kernels import Workload, library_workload
-from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.shrink import QUICK, family_of, shrunk
-from pdojo.search.tuning.verify import decide
+from pdojo.search.tuning.verify import verify_moves
 from pdojo.transforms.game import Game
 
 INTERPRETED = 20_000_000
@@ -109,7 +109,7 @@ class _Verification:
                 self._fail(str(difference), valid=check_valid(self.before) is None)
             done.append("exact oracle under adversarial schedules")
         elif game is not None:
-            decision = decide(Tuning(game), source)
+            decision = verify_moves(ScheduledKernel(game), source)
             if decision.fault is not None:
                 self._fail(decision.fault, valid=True)
             (done if decision.is_exact else left_out).append(decision.said)

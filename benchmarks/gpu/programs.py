@@ -22,7 +22,7 @@ from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
 from pdojo.kernels import Workload, kernel_names, workload
-from pdojo.search.kinds.common.choices import Choice, Decisions
+from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameter
 from pdojo.search.kinds.gpu.heuristic import open_heuristic
 from pdojo.transforms.game import Game
 
@@ -214,13 +214,13 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
     open behind an answer are followed.
     """
 
-    def play(decisions: Decisions) -> tuple[Game, tuple[Choice, ...]]:
+    def play(decisions: ParameterValues) -> tuple[Game, tuple[TuningParameter, ...]]:
         game = Game(with_alignment(task.instantiate(), ALIGNMENT), machine)
         return game, open_heuristic(game, decisions).choices
 
     first, choices = play({})
     yield "the pass", first
-    open_: list[tuple[dict[str, str], tuple[Choice, ...], frozenset[str]]] = [({}, choices, frozenset())]
+    open_: list[tuple[dict[str, str], tuple[TuningParameter, ...], frozenset[str]]] = [({}, choices, frozenset())]
     count = 1
     while varied and open_:
         decisions, choices, seen = open_.pop(0)
@@ -235,7 +235,7 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
             count += 1
 
 
-def alternatives(choices: Sequence[Choice]) -> Iterator[dict[str, str]]:
+def alternatives(choices: Sequence[TuningParameter]) -> Iterator[dict[str, str]]:
     """The other answers of one question at a time, or of all questions with the same options."""
     alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for choice in choices:

@@ -28,7 +28,7 @@ from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import baselines_of
 from pdojo.search.tuning.scheduled_kernel import make_moves
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]
@@ -54,7 +54,7 @@ def reference(task: Task) -> JSON:
     Timed costs are those of one match between the two.
     """
     plain, machine, named = kernel_of(task)
-    subject = Subject(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
+    subject = TuningTask(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
     evaluator = make_evaluator(task.evaluator, machine, plain, 0)
     try:
         with Database.in_memory() as database:

@@ -14,7 +14,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.files import replace_file
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.environment.offers import offers_of
+from pdojo.search.environment.actions import actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import structure
 from pdojo.search.kinds.snitch.cycles import Cycles
@@ -82,7 +82,7 @@ def _walks(plain: Dojo, seed: int) -> Iterator[Dojo]:
         number += 1
         random, state = Random(f"{seed} {number}"), plain.fork()
         for _ in range(1 + random.randrange(LONGEST)):
-            _, *drawn = offers_of(state, Rules(1), random)
+            _, *drawn = actions_of(state, Rules(1), random)
             if not drawn:
                 break
             state = drawn[0].state()

@@ -20,7 +20,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.search.contract.names import EXPERT_PASSES
 from pdojo.search.kinds.snitch.cycles import Cycles
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.trace import Trace
 
 JSON: TypeAlias = dict[str, Any]
@@ -101,7 +101,7 @@ def measure(
 
 def _tuned(
     kernel: MicroKernel, dtype: str, machine: Machine, strategy: str, evaluations: int, seed: int, tell: Listener
-) -> Tuning | None:
+) -> ScheduledKernel | None:
     """The program of a strategy; None if there is no handmade trace."""
     plain = kernel.instantiate(dtype)
     if strategy == SEARCH:
@@ -112,7 +112,7 @@ def _tuned(
     return None if path is None else make_moves(plain, machine, None, Trace.load(str(path)))
 
 
-def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> Tuning:
+def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> ScheduledKernel:
     """The best program of a search from the naive program. Raises as `searched` does."""
     passed = make_moves(plain, machine, "naive")
     evaluator = Cycles(machine, plain)

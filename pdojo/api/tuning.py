@@ -17,11 +17,11 @@ from pdojo.search.evaluators.named import check_runs_here, evaluator_for
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import check_proposers, strategy
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import SearchPlan, usual_neighbourhood
+from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH
-from pdojo.search.tuning.workflow import TuneListener, tune_subject
+from pdojo.search.tuning.workflow import TuneListener, tune_task
 from pdojo.transforms.trace import Trace
 
 
@@ -114,11 +114,11 @@ def tune(
         chosen = evaluator_for(described, evaluator)
         check_runs_here(chosen, described)
         near = neighbourhood or usual_neighbourhood(described)
-        plan = SearchPlan(search, near, budget, chosen, start or "pass", seed, fresh, hyper, proposers)
+        plan = SearchConfig(search, near, budget, chosen, start or "pass", seed, fresh, hyper, proposers)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
     begun = make_moves(assume_alignment(found.kernel, align, known), described, None, known)
-    return tune_subject(
-        Subject(found.title, found.workload, begun, found.source, expert or "none", known),
+    return tune_task(
+        TuningTask(found.title, found.workload, begun, found.source, expert or "none", known),
         plan,
         listener or TuneListener(),
         database=database,

@@ -86,7 +86,7 @@ class Proof(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class LocalEffect:
     """What a move that rewrites an excerpt only leads to, in any program with that excerpt that breaks no rule."""
 
     fault: Reason | None
@@ -95,7 +95,7 @@ class Outlook:
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class LayoutEffect:
     """What a layout move leads to."""
 
     fault: Reason | None = None
@@ -255,34 +255,34 @@ class Transformation(RewritePattern, Generic[SiteT]):
         question = "after", self, identify(site), only_room
         if question not in excerpt.verdicts:
             excerpt.verdicts[question] = self._outlook(excerpt.program, identify(site), only_room=only_room)
-        outlook = cast(Outlook | None, excerpt.verdicts[question])
+        outlook = cast(LocalEffect | None, excerpt.verdicts[question])
         if outlook is None or not has_room(program, excerpt, outlook.growth):
             return self._rehearsed(program, site)
         return outlook.fault
 
-    def _foreseen_layout(self, program: Program, site: Array | Dimension) -> Prospect:
+    def _foreseen_layout(self, program: Program, site: Array | Dimension) -> LayoutEffect:
         """What the move leads to, from the accesses to its buffer alone (`analysis.layout`)."""
         if not program.has_excerpts or has_patterns(program) or conditions_of(program).problems:
-            return Prospect()
+            return LayoutEffect()
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
         part, verdicts = accesses_alone(program, buffer)
         question = "after", self, identify(site)
         if question not in verdicts:
             verdicts[question] = self._layout_prospect(part, buffer.names[0], identify(site))
-        prospect, footprints = cast("tuple[Prospect, tuple[Footprint, Footprint] | None]", verdicts[question])
-        return prospect if footprints is None or has_room_for(program, *footprints) else Prospect()
+        prospect, footprints = cast("tuple[LayoutEffect, tuple[Footprint, Footprint] | None]", verdicts[question])
+        return prospect if footprints is None or has_room_for(program, *footprints) else LayoutEffect()
 
     def _layout_prospect(
         self, part: Program, array: str, at: str
-    ) -> tuple[Prospect, tuple[Footprint, Footprint] | None]:
+    ) -> tuple[LayoutEffect, tuple[Footprint, Footprint] | None]:
         """What the move does to a buffer of a program with nothing else, and what it takes before and after."""
         before, conditions = footprint_of(part, part.nest.arrays[array].buffer), conditions_of(part)
         after = self.rehearse(part, self.resolve(part, at))
         fault = self.fault(conditions, after)
         if fault is not None:
             # What is wrong with room is told of the whole program.
-            return Prospect(fault, is_known=fault in tuple(rules_of_buffers(after))), None
-        return Prospect(is_known=True), (before, footprint_of(after, after.nest.arrays[array].buffer))
+            return LayoutEffect(fault, is_known=fault in tuple(rules_of_buffers(after))), None
+        return LayoutEffect(is_known=True), (before, footprint_of(after, after.nest.arrays[array].buffer))
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
         """`fault` of the program after the move, as far as the check does not prove it."""
@@ -306,11 +306,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
         following = program.nest.next_sibling(site) if self.takes_next else None
         return excerpt_of(program, site) if following is None else excerpt_of(program, site, following)
 
-    def _outlook(self, part: Program, at: str, *, only_room: bool) -> Outlook | None:
+    def _outlook(self, part: Program, at: str, *, only_room: bool) -> LocalEffect | None:
         """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
         after = self.rehearse(part, self.resolve(part, at))
         fault = None if only_room else self.fault(conditions_of(part), after)
-        return None if is_special(after) else Outlook(fault, growth_of(part, after))
+        return None if is_special(after) else LocalEffect(fault, growth_of(part, after))
 
     def proves(self, program: Program, site: SiteT) -> bool:
         """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""

@@ -24,7 +24,7 @@ from pdojo.kernels import workload
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Node, States, Verdict
-from pdojo.search.environment.offers import offers_of
+from pdojo.search.environment.actions import actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.neighbourhoods import neighbourhood
@@ -91,7 +91,7 @@ def _walk() -> Walk:
     state, random = _kernel().dojo(), Random(1)
     found = Walk("softmax", "toy", [state.text], [structure(state.game.program.nest, MACHINE)], [])
     for _ in range(3):
-        offer = offers_of(state, Rules(1), random)[1]
+        offer = actions_of(state, Rules(1), random)[1]
         state = offer.state()
         found.texts.append(state.text)
         found.features.append(structure(state.game.program.nest, MACHINE))

@@ -24,7 +24,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from sample import sampled
 
 SHAPES = {
@@ -64,12 +64,12 @@ TOLERANCE = {"f32": 3e-4, "f64": 1e-11, "bf16": 4e-2}
 
 
 @cache
-def tuned(name: str, shape: str, dtype: str | None = None, on: str = "host") -> Tuning:
+def tuned(name: str, shape: str, dtype: str | None = None, on: str = "host") -> ScheduledKernel:
     """What the pass makes, for all tests that look at the same program."""
     return tuned_for(name, shape, machine(on), dtype)
 
 
-def tuned_for(name: str, shape: str, on: Machine, dtype: str | None = None) -> Tuning:
+def tuned_for(name: str, shape: str, on: Machine, dtype: str | None = None) -> ScheduledKernel:
     kernel = with_alignment(workload(f"{name}:{shape}", dtype).instantiate(), 64)
     found = make_moves(kernel, on, "heuristic")
     validate(found.game.program)

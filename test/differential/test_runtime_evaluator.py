@@ -20,7 +20,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.engine.racing import Heat
+from pdojo.search.engine.racing import TimingRequest
 from pdojo.search.evaluators.runtime import Runtime
 
 TEXT = """
@@ -77,7 +77,7 @@ def tiled(size: int) -> Candidate:
 
 def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
     said: list[str] = []
-    found = runtime.heat(Heat([tiled(10), broken(), tiled(20)], Candidate.of(dojo()), 6), said.append)
+    found = runtime.heat(TimingRequest([tiled(10), broken(), tiled(20)], Candidate.of(dojo()), 6), said.append)
     assert said == ["compiling 3", "timing 3 in turns, 6 rounds"]
     assert [each.evaluation.failure for each in found] == ["", CompileError.__name__, ""]
     for each in (found[0], found[2]):
@@ -90,7 +90,7 @@ def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
         assert each.evaluation.seconds["compile"] > 0
     # The load is known of a heat, however short.
     assert found[0].evaluation.detail["foreign_load"] is not None
-    (alone,) = runtime.heat(Heat([tiled(10)], None, 3))
+    (alone,) = runtime.heat(TimingRequest([tiled(10)], None, 3))
     assert alone.other is None
     assert len(alone.evaluation.detail["samples"]) == 3
 
@@ -98,16 +98,16 @@ def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
 def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: Runtime) -> None:
     """Right results are those of the plain kernel, compiled."""
     right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
-    assert [each.evaluation.failure for each in runtime.heat(Heat([right, wrong], None, 3))] == ["", ""]
+    assert [each.evaluation.failure for each in runtime.heat(TimingRequest([right, wrong], None, 3))] == ["", ""]
     for inputs in (0, 1, 1):
-        (found,) = runtime.heat(Heat([right], tiled(5), 3, inputs))
+        (found,) = runtime.heat(TimingRequest([right], tiled(5), 3, inputs))
         assert found.evaluation.detail["check"]["reference"] == "plain code"
-        (found,) = runtime.heat(Heat([wrong], right, 3, inputs))
+        (found,) = runtime.heat(TimingRequest([wrong], right, 3, inputs))
         assert found.evaluation.failure == WrongResult.__name__
         assert found.other is not None
         assert found.other.is_ok
         assert not found.ratios
-    (found,) = runtime.heat(Heat([right], wrong, 3, 2))
+    (found,) = runtime.heat(TimingRequest([right], wrong, 3, 2))
     assert found.evaluation.is_ok
     assert found.other is not None
     assert found.other.failure == WrongResult.__name__
@@ -119,11 +119,11 @@ def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 1e-3)
     monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_LIMIT", 10.0)
-    runtime.heat(Heat([tiled(25)], Candidate.of(dojo()), 3, 0))
-    (found,) = runtime.heat(Heat([tiled(50)], Candidate.of(dojo()), 3))
+    runtime.heat(TimingRequest([tiled(25)], Candidate.of(dojo()), 3, 0))
+    (found,) = runtime.heat(TimingRequest([tiled(50)], Candidate.of(dojo()), 3))
     assert (found.evaluation.failure, found.evaluation.detail["phase"]) == ("Timeout", "compile")
     # What is checked, and what is the measure, was compiled before, or by another process: it has the time it takes.
-    (found,) = runtime.heat(Heat([tiled(50)], tiled(4), 3, 0))
+    (found,) = runtime.heat(TimingRequest([tiled(50)], tiled(4), 3, 0))
     assert found.ratios
 
 

@@ -22,8 +22,8 @@ from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
 from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
-from pdojo.search.tuning.verify import decide
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.search.tuning.verify import verify_moves
 from pdojo.transforms.trace import Trace
 
 KERNELS = (
@@ -67,7 +67,7 @@ def sums_lanes(program: KernelOp) -> bool:
 
 
 @cache
-def tuned(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Tuning:
+def tuned(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> ScheduledKernel:
     return make_moves(plain(name, dtype), machine(on), expert)
 
 
@@ -87,7 +87,7 @@ def ran(name: str, dtype: str, expert: str, on: str = "snitch-xdiv") -> Result:
 @pytest.mark.parametrize("name", KERNELS)
 def test_what_they_make_is_right(name: str, expert: str) -> None:
     ran(name, "f64", expert)
-    assert decide(tuned(name, "f64", expert)).fault is None
+    assert verify_moves(tuned(name, "f64", expert)).fault is None
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_traces_made_by_hand() -> None:
         results, simulated = run_snitch(tuning.after, inputs, on)
         agree(tuning.after, results, interpret_stepwise(tuning.after, inputs))
         close(results, interpret_stepwise(tuning.before, inputs), tuning.before)
-        assert decide(tuning).fault is None
+        assert verify_moves(tuning).fault is None
         if (kernel.text, dtype) in HANDWRITTEN:
             assert simulated.cycles <= HANDWRITTEN[kernel.text, dtype]
 

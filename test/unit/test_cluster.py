@@ -25,7 +25,7 @@ from pdojo.errors import LoweringError, MeasurementError, UsageError
 from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database import Database
-from pdojo.search.engine.racing import Heat
+from pdojo.search.engine.racing import TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
@@ -152,15 +152,15 @@ def test_only_equal_machines() -> None:
 def test_heats(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN)
     told: list[str] = []
-    found = evaluator.heat(Heat([*candidates(3), candidate(TEXT.replace("+ x", "? x"))], None, 3), told.append)
+    found = evaluator.heat(TimingRequest([*candidates(3), candidate(TEXT.replace("+ x", "? x"))], None, 3), told.append)
     assert [each.evaluation.failure for each in found] == ["", "", "", "CompileError"]
     assert told == ["timing 4 on 2 workers"]
     first, *others = candidates(5)
-    found = evaluator.heat(Heat(others, first, 6))
+    found = evaluator.heat(TimingRequest(others, first, 6))
     # Two shares, on a worker each, the first program beside both.
     assert all(len(each.ratios) == 6 for each in found)
     assert len({id(each.other) for each in found}) == 2
-    (checked,) = evaluator.heat(Heat([first], None, 3, 1))
+    (checked,) = evaluator.heat(TimingRequest([first], None, 3, 1))
     assert checked.evaluation.detail["check"]["reference"] == "plain code"
     facts = cluster.workers
     assert len({f.process for f in facts}) == len({p for f in facts for p in f.processors}) == 2
@@ -186,7 +186,7 @@ def test_a_worker_is_killed_in_the_middle(cluster: Cluster) -> None:
 
     killer = threading.Thread(target=kill)
     killer.start()
-    found = evaluator.heat(Heat(candidates(12), None, 3))
+    found = evaluator.heat(TimingRequest(candidates(12), None, 3))
     killer.join()
     assert len(found) == 12
     assert all(each.evaluation.is_ok for each in found)
@@ -208,7 +208,7 @@ def test_workers_that_died_before_are_no_programs_failure(cluster: Cluster, monk
     for facts in cluster.workers:
         os.kill(facts.process, signal.SIGKILL)
     evaluator = OnCluster(cluster, PLAIN)
-    found = evaluator.heat(Heat(candidates(3), None, 3))
+    found = evaluator.heat(TimingRequest(candidates(3), None, 3))
     assert [each.evaluation.is_ok for each in found] == [True] * 3
     assert cluster.lost == 2
     evaluator.close()
@@ -221,13 +221,13 @@ def test_a_program_that_kills_its_worker(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN)
     deadly = candidate(TEXT.replace("64 100 y", "64 25 4:m(deadly) y").replace("{1}", "4*{1}+{2}"))
     good = candidates(7)
-    found = [each.evaluation for each in evaluator.heat(Heat([*good[:2], deadly, *good[2:]], None, 3))]
+    found = [each.evaluation for each in evaluator.heat(TimingRequest([*good[:2], deadly, *good[2:]], None, 3))]
     assert found[2].failure == "WorkerLost"
     assert found[2].detail["message"] == "3 workers of the cluster died over it"
     assert [e.is_ok for e in found] == [True] * 2 + [False] + [True] * 5
     # Which of the two it is shows when each runs alone.
     for one, other in ((deadly, good[0]), (good[0], deadly)):
-        (race,) = evaluator.heat(Heat([one], other, 3))
+        (race,) = evaluator.heat(TimingRequest([one], other, 3))
         assert race.other is not None
         assert [race.evaluation.failure, race.other.failure] == [
             "WorkerLost" if each is deadly else "" for each in (one, other)
@@ -245,11 +245,11 @@ def test_what_waits_is_stopped(cluster: Cluster) -> None:
     evaluator = OnCluster(cluster, PLAIN, stop=stop)
     threading.Timer(1.0, stop.set).start()
     with pytest.raises(KeyboardInterrupt):
-        deque(evaluator.heat(Heat(candidates(40), None, 3)) for _ in range(1000))
+        deque(evaluator.heat(TimingRequest(candidates(40), None, 3)) for _ in range(1000))
     evaluator.close()
     # Others go on.
     other = OnCluster(cluster, PLAIN)
-    assert other.heat(Heat(candidates(1), None, 3))[0].evaluation.is_ok
+    assert other.heat(TimingRequest(candidates(1), None, 3))[0].evaluation.is_ok
     other.close()
 
 

@@ -16,7 +16,7 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.kinds.cpu.cost_model import BYTES_PER_CYCLE, ModelCost, estimate
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 
 MACHINE = machine("x86-64-zen4")
 
@@ -92,7 +92,7 @@ def test_passes_stand_in_their_order(name: str) -> None:
     assert costs[0] > 3 * costs[-1]
 
 
-def cost_of(tuning: Tuning) -> float:
+def cost_of(tuning: ScheduledKernel) -> float:
     dojo = Dojo.of(tuning.game)
     (found,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
     assert found.is_ok

@@ -12,9 +12,9 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.shrink import family_of, shrunk
-from pdojo.search.tuning.verify import decide
+from pdojo.search.tuning.verify import verify_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.trace import Trace
@@ -23,7 +23,7 @@ from sample import sampled
 PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
 
 
-def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
+def tuned(name: str, expert: str | None, moves: str = "") -> ScheduledKernel:
     kernel = with_alignment(workload(name).instantiate(), 64)
     return make_moves(kernel, machine("x86-64-avx512"), expert, Trace.parse(moves))
 
@@ -31,7 +31,7 @@ def tuned(name: str, expert: str | None, moves: str = "") -> Tuning:
 @pytest.mark.parametrize("expert", ["heuristic", "greedy"])
 @pytest.mark.parametrize("name", sampled("conv", "matmul_i8"))
 def test_every_library_kernel_at_its_default_size(name: str, expert: str) -> None:
-    decision = decide(tuned(name, expert), workload(name))
+    decision = verify_moves(tuned(name, expert), workload(name))
     assert decision.fault is None
     assert decision.is_exact
     sizes = re.fullmatch(r"exact oracle at reduced sizes \((.*)\): the same meaning", decision.said)
@@ -51,11 +51,11 @@ e f32 [{n}, {m}] heap
 """
 
 
-def rows(n: int, m: int, *moves: str) -> Tuning:
+def rows(n: int, m: int, *moves: str) -> ScheduledKernel:
     (kernel,) = parse_notation(ROWS.format(n=n, m=m))
     game = Game(kernel, machine("toy"))
     game.apply_all(moves)
-    return Tuning(game)
+    return ScheduledKernel(game)
 
 
 def test_a_program_of_another_meaning_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,11 +67,11 @@ def test_a_program_of_another_meaning_is_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ReuseDims, "refusal", nothing)
     monkeypatch.setattr(ReuseDims, "breach", nothing)
     wrong = rows(4096, 1000, "tile_scope@e:1{size=30}", "reuse_dims@e:0")
-    decision = decide(wrong)
+    decision = verify_moves(wrong)
     assert decision.said == "exact oracle at reduced sizes (1000 as 100, 4096 as 3): another meaning"
     assert decision.fault is not None
     assert "y[0, 0]" in decision.fault
-    assert decide(rows(8, 8, "reuse_dims@e:0")).said == "exact oracle: another meaning"
+    assert verify_moves(rows(8, 8, "reuse_dims@e:0")).said == "exact oracle: another meaning"
 
 
 def test_tiles_keep_their_remainder_and_peeled_parts_their_length() -> None:
@@ -98,8 +98,11 @@ def test_names_of_sizes_tell_what_indices_do_not() -> None:
     (kernel,) = parse_notation(text)
     game = Game(kernel, machine("toy"))
     game.apply_all(["tile_scope@y:0{size=50}", "parallelize@y:0"])
-    assert decide(Tuning(game), text, limit=1000).said == "exact oracle at reduced sizes (N 196): the same meaning"
-    without = decide(Tuning(game), limit=1000)
+    assert (
+        verify_moves(ScheduledKernel(game), text, limit=1000).said
+        == "exact oracle at reduced sizes (N 196): the same meaning"
+    )
+    without = verify_moves(ScheduledKernel(game), limit=1000)
     assert without.said == (
         "exact oracle: not applicable, its sizes cannot be changed; "
         "integer sets find no fault in races, storage, instances, flow"

@@ -21,9 +21,9 @@ from pdojo.kernels import workload
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.database import Database
+from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.episode import Episode, Transition
-from pdojo.search.environment.offers import Offer, offers_of
-from pdojo.search.environment.prices import HARMLESS, Prices
+from pdojo.search.environment.reward_model import HARMLESS, RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import validate
 from pdojo.search.evaluators.analytical import Analytical
@@ -52,8 +52,8 @@ def all_are_closed() -> Iterator[None]:
         yield
 
 
-def priced(state: Dojo, evaluator: Evaluator, database: Database | None = None) -> Prices:
-    return OPENED.enter_context(closing(Prices(state, evaluator, database=database)))
+def priced(state: Dojo, evaluator: Evaluator, database: Database | None = None) -> RewardModel:
+    return OPENED.enter_context(closing(RewardModel(state, evaluator, database=database)))
 
 
 def episode_of(dojo: Dojo | None = None, seed: int = 0, **rules: Any) -> Episode:
@@ -200,10 +200,10 @@ def test_edits_take_moves_from_mates() -> None:
     own = state.trace.steps[0].resolved
     assert not state.become([own, *mate[:-4]])
 
-    def drawn(mates: tuple[tuple[Move, ...], ...]) -> list[Offer]:
-        return offers_of(state, Rules(12, "edits"), Random(3), mates)[1:]
+    def drawn(mates: tuple[tuple[Move, ...], ...]) -> list[Action]:
+        return actions_of(state, Rules(12, "edits"), Random(3), mates)[1:]
 
-    def whole(offers: list[Offer]) -> int:
+    def whole(offers: list[Action]) -> int:
         traces = ([step.resolved for step in offer.state().trace.steps] for offer in offers)
         return sum({own, *mate} <= set(trace) for trace in traces)
 

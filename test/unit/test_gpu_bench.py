@@ -23,7 +23,7 @@ from benchmarks.gpu.tables import geometric_mean, print_results
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search.kinds.common.choices import Choice, Played
+from pdojo.search.kinds.common.parameters import PassResult, TuningParameter
 from pdojo.transforms.game import Game
 from standin import gpu as standin
 
@@ -138,8 +138,8 @@ def test_errors_are_relative_to_the_largest_result() -> None:
 
 
 def test_questions_with_the_same_options_get_the_same_answer() -> None:
-    p, q = (Choice(f"products of {name}", ("exact", "tf32", "half"), "exact") for name in "pq")
-    tile = Choice("tile of p", ("64", "32"), "64")
+    p, q = (TuningParameter(f"products of {name}", ("exact", "tf32", "half"), "exact") for name in "pq")
+    tile = TuningParameter("tile of p", ("64", "32"), "64")
     assert list(alternatives([p, q, tile])) == [
         {"products of p": "tf32", "products of q": "tf32"},
         {"products of p": "half", "products of q": "half"},
@@ -148,10 +148,10 @@ def test_questions_with_the_same_options_get_the_same_answer() -> None:
 
 
 def test_answers_that_open_behind_others_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(_: Game, decisions: Mapping[str, str]) -> Played:
-        chosen = Choice("products", ("exact", "tf32"), decisions.get("products", "exact"))
-        warp = Choice("tile of a warp", ("64", "32"), decisions.get("tile of a warp", "64"))
-        return Played([], (chosen, warp) if chosen.taken == "tf32" else (chosen,))
+    def play(_: Game, decisions: Mapping[str, str]) -> PassResult:
+        chosen = TuningParameter("products", ("exact", "tf32"), decisions.get("products", "exact"))
+        warp = TuningParameter("tile of a warp", ("64", "32"), decisions.get("tile of a warp", "64"))
+        return PassResult([], (chosen, warp) if chosen.taken == "tf32" else (chosen,))
 
     monkeypatch.setattr(programs, "open_heuristic", play)
     machine = known_machine("nvidia-sm90")

@@ -19,9 +19,9 @@ import pytest
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.contract.candidates import legal_choices
+from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.offers import Offer, offers_of
+from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE as FEATURES
 from pdojo.search.features.structure import named_structure, structure
@@ -242,7 +242,7 @@ def states(kernel: str, seed: int, steps: int) -> list[Dojo]:
         dojo = Dojo.of(game)
         for _ in range(steps):
             found.append(dojo.fork())
-            dojo.step(next(iter(legal_choices(dojo.game.program, random))).move)
+            dojo.step(next(iter(legal_candidates(dojo.game.program, random))).move)
     return found
 
 
@@ -253,7 +253,7 @@ def test_moves_change_the_features() -> None:
         program = dojo.game.program
         before = structure(program.nest, MACHINE)
         random = Random(total)
-        for choice, _ in zip(legal_choices(program, random), range(24), strict=False):
+        for choice, _ in zip(legal_candidates(program, random), range(24), strict=False):
             if useful([choice], program):
                 after = choice.transformation.rehearse(program, choice.site)
                 same += structure(after.nest, MACHINE) == before
@@ -269,8 +269,8 @@ def test_features_have_names_and_are_finite() -> None:
         assert numpy.isfinite([value for _, value in named]).all()
 
 
-def offers(dojo: Dojo, count: int) -> list[Offer]:
-    return offers_of(dojo, Rules(count), Random(1))
+def offers(dojo: Dojo, count: int) -> list[Action]:
+    return actions_of(dojo, Rules(count), Random(1))
 
 
 def test_unknown_encoders_are_named() -> None:

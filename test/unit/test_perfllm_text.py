@@ -22,7 +22,7 @@ from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
 from pdojo.search.engine.driver import search
-from pdojo.search.environment.offers import Offer, offers_of
+from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm.encoders import encoder
@@ -150,7 +150,7 @@ def test_moves_change_the_tokens() -> None:
     state = Dojo(workload("softmax:32x64").instantiate(), machine("x86-64-zen4"))
     total = 0
     for _ in range(12):
-        drawn = offers_of(state, Rules(12), random)
+        drawn = actions_of(state, Rules(12), random)
         same = [one for one in drawn[1:] if lines_of(one.text) == lines_of(state.text)]
         assert not same
         total += len(drawn) - 1
@@ -161,9 +161,9 @@ def test_moves_change_the_tokens() -> None:
 # The network
 
 
-def drawn_offers(count: int = 12) -> list[Offer]:
+def drawn_offers(count: int = 12) -> list[Action]:
     state = Dojo(workload("softmax:32x64").instantiate(), machine("x86-64-zen4"))
-    return offers_of(state, Rules(count), Random(1))
+    return actions_of(state, Rules(count), Random(1))
 
 
 def test_vectors_are_those_of_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,9 @@ import pytest
 from pdojo_tools import opt, play
 from pdojo_tools.playing import app as playing_app
 from pdojo_tools.playing.app import PlayApp
+from pdojo_tools.playing.background_worker import BackgroundWorker
 from pdojo_tools.playing.choice import Entry, filtered
 from pdojo_tools.playing.dialogs import Ask, Help, Leave
-from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.page import Page, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State
 from textual.pilot import Pilot
@@ -395,7 +395,7 @@ def test_nothing_is_shown_when_the_screens_are_gone(job: Callable[[], int]) -> N
     app = run(body)
     assert not app.screen_stack
     app.show_status("later")
-    lane = Lane("late")
+    lane = BackgroundWorker("late")
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(app.done(lane, job))
     lane.close()

@@ -1,4 +1,4 @@
-"""Passes made of moves by `Player`."""
+"""Passes made of moves by `PassBuilder`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
@@ -34,41 +34,41 @@ t f32 [8, 12] heap
 
 
 @pytest.fixture
-def player() -> Player:
-    return Player(Game(parse_notation(TEXT)[0], machine("toy")))
+def builder() -> PassBuilder:
+    return PassBuilder(Game(parse_notation(TEXT)[0], machine("toy")))
 
 
-def made(player: Player) -> list[str]:
-    return [str(step.move) for step in player.game.trace.steps]
+def made(builder: PassBuilder) -> list[str]:
+    return [str(step.move) for step in builder.game.trace.steps]
 
 
-def test_exhaust_makes_moves_until_none_is_legal(player: Player) -> None:
-    assert player.exhaust(player.scopes, "join_scopes", "fused") == 2
-    assert player.exhaust(player.dimensions, "reuse_dims") == 2
-    assert made(player) == ["join_scopes@t:0", "join_scopes@t:1", "reuse_dims@t:0", "reuse_dims@t:1"]
-    assert [note.why for note in player.notes] == ["fused", "fused", "", ""]
-    assert equivalent(player.game.programs[0].nest, player.nest) is None
+def test_exhaust_makes_moves_until_none_is_legal(builder: PassBuilder) -> None:
+    assert builder.exhaust(builder.scopes, "join_scopes", "fused") == 2
+    assert builder.exhaust(builder.dimensions, "reuse_dims") == 2
+    assert made(builder) == ["join_scopes@t:0", "join_scopes@t:1", "reuse_dims@t:0", "reuse_dims@t:1"]
+    assert [note.why for note in builder.notes] == ["fused", "fused", "", ""]
+    assert equivalent(builder.game.programs[0].nest, builder.nest) is None
 
 
-def test_exhaust_has_a_limit(player: Player) -> None:
+def test_exhaust_has_a_limit(builder: PassBuilder) -> None:
     with pytest.raises(UsageError, match="'swap_dims' was made 20 times and is still legal"):
-        player.exhaust(lambda: ["t:0"], "swap_dims", limit=20)
-    assert len(made(player)) == 20
+        builder.exhaust(lambda: ["t:0"], "swap_dims", limit=20)
+    assert len(made(builder)) == 20
 
 
-def test_attempt_says_whether_the_move_was_legal(player: Player) -> None:
-    assert not player.attempt("split_scopes", "t:0", after=1)
-    assert not player.attempt("join_scopes", "nothing:0")
-    assert player.attempt("tile_scope", player.leaf("2").chain[0], "tiles", size=4)
-    assert (made(player), len(player.notes)) == (["tile_scope@t:0{size=4}"], 1)
+def test_attempt_says_whether_the_move_was_legal(builder: PassBuilder) -> None:
+    assert not builder.attempt("split_scopes", "t:0", after=1)
+    assert not builder.attempt("join_scopes", "nothing:0")
+    assert builder.attempt("tile_scope", builder.leaf("2").chain[0], "tiles", size=4)
+    assert (made(builder), len(builder.notes)) == (["tile_scope@t:0{size=4}"], 1)
 
 
-def test_transact_is_all_or_nothing(player: Player) -> None:
-    before = print_notation(player.game.kernel)
-    assert not player.transact(lambda: player.attempt("join_scopes", "t:0") and player.attempt("reuse_dims", "t:1"))
-    assert (made(player), player.notes, print_notation(player.game.kernel)) == ([], [], before)
-    assert player.transact(lambda: player.attempt("join_scopes", "t:0") and player.attempt("reuse_dims", "t:0"))
-    assert made(player) == ["join_scopes@t:0", "reuse_dims@t:0"]
+def test_transact_is_all_or_nothing(builder: PassBuilder) -> None:
+    before = print_notation(builder.game.kernel)
+    assert not builder.transact(lambda: builder.attempt("join_scopes", "t:0") and builder.attempt("reuse_dims", "t:1"))
+    assert (made(builder), builder.notes, print_notation(builder.game.kernel)) == ([], [], before)
+    assert builder.transact(lambda: builder.attempt("join_scopes", "t:0") and builder.attempt("reuse_dims", "t:0"))
+    assert made(builder) == ["join_scopes@t:0", "reuse_dims@t:0"]
 
 
 @pytest.mark.parametrize("kernel", ["softmax:64x1000", pytest.param("batchnorm:2x3x7x9", marks=pytest.mark.slow)])
@@ -83,49 +83,51 @@ def test_moves_in_place_lead_where_moves_on_copies_lead(kernel: str) -> None:
     assert [p.text for p in in_place.programs] == [p.text for p in on_copies.programs]
 
 
-def test_a_plan_that_fails_changes_nothing_in_place(player: Player) -> None:
-    game, before = player.game, player.game.program
+def test_a_plan_that_fails_changes_nothing_in_place(builder: PassBuilder) -> None:
+    game, before = builder.game, builder.game.program
     text = before.text
 
     def inner() -> bool:
-        assert player.attempt("tile_scope", "y:1", size=4)
+        assert builder.attempt("tile_scope", "y:1", size=4)
         return False
 
     def outer(is_kept: bool) -> bool:
-        assert player.attempt("join_scopes", "t:0")
-        assert not player.transact(inner)
-        assert player.attempt("join_scopes", "t:1")
+        assert builder.attempt("join_scopes", "t:0")
+        assert not builder.transact(inner)
+        assert builder.attempt("join_scopes", "t:1")
         return is_kept
 
     with game.in_place() as is_sound:
-        assert not player.transact(lambda: outer(is_kept=False))
+        assert not builder.transact(lambda: outer(is_kept=False))
         assert game.program is before
-        assert not player.notes
-        assert player.transact(lambda: outer(is_kept=True))
-        assert player.attempt("reuse_dims", "t:0")
+        assert not builder.notes
+        assert builder.transact(lambda: outer(is_kept=True))
+        assert builder.attempt("reuse_dims", "t:0")
     assert is_sound()
     assert before.text == text, "programs that were seen before are not rewritten"
-    assert made(player) == ["join_scopes@t:0", "join_scopes@t:1", "reuse_dims@t:0"]
-    assert equivalent(game.initial.nest, player.nest) is None
+    assert made(builder) == ["join_scopes@t:0", "join_scopes@t:1", "reuse_dims@t:0"]
+    assert equivalent(game.initial.nest, builder.nest) is None
 
 
-def test_a_move_in_place_that_breaks_a_condition_is_taken_back(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    game = player.game
+def test_a_move_in_place_that_breaks_a_condition_is_taken_back(
+    builder: PassBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    game = builder.game
 
     def broken(self: Conditions, after: Conditions, *, proved: bool = False) -> Reason:
         return Reason("a condition")
 
     with game.in_place():
-        assert player.attempt("join_scopes", "t:0")
-        assert player.attempt("join_scopes", "t:1")
+        assert builder.attempt("join_scopes", "t:0")
+        assert builder.attempt("join_scopes", "t:1")
         text = game.program.text
         with monkeypatch.context() as patched:
             patched.setattr(Conditions, "broken", broken)
-            assert not player.attempt("parallelize", "t:0")
+            assert not builder.attempt("parallelize", "t:0")
         assert game.program.text == text
-        assert player.attempt("parallelize", "t:0")
-    assert made(player) == ["join_scopes@t:0", "join_scopes@t:1", "parallelize@t:0"]
-    assert equivalent(game.initial.nest, player.nest) is None
+        assert builder.attempt("parallelize", "t:0")
+    assert made(builder) == ["join_scopes@t:0", "join_scopes@t:1", "parallelize@t:0"]
+    assert equivalent(game.initial.nest, builder.nest) is None
 
 
 def unchecked(self: Vectorize, program: Program, site: Scope) -> None:
@@ -138,11 +140,11 @@ def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytes
     monkeypatch.setattr(Vectorize, "argued", True)
     monkeypatch.setattr(Vectorize, "needs_conditions", False)
 
-    def plan(player: Player) -> None:
-        player.attempt("vectorize", "y:1")
-        player.attempt("join_scopes", "t:0")
+    def plan(builder: PassBuilder) -> None:
+        builder.attempt("vectorize", "y:1")
+        builder.attempt("join_scopes", "t:0")
 
-    assert [str(note.move) for note in Player.play(game, plan).notes] == ["join_scopes@t:0"]
+    assert [str(note.move) for note in PassBuilder.play(game, plan).notes] == ["join_scopes@t:0"]
     verify_kernel(game.kernel)
 
 

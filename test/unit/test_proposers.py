@@ -31,7 +31,7 @@ from pdojo.search.contract.progress import Budget
 from pdojo.search.engine import executor as children
 from pdojo.search.engine import pool as pool_module
 from pdojo.search.engine.driver import search
-from pdojo.search.engine.executor import Here, Parents, Processes
+from pdojo.search.engine.executor import LocalExecutor, Parents, ProcessExecutor
 from pdojo.search.engine.pool import ATTEMPTS, Pool
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
@@ -68,8 +68,8 @@ def family() -> list[Parents]:
 
 
 @pytest.fixture
-def two() -> Iterator[Processes]:
-    made = Processes(Mutate(), plain(), 2, alone=0)
+def two() -> Iterator[ProcessExecutor]:
+    made = ProcessExecutor(Mutate(), plain(), 2, alone=0)
     yield made
     made.pool.close()
 
@@ -78,9 +78,9 @@ def told(made: Iterator[Dojo | None]) -> list[tuple[str, str]]:
     return [("", "") if one is None else (one.fingerprint, str(one.trace)) for one in made]
 
 
-def test_children_are_the_same_in_every_process(two: Processes) -> None:
+def test_children_are_the_same_in_every_process(two: ProcessExecutor) -> None:
     wanted = family()
-    here = told(Here(Mutate()).of(wanted))
+    here = told(LocalExecutor(Mutate()).of(wanted))
     assert told(two.of(wanted)) == here
     assert len(two.pool.processes) == 2
     assert len({fingerprint for fingerprint, _ in here}) > 3
@@ -88,14 +88,14 @@ def test_children_are_the_same_in_every_process(two: Processes) -> None:
     assert told(two.of(reversed(wanted))) == here[::-1]
 
 
-def test_a_process_that_dies_is_replaced(two: Processes) -> None:
+def test_a_process_that_dies_is_replaced(two: ProcessExecutor) -> None:
     wanted = family()
     made = two.of(wanted)
     first = next(made)
     before = two.pool.processes
     for process in before:
         os.kill(process, signal.SIGKILL)
-    assert told(iter([first, *made])) == told(Here(Mutate()).of(wanted))
+    assert told(iter([first, *made])) == told(LocalExecutor(Mutate()).of(wanted))
     assert not set(before) & set(two.pool.processes)
 
 
@@ -252,7 +252,7 @@ print("evaluations", len(found.found.result.history) - 1)
 
 def test_neighbourhoods_that_no_process_can_import_are_named() -> None:
     script = """
-from pdojo.search.engine.executor import Processes
+from pdojo.search.engine.executor import ProcessExecutor
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.errors import UsageError
 
@@ -260,7 +260,7 @@ class Own(Mutate):
     pass
 
 try:
-    Processes(Own(), None, 2, 0)
+    ProcessExecutor(Own(), None, 2, 0)
 except UsageError as error:
     print(error)
 """

@@ -15,7 +15,7 @@ from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.driver import search
-from pdojo.search.engine.racing import CHANCE, STAGES, Heat, Race, race, wins_needed
+from pdojo.search.engine.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
 from search_games import Downhill, Edges, Weather, best_in, facts, find, start
 
 CANDIDATE = Candidate.of(start())
@@ -240,7 +240,7 @@ def test_the_root_is_the_best_where_nothing_is_faster_in_the_last_match() -> Non
     class Moody(Weather):
         """The programs that won did so in an odd hour: they are slower ever after."""
 
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             self.is_last = wanted.rounds == STAGES[-1]
             return super().heat(wanted, listener)
 
@@ -289,7 +289,7 @@ def test_a_run_goes_on_with_the_races_that_it_had(tmp_path: Path, part: int) -> 
 
 def test_ctrl_c_in_a_race_keeps_who_left_it(tmp_path: Path) -> None:
     class Interrupted(Weather):
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             if len(self.heats) > 16 and wanted.rounds == STAGES[-1] - STAGES[1]:
                 raise KeyboardInterrupt
             return super().heat(wanted, listener)
@@ -516,7 +516,7 @@ def test_who_loses_to_the_root_is_not_crowned() -> None:
     class Lucky(Weather):
         """Whatever races with the root wins; on fresh inputs it is slower."""
 
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             self.is_fresh = wanted.inputs is not None
             return super().heat(wanted, listener)
 
@@ -565,7 +565,7 @@ def test_a_new_best_that_was_interrupted_in_its_match_is_remembered(tmp_path: Pa
     class Interrupted(Weather):
         """Ctrl-C in the first match of a new best."""
 
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             if wanted.inputs is not None and wanted.beside is not None:
                 raise KeyboardInterrupt
             return super().heat(wanted, listener)
@@ -573,7 +573,7 @@ def test_a_new_best_that_was_interrupted_in_its_match_is_remembered(tmp_path: Pa
     class Late(Weather):
         """Ctrl-C after many evaluations."""
 
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             if len(self.heats) > 40:
                 raise KeyboardInterrupt
             return super().heat(wanted, listener)
@@ -639,7 +639,7 @@ def test_nobody_takes_the_place_of_a_program_that_it_has_not_met() -> None:
             def true_time(self, text: str) -> float:
                 return 0.1 if text == better.text else super().true_time(text)
 
-            def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+            def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
                 found = super().heat(wanted, listener)
                 held = memory.best()
                 if wanted.inputs is not None and wanted.rounds == STAGES[-1] and held is not None:

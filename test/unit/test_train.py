@@ -24,12 +24,12 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.contract.candidates import legal_choices
+from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Computing
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.measured import measured_programs
-from pdojo.search.environment.offers import offers_of
+from pdojo.search.environment.actions import actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.evaluators.cluster import Connection
 from pdojo.search.evaluators.named import make_evaluator
@@ -142,7 +142,7 @@ def test_demonstrations_come_first() -> None:
     kernel = kernels("softmax:4x8")[0]
     state, random = kernel.dojo(), Random(3)
     for _ in range(5):
-        state.step(next(iter(legal_choices(state.game.program, random))).move)
+        state.step(next(iter(legal_candidates(state.game.program, random))).move)
     moves = tuple(str(step.resolved) for step in state.trace.steps)
     trainer = Trainer([kernel], SETTINGS, 1, 3, shown=[[moves]])
     rows = trained(trainer)
@@ -348,7 +348,7 @@ def measured(path: Path, titles: Sequence[str], count: int) -> None:
             for number in range(count):
                 if number % 6 == 0:
                     dojo = start.fork()
-                dojo.step(next(iter(legal_choices(dojo.game.program, random))).move)
+                dojo.step(next(iter(legal_candidates(dojo.game.program, random))).move)
                 assert isinstance(evaluator, Computing)
                 (found,) = evaluator.evaluate([Candidate.of(dojo)])
                 memory.keep(dojo.text, dojo.trace, found)
@@ -369,7 +369,7 @@ def test_a_cost_model_ranks_kernels_that_it_has_not_seen(tmp_path: Path, capsys:
     assert float(said.split("programs: ")[1].split()[0]) > 0.3
     # It chooses among what is drawn: most of what it keeps is what it ranks first.
     dojo = Dojo(workload("maxpool:1x2x8x8x3").instantiate(), MACHINE)
-    drawn = offers_of(dojo, Rules(24), Random(1))
+    drawn = actions_of(dojo, Rules(24), Random(1))
     vectors = dict(zip([d.fingerprint for d in drawn], StructureEncoder(MACHINE).encode(drawn), strict=True))
     screen = Screen(str(model))
     kept = screen.kept(drawn, vectors, 8, Random(2))

@@ -30,11 +30,11 @@ from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.search.contract.progress import Budget, Row
 from pdojo.search.database.rows import Key
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import Baselines, Found, SearchPlan
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
-from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.verify import Verification
 from search_games import Weather, find, start
 from tuned_kernels import ADD, SOFTMAX, model
 
@@ -139,10 +139,12 @@ def test_convergence_of_a_timed_search(fails: bool) -> None:
     result = find(Maybe(), 20)
     assert result.best is not None
     tuning = make_moves(start().game.kernel, start().game.machine, None)
-    subject = Subject("it", None, tuning, None, "none")
-    plan = SearchPlan("sample", "edges", Budget(20), "runtime", "pass")
-    found = Found(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
-    text = Chapter(TuneResult(subject, Tuning(result.best.dojo.game), Decision("right"), found=found)).html(0)
+    subject = TuningTask("it", None, tuning, None, "none")
+    plan = SearchConfig("sample", "edges", Budget(20), "runtime", "pass")
+    found = SearchOutcome(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
+    text = Chapter(
+        TuneResult(subject, ScheduledKernel(result.best.dojo.game), Verification("right"), found=found)
+    ).html(0)
     section = text[text.index("Convergence") : text.index("Program")]
     assert ("times as fast as the start" in section) != fails
     assert ("times what the start takes" in section) != fails

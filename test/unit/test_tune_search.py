@@ -36,10 +36,10 @@ from pdojo.search.engine.racing import Race
 from pdojo.search.tuning import quoted
 from pdojo.search.tuning import verify as deciding
 from pdojo.search.tuning import workflow as flow
-from pdojo.search.tuning.run import Baselines, Found, SearchPlan
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.timing import Timed
-from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.verify import Verification
 from pdojo.transforms.trace import Trace
 from search_games import Weather, best_in, find, start
 from tuned_kernels import ADD, MACHINE, SOFTMAX, model
@@ -295,9 +295,9 @@ def test_a_second_call_takes_the_measurement_of_the_first(
     said = "1.33 times as fast as before by the median pair (1.33 by the fastest samples; faster in 5 of 5 pairs"
     judged: list[str] = []
 
-    def decide(tuning: Tuning, source: Workload | str | None = None) -> Decision:
+    def decide(tuning: ScheduledKernel, source: Workload | str | None = None) -> Verification:
         judged.append(print_notation(tuning.after))
-        return deciding.decide(tuning, source)
+        return deciding.verify_moves(tuning, source)
 
     def other_code(_: str) -> str:
         return "other code"
@@ -334,13 +334,13 @@ def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
         keys = memory.problem, memory.settings
     assert result.best is not None
     assert result.best is not result.root
-    plan = SearchPlan("sample", "edges", Budget(30), "runtime", "pass")
-    found = Found(plan, 1, "s", Baselines(1.0, 1.0, "pass"), result, {}, str(path), keys)
+    plan = SearchConfig("sample", "edges", Budget(30), "runtime", "pass")
+    found = SearchOutcome(plan, 1, "s", Baselines(1.0, 1.0, "pass"), result, {}, str(path), keys)
     turns = tuple(range(5))
     best, passed = (Timed("", Ok((each,) * 5, 1, 1, 0.0, 0.0, None, turns=turns), 0) for each in (1.1, 1.0))
     race = best.beside(passed)
     assert race is not None
-    found.store_last(Tuning(result.best.dojo.game), start(), race)
+    found.store_last(ScheduledKernel(result.best.dojo.game), start(), race)
     with Database(path) as database:
         assert best_in(database) == [start().fingerprint]
         again = find(Weather(), 30, database=database)

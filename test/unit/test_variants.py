@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from pdojo_tools.tuning.narrator import raced_text
+from pdojo_tools.tuning.console_reporter import raced_text
 
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
@@ -16,17 +16,17 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
-from pdojo.search.engine.racing import Heat, Race
-from pdojo.search.kinds.common.choices import Choices, Decisions
+from pdojo.search.engine.racing import Race, TimingRequest
+from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameters
 from pdojo.search.tuning import variants
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import MOST, Raced, VariantRace
 from search_games import Weather
 
 MACHINE = machine("x86-64-avx512")
 
 
-def remake(name: str) -> Callable[[Decisions | None], Tuning]:
+def remake(name: str) -> Callable[[ParameterValues | None], ScheduledKernel]:
     kernel = with_alignment(workload(name).instantiate(), ALIGNMENT)
     return lambda decisions: make_moves(kernel, MACHINE, "heuristic", None, decisions)
 
@@ -52,7 +52,7 @@ def run(
 
 
 def test_choices_have_one_answer_wherever_it_is_possible() -> None:
-    choices = Choices({"a": "2", "c": "x"})
+    choices = TuningParameters({"a": "2", "c": "x"})
     assert [choices.choose("a", "12"), choices.choose("a", "34"), choices.choose("b", "12")] == ["2", "3", "1"]
     assert choices.choose("d", ["only"]) == "only"
     assert [(c.question, c.options, c.taken, c.others) for c in choices.made] == [
@@ -130,7 +130,7 @@ def test_what_is_undecided_is_said_and_remembered() -> None:
 
 def test_a_race_without_time_is_not_remembered() -> None:
     class Cut(Memory):
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             return super().heat(replace(wanted, rounds=1), listener)
 
     with Database.in_memory() as database:
@@ -147,7 +147,7 @@ def test_all_stages_share_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Memory):
         """Turns take as long as they may."""
 
-        def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+        def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
             assert wanted.seconds is not None
             granted.append(wanted.seconds)
             return super().heat(wanted, listener)

@@ -7,11 +7,11 @@ import time
 from functools import partial
 from threading import Event
 
+from pdojo_tools.playing.app_shell import BINDINGS, AppShell
+from pdojo_tools.playing.background_worker import BackgroundWorker
 from pdojo_tools.playing.choice import Entry
-from pdojo_tools.playing.desk import BINDINGS, Desk
 from pdojo_tools.playing.dialogs import Ask
 from pdojo_tools.playing.generated import code_lines, forms_for
-from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State, View, find_candidates, preview, spell_count
@@ -27,7 +27,7 @@ from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
 
 
-class PlayApp(Desk):
+class PlayApp(AppShell):
     """The application; `options` are those of measurements."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
@@ -46,7 +46,7 @@ class PlayApp(Desk):
     def __init__(self, session: PlaySession, path: str | None = None, options: Options | None = None) -> None:
         super().__init__(session, path)
         self.times = Times()
-        self._clock, self._coder = Lane("clock"), Lane("code")
+        self._clock, self._coder = BackgroundWorker("clock"), BackgroundWorker("code")
         self._stopwatch = PlayStopwatch(session.dojo.machine, self.view.states[0], options)
         self._looking = Event()
         """Set to cancel the search for moves."""

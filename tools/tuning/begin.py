@@ -11,7 +11,7 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.choices import check_search, check_subject
-from pdojo_tools.tuning.subject import subject_of
+from pdojo_tools.tuning.task import subject_of
 from rich.console import Console
 
 if TYPE_CHECKING:

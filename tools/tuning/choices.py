@@ -10,7 +10,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import check_runs_here, estimating_evaluator, evaluator_for
 from pdojo.search.strategies import Breeder, check_proposers, strategy
-from pdojo.search.tuning.run import SearchPlan, usual_neighbourhood
+from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 
 
 def check_search(given: argparse.Namespace) -> None:
@@ -56,9 +56,9 @@ def neighbourhoods_for(given: argparse.Namespace, described: Machine) -> list[st
     return ["edges", usual] if given.compare else [usual]
 
 
-def plan_of(given: argparse.Namespace, described: Machine) -> SearchPlan:
+def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig:
     """The plan of a search. Raises UsageError if the evaluator does not fit the machine."""
-    return SearchPlan(
+    return SearchConfig(
         given.search[0],
         neighbourhoods_for(given, described)[0],
         given.budget,

@@ -14,7 +14,7 @@ from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
 from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
 from pdojo_tools.tuning.live import Display
-from pdojo_tools.tuning.subject import subject_of
+from pdojo_tools.tuning.task import subject_of
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -33,7 +33,7 @@ from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import Baselines, baselines_of
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12
@@ -88,7 +88,7 @@ def _available(console: Console) -> list[str]:
     return found
 
 
-def _settings(given: argparse.Namespace, subjects: Sequence[Subject], strategies: Sequence[str]) -> JSON:
+def _settings(given: argparse.Namespace, subjects: Sequence[TuningTask], strategies: Sequence[str]) -> JSON:
     """Everything that the curves depend on."""
     evaluators = {evaluator_for(subject.machine, given.evaluator): subject.machine for subject in subjects}
     settings: JSON = {
@@ -126,7 +126,7 @@ class _Work:
     database: Database
     strategies: Sequence[str]
 
-    def run(self, subject: Subject) -> None:
+    def run(self, subject: TuningTask) -> None:
         """Run the missing searches of a kernel; they share the evaluator and the memory."""
         keys = self._keys(subject)
         if all(key in self.comparison.curves for key in keys):
@@ -147,7 +147,7 @@ class _Work:
         finally:
             evaluator.close()
 
-    def _keys(self, subject: Subject) -> list[Key]:
+    def _keys(self, subject: TuningTask) -> list[Key]:
         """All searches of a kernel, seed by seed, so that early results cover every kind."""
         first = self.given.seed or 0
         return [
@@ -157,7 +157,7 @@ class _Work:
             for chosen in self.strategies
         ]
 
-    def _search(self, subject: Subject, evaluator: Evaluator, baselines: Baselines, key: Key, place: str) -> None:
+    def _search(self, subject: TuningTask, evaluator: Evaluator, baselines: Baselines, key: Key, place: str) -> None:
         _, chosen, near, seed = key
         evaluations = self.given.budget.evaluations
         budget = Budget(evaluations)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from pdojo_tools.tuning.choices import plan_of
+from pdojo_tools.tuning.console_reporter import ConsoleReporter, goes_on_text
 from pdojo_tools.tuning.limits import duration, times_text
 from pdojo_tools.tuning.live import QUIET, REDRAW
-from pdojo_tools.tuning.narrator import Narrator, goes_on_text
 from pdojo_tools.tuning.session import TuneSession
 from rich.console import Console
 from rich.live import Live
@@ -29,12 +29,12 @@ from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.database import Database
 from pdojo.search.engine.campaign import Stage, Standing, Task, Turn, campaign
 from pdojo.search.engine.costs import CHECKS
-from pdojo.search.engine.racing import STAGES, Heat
+from pdojo.search.engine.racing import STAGES, TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import Found, PlannedSearch, reason
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import SearchOutcome, SearchRun, reason
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
 from pdojo.search.tuning.workflow import require_timed, settle, verify_found
 
@@ -43,7 +43,7 @@ from pdojo.search.tuning.workflow import require_timed, settle, verify_found
 class Catch:
     """The result of a search, and a race of the best with the pass's program on one worker."""
 
-    found: Found
+    found: SearchOutcome
     timed: Sequence[Timed]
     """Empty if the race was interrupted or failed, or no program ran."""
     is_cut_short: bool = False
@@ -55,7 +55,7 @@ class Catch:
         return self.is_cut_short or self.found.is_interrupted
 
 
-def tune_on_cluster(session: TuneSession, subjects: Sequence[Subject], cluster: Cluster) -> None:
+def tune_on_cluster(session: TuneSession, subjects: Sequence[TuningTask], cluster: Cluster) -> None:
     """Search all kernels at once; then verify, show and store the results one after the other."""
     given, console = session.given, session.console
     path = default_database() if given.database is None else Path(given.database)
@@ -77,7 +77,7 @@ def tune_on_cluster(session: TuneSession, subjects: Sequence[Subject], cluster: 
 
 
 def _task(
-    console: Console, subject: Subject, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Dojo]
+    console: Console, subject: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Dojo]
 ) -> Task[Catch]:
     plan = plan_of(given, subject.machine)
 
@@ -85,7 +85,7 @@ def _task(
         assert turn.database is not None
         evaluator = OnCluster(cluster, subject.plain, seed=plan.seed or 0, stop=turn.stop)
         try:
-            search = PlannedSearch.of(subject, plan, turn.database, evaluator)
+            search = SearchRun.of(subject, plan, turn.database, evaluator)
             if search.known:
                 console.print(f"{subject.title}: {goes_on_text(search)}", markup=False, highlight=False, soft_wrap=True)
             found = search.run(search.baselines(), turn.listener, rivals)
@@ -105,13 +105,13 @@ def _task(
     return Task(subject.title, run)
 
 
-def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Timed]:
+def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> Sequence[Timed]:
     """Race the best with the pass's program on fresh inputs. Raises MeasurementError."""
     if found.result.known is None:
         return ()
     best, passed = found.result.known.dojo, subject.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
-    (race,) = evaluator.heat(Heat([Candidate.of(best)], rival, STAGES[-1], CHECKS + 1))
+    (race,) = evaluator.heat(TimingRequest([Candidate.of(best)], rival, STAGES[-1], CHECKS + 1))
     evaluations = [each for each in (race.evaluation, race.other) if each is not None]
     lost = next((each for each in evaluations if each.failure == WORKER_LOST), None)
     if lost is not None:
@@ -121,14 +121,14 @@ def _timed(subject: Subject, found: Found, evaluator: OnCluster) -> Sequence[Tim
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 
 
-def _conclude(session: TuneSession, number: int, subject: Subject, standing: Standing[Catch]) -> None:
+def _conclude(session: TuneSession, number: int, subject: TuningTask, standing: Standing[Catch]) -> None:
     if standing.error is not None:
         raise standing.error
     if standing.result is None:
         session.console.print("interrupted before there was a result")
         return
     found, timed = standing.result.found, list(standing.result.timed)
-    narrator = Narrator(session.console, subject)
+    narrator = ConsoleReporter(session.console, subject)
     narrator.found(found)
     tuning, decision = verify_found(subject, found, narrator)
     if timed:
@@ -199,7 +199,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
     ]
 
 
-def check_one_machine(subjects: Sequence[Subject]) -> None:
+def check_one_machine(subjects: Sequence[TuningTask]) -> None:
     """Raise UsageError if kernels name different or simulated machines: a cluster's are all of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
     if any(backend_of(subject.machine).is_simulated for subject in subjects):

@@ -10,7 +10,7 @@ from pdojo_tools.outputs import check_folder, check_writable, write_output
 
 from pdojo.errors import PdojoError, UsageError
 from pdojo.files import exists
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 from pdojo.transforms.trace import Trace
 
 
@@ -25,7 +25,7 @@ class Targets:
     """Names of the files in folders, one for each kernel, without suffix; empty for one kernel."""
 
     @staticmethod
-    def of(trace: str | None, program: str | None, report: str | None, subjects: Sequence[Subject]) -> Targets:
+    def of(trace: str | None, program: str | None, report: str | None, subjects: Sequence[TuningTask]) -> Targets:
         """Check that all files can be written. Raises UsageError."""
         several = len(subjects) > 1
         for option, path in (("-o", trace), ("--emit", program)):

@@ -12,8 +12,8 @@ from typing import Any
 from pdojo_tools.outputs import write_output
 from pdojo_tools.phases import phase
 from pdojo_tools.tuning.choices import plan_of
+from pdojo_tools.tuning.console_reporter import ConsoleReporter
 from pdojo_tools.tuning.limits import cost_text, times_text
-from pdojo_tools.tuning.narrator import Narrator
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
@@ -31,9 +31,9 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import why_not_timed
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH
-from pdojo.search.tuning.workflow import tune_subject
+from pdojo.search.tuning.workflow import tune_task
 
 
 @dataclass
@@ -49,11 +49,11 @@ class TuneSession:
     """The workers' environment; None for this machine."""
     chapters: list[Chapter] = field(default_factory=list[Chapter])
 
-    def run(self, subjects: Sequence[Subject]) -> None:
+    def run(self, subjects: Sequence[TuningTask]) -> None:
         """Tune all kernels on this machine."""
         self.each(subjects, self._tune)
 
-    def each(self, subjects: Sequence[Subject], work: Callable[[int, Subject], None]) -> None:
+    def each(self, subjects: Sequence[TuningTask], work: Callable[[int, TuningTask], None]) -> None:
         """Call `work` for every kernel, then report. A failed kernel does not stop the others."""
         failed: list[str] = []
         try:
@@ -74,16 +74,16 @@ class TuneSession:
         if failed:
             raise MeasurementError(f"{len(failed)} of {len(subjects)} kernels have no result: {', '.join(failed)}")
 
-    def _tune(self, number: int, subject: Subject) -> None:
+    def _tune(self, number: int, subject: TuningTask) -> None:
         given = self.given
         plan = None if given.search is None else plan_of(given, subject.machine)
-        narrator = Narrator(self.console, subject)
+        narrator = ConsoleReporter(self.console, subject)
         missing = None if plan is None or given.no_measure else why_not_timed(plan.evaluator, subject.machine)
         is_measured = not given.no_measure and missing is None
         remembers = plan is not None or (is_measured and not backend_of(subject.machine).is_simulated)
         try:
             with Database(given.database) if remembers else nullcontext() as database:
-                result = tune_subject(
+                result = tune_task(
                     subject,
                     plan,
                     narrator,
@@ -124,7 +124,7 @@ class TuneSession:
                 self.say_how_to_go_on()
             raise KeyboardInterrupt
 
-    def rivals(self, number: int, subject: Subject) -> list[Dojo]:
+    def rivals(self, number: int, subject: TuningTask) -> list[Dojo]:
         """The program of an existing trace file, if it is of this kernel: only a better one replaces it."""
         known = self.targets.read_trace(number)
         dojo = subject.start("plain")

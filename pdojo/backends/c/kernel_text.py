@@ -14,7 +14,7 @@ from pdojo.backends.c.loops import LoopText
 from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes
-from pdojo.backends.common.placement import ALIGNMENT, Home, Placement, plan_memory
+from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, Placement, plan_memory
 from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.dialect.analysis.frames import parallel_ancestor
 from pdojo.dialect.analysis.tensor import Match, match
@@ -83,19 +83,19 @@ class _KernelText(LoopText):
         """Declare the buffers of each iteration of a parallel scope (None: of the function)."""
         own = False
         for buffer, placement in self.plan.placements.items():
-            if not self._used(buffer, scope, private=placement.home is Home.THREAD):
+            if not self._used(buffer, scope, private=placement.home is MemoryClass.THREAD):
                 continue
             match placement.home:
-                case Home.FRAME if scope in placement.owners:
+                case MemoryClass.FRAME if scope in placement.owners:
                     self.code.line(self._array(buffer, placement))
                     if not any(a.array.buffer is buffer for leaf in self.nest.leaves for a in leaf.reads):
                         self.code.line(f"(void){self.code.names[buffer]};")
-                case Home.WORKSPACE if scope is None:
+                case MemoryClass.WORKSPACE if scope is None:
                     self.code.line(self._pointer(buffer, "(char *)workspace", placement.position))
-                case Home.THREAD if scope is None:
+                case MemoryClass.THREAD if scope is None:
                     offset = self.plan.shared_bytes + placement.position
                     self.code.line(self._pointer(buffer, "(char *)workspace", offset))
-                case Home.THREAD:
+                case MemoryClass.THREAD:
                     if not own:
                         self._own_memory()
                     own = True

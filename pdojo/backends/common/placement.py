@@ -19,7 +19,7 @@ FRAME_LIMIT = 1 << 20
 """Most bytes of arrays in one stack frame; threads may have stacks of 2 MiB."""
 
 
-class Home(Enum):
+class MemoryClass(Enum):
     """The kind of memory that a buffer takes."""
 
     ARGUMENT = auto()
@@ -36,7 +36,7 @@ class Home(Enum):
 class Placement:
     """The home of one buffer."""
 
-    home: Home
+    home: MemoryClass
     layout: Layout
     alignment: int
     """Bytes that divide the address of the first element."""
@@ -68,7 +68,7 @@ def plan_memory(nest: Nest) -> MemoryPlan:
     for buffer in nest.buffers:
         layout = layout_of(nest, buffer)
         if buffer.op is None:
-            placements[buffer] = Placement(Home.ARGUMENT, layout, buffer.alignment, arguments)
+            placements[buffer] = Placement(MemoryClass.ARGUMENT, layout, buffer.alignment, arguments)
             arguments += 1
             continue
         private = private_scope(nest, buffer) is not None
@@ -78,14 +78,14 @@ def plan_memory(nest: Nest) -> MemoryPlan:
             raise LoweringError(f"buffer '{buffer.names[0]}': a CPU has no shared memory; use heap or stack")
         if buffer.memory is not Memory.HEAP or all(slots == 1 for slots in buffer.reuse):
             owners = frame_owners(nest, buffer)
-            placements[buffer] = Placement(Home.FRAME, layout, ALIGNMENT, 0, owners)
+            placements[buffer] = Placement(MemoryClass.FRAME, layout, ALIGNMENT, 0, owners)
             for owner in owners:
                 frames[owner] = frames.get(owner, 0) + layout.size_bytes
         elif private:
-            placements[buffer] = Placement(Home.THREAD, layout, ALIGNMENT, thread)
+            placements[buffer] = Placement(MemoryClass.THREAD, layout, ALIGNMENT, thread)
             thread += rounded(layout.size_bytes)
         else:
-            placements[buffer] = Placement(Home.WORKSPACE, layout, ALIGNMENT, shared)
+            placements[buffer] = Placement(MemoryClass.WORKSPACE, layout, ALIGNMENT, shared)
             shared += rounded(layout.size_bytes)
     for total in frames.values():
         if total > FRAME_LIMIT:
@@ -100,7 +100,7 @@ def rounded(size: int, unit: int = ALIGNMENT) -> int:
 
 
 def _too_large(total: int, placements: dict[Buffer, Placement]) -> str:
-    framed = ((b, p) for b, p in placements.items() if p.home is Home.FRAME)
+    framed = ((b, p) for b, p in placements.items() if p.home is MemoryClass.FRAME)
     listed = _listed(f"{b.names[0]} ({p.layout.size_bytes} bytes)" for b, p in framed)
     return f"a stack frame would take {total} bytes, more than {FRAME_LIMIT}: {listed}; move the largest to the heap"
 

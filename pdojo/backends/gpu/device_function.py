@@ -15,7 +15,7 @@ from pdojo.backends.c.names import Names
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment, computed
 from pdojo.backends.common.addresses import known_alignment, lanes_of, layout_of
-from pdojo.backends.common.placement import ALIGNMENT, Home, Placement
+from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, Placement
 from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic, helper_of
 from pdojo.backends.gpu.barriers import synchronisation
@@ -107,7 +107,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
             if b.op is not None and b.memory in OWN and b not in kernel.workspace.offsets
         }
         placements = {
-            b: Placement(Home.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)
+            b: Placement(MemoryClass.ARGUMENT, layout_of(self.nest, b), b.alignment if b.op is None else ALIGNMENT)
             for b in self.buffers
         }
         code = DeviceCode(

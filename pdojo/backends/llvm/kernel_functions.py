@@ -15,7 +15,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, UnitAttr, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from pdojo.backends.common.placement import ALIGNMENT, Home, MemoryPlan, Placement, plan_memory
+from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, MemoryPlan, Placement, plan_memory
 from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
 from pdojo.backends.llvm.control import Budget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
@@ -118,15 +118,15 @@ class _KernelLowering:
         code = reach.code
         root = code.levels[0]
         match placement.home:
-            case Home.ARGUMENT:
+            case MemoryClass.ARGUMENT:
                 reach.bases[buffer] = code.arguments[placement.position]
-            case Home.WORKSPACE:
+            case MemoryClass.WORKSPACE:
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], placement.position))
-            case Home.THREAD:
+            case MemoryClass.THREAD:
                 # Code outside of parallel scopes uses the first thread's part.
                 offset = self.plan.shared_bytes + placement.position
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], offset))
-            case Home.FRAME:
+            case MemoryClass.FRAME:
                 if None in placement.owners:
                     _frame(reach, buffer, placement)
 
@@ -153,12 +153,12 @@ class _KernelLowering:
         return [
             b
             for b in used
-            if b in reach.bases and self.plan.placements[b].home is not Home.THREAD and not self._owned(b, scope)
+            if b in reach.bases and self.plan.placements[b].home is not MemoryClass.THREAD and not self._owned(b, scope)
         ]
 
     def _owned(self, buffer: Buffer, scope: Scope) -> bool:
         placement = self.plan.placements[buffer]
-        return placement.home is Home.FRAME and scope in placement.owners
+        return placement.home is MemoryClass.FRAME and scope in placement.owners
 
     def _thread_function(
         self, name: str, outer: NestCode, scope: Scope, buffers: list[Buffer], variables: list[int]
@@ -195,7 +195,7 @@ class _KernelLowering:
         part = root.add(llvm.GEPOp.from_mixed_indices(workspace, [offset], memory_type("i8")))
         used = {a.array.buffer for leaf in scope.leaves for a in leaf.accesses}
         for buffer, placement in self.plan.placements.items():
-            if placement.home is Home.THREAD and buffer in used:
+            if placement.home is MemoryClass.THREAD and buffer in used:
                 reach.bases[buffer] = root.add(_displaced(code, part, self.plan.shared_bytes + placement.position))
 
 

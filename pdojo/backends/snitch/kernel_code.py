@@ -10,7 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from pdojo.backends.common.placement import Home, MemoryPlan, plan_memory
+from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
 from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within, describe
 from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.assembly import Function
@@ -127,14 +127,14 @@ class _KernelLowering(NestWalk):
         """The starts of the buffers in memory; sets the entry code."""
         roots: dict[Buffer, Root] = {}
         arguments: list[Register] = []
-        workspace = Register("x", area=Home.WORKSPACE)
+        workspace = Register("x", area=MemoryClass.WORKSPACE)
         for buffer in self.nest.buffers:
             placement = self.plan.placements[buffer]
             match placement.home:
-                case Home.ARGUMENT:
+                case MemoryClass.ARGUMENT:
                     arguments.append(Register("x", area=buffer))
                     roots[buffer] = Root(arguments[-1], 0)
-                case Home.WORKSPACE:
+                case MemoryClass.WORKSPACE:
                     roots[buffer] = Root(workspace, placement.position)
                 case _ if in_registers(self.nest, buffer):
                     continue
@@ -161,7 +161,7 @@ class _KernelLowering(NestWalk):
 
     def _check_memory(self, frame_bytes: int) -> None:
         """Raise LoweringError if the memory of the kernel does not fit the TCDM."""
-        interface = sum(p.layout.size_bytes for p in self.plan.placements.values() if p.home is Home.ARGUMENT)
+        interface = sum(p.layout.size_bytes for p in self.plan.placements.values() if p.home is MemoryClass.ARGUMENT)
         total, room = interface + self.plan.shared_bytes + frame_bytes, self.machine.cache_bytes[-1]
         if self.machine.architecture and total > room:
             raise LoweringError(

@@ -59,7 +59,7 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AnalysisCache:
     """Answers about the states of a game, by the content of the questions.
 
     What one program alone is asked is in `Program.once`; what a nest or a buffer is asked, in `excerpts` or in
@@ -87,14 +87,14 @@ class Program:
         self,
         kernel: KernelOp,
         machine: Machine,
-        known: Known | None = None,
+        known: AnalysisCache | None = None,
         nest: Nest | None = None,
         before: Nest | None = None,
         touched: Container[Node] | None = None,
     ) -> None:
         self._kernel: KernelOp | None = kernel
         self.machine = machine
-        self.known = known or Known()
+        self.known = known or AnalysisCache()
         self._nest, self._before, self._touched = nest, before, touched
         self.verdicts: dict[Hashable, object] = {}
         """Decisions about this program; those who decide choose the keys."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.analysis.collision import Collisions, Order, Query, Relation, Witness, impossible
 from pdojo.dialect.analysis.origins import Origins
-from pdojo.dialect.analysis.program import Conflict, Known, Program
+from pdojo.dialect.analysis.program import AnalysisCache, Conflict, Program
 from pdojo.dialect.analysis.storage_check import StorageChecks, UseKey, content_of
 from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.attributes import Mapping as ScopeMapping
@@ -68,10 +68,10 @@ class RecordingProgram(Program):
         kernel: KernelOp,
         machine: Machine,
         record: Record,
-        known: Known | None = None,
+        known: AnalysisCache | None = None,
         nest: Nest | None = None,
     ) -> None:
-        known = known or Known(_Collisions(), StorageChecks(), _Origins(record))
+        known = known or AnalysisCache(_Collisions(), StorageChecks(), _Origins(record))
         super().__init__(kernel, _watched(machine, record), known, nest)
         self.record = record
 

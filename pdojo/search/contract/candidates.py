@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class MoveCandidate:
     """A candidate: a transformation with its parameters, and a site of the right shape."""
 
     transformation: AnyTransformation
@@ -36,10 +36,10 @@ class Choice:
         return program.take_rehearsed((self.transformation, identify(self.site)))
 
 
-def choices(program: Program, names: Sequence[str] | None = None) -> list[Choice]:
+def choices(program: Program, names: Sequence[str] | None = None) -> list[MoveCandidate]:
     """All candidates, or those of the transformations `names`, in a fixed order."""
     wanted = transformation_names() if names is None else names
-    return [Choice(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
+    return [MoveCandidate(made, site) for name in wanted for site, made in transformation(name).candidates(program)]
 
 
 def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
@@ -51,6 +51,6 @@ def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
         yield rest.pop()
 
 
-def legal_choices(program: Program, random: Random) -> Iterator[Choice]:
+def legal_candidates(program: Program, random: Random) -> Iterator[MoveCandidate]:
     """The legal candidates in random order, each checked when it is asked for."""
     return (choice for choice in shuffled(choices(program), random) if choice.is_legal(program))

@@ -12,7 +12,7 @@ from random import Random
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.contract.candidates import legal_choices
+from pdojo.search.contract.candidates import legal_candidates
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
@@ -105,7 +105,7 @@ class Dojo:
 
         Legality is asked only of the candidates that are drawn.
         """
-        return [choice.move for choice in islice(legal_choices(self._game.program, random), count)]
+        return [choice.move for choice in islice(legal_candidates(self._game.program, random), count)]
 
     def successors(self, count: int, random: Random) -> Iterator[Successor]:
         """The moves of `draw` with the programs that they lead to, which are made one by one as they are asked for.
@@ -113,7 +113,7 @@ class Dojo:
         No state is made of them: nothing is verified again, and the game stays as it is.
         """
         program = self._game.program
-        for choice in islice(legal_choices(program, random), count):
+        for choice in islice(legal_candidates(program, random), count):
             yield Successor(choice.move, choice.transformation.rehearse(program, choice.site))
 
     def step(self, move: Move | str) -> None:

@@ -112,7 +112,7 @@ Listener: TypeAlias = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownBest:
     """The best known program of a problem."""
 
     dojo: Dojo
@@ -130,7 +130,7 @@ class Result:
     best: Node | None
     """The best program of the search; None if the root could not be run either."""
     root: Node
-    known: Known | None
+    known: KnownBest | None
     """The best program of all searches of the problem under the same settings of the evaluator."""
     history: tuple[Row, ...]
     examples: Mapping[str, Evaluation]

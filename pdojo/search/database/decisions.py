@@ -15,7 +15,7 @@ from pdojo.search.database.database import Database
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.rows import now, read_json
 from pdojo.search.database.schema import JSON, canonical, digest
-from pdojo.search.kinds.common.choices import Decisions
+from pdojo.search.kinds.common.parameters import ParameterValues
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
@@ -34,7 +34,7 @@ def kind_of(plain: Nest) -> str:
 class Decided:
     """Remembered answers."""
 
-    answers: Decisions
+    answers: ParameterValues
     is_own: bool
     """True if they were decided for this very kernel; False for another one of its kind."""
 
@@ -62,7 +62,7 @@ class DecisionMemory:
         given = cast("JSON", answers)
         return Decided({question: str(answer) for question, answer in given.items()}, is_own)
 
-    def keep(self, answers: Decisions, gain: float) -> None:
+    def keep(self, answers: ParameterValues, gain: float) -> None:
         """Make these the latest decisions; `gain` is the factor by which they are faster than what they raced with.
 
         Those about other kernels of the kind are kept.

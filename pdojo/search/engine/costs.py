@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 from pdojo.search.contract.evaluation import Candidate, Computing, Evaluation, Evaluator
 from pdojo.search.contract.progress import Times
 from pdojo.search.database import SearchMemory, StoredRun
-from pdojo.search.engine.racing import STAGES, Heat, Race, Timing, race
+from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
 from pdojo.transforms.trace import Trace
 
 PROMISING = 1.1
@@ -29,14 +29,14 @@ _MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
 
 
 @dataclass(frozen=True)
-class Rival:
+class RaceEntry:
     """A program and the cost that the strategy was told."""
 
     candidate: Candidate
     told: float
 
 
-class Overturned(Exception):  # noqa: N818  # an event, handled by the driver
+class IncumbentFailed(Exception):  # noqa: N818  # an event, handled by the driver
     """The incumbent failed in a race, and the race's other results are void."""
 
     def __init__(self, failure: Evaluation) -> None:
@@ -82,11 +82,12 @@ class Costs:
         return None if found is None or found.is_ok else found
 
     def evaluate(
-        self, programs: Sequence[tuple[Candidate, Trace]], best: Rival | None, again: Sequence[Candidate] = ()
+        self, programs: Sequence[tuple[Candidate, Trace]], best: RaceEntry | None, again: Sequence[Candidate] = ()
     ) -> Iterator[Evaluation]:
         """Yield the cost of each of the `programs`, which differ, in order; race known programs `again` with `best`.
 
-        Each evaluation is stored before the next one is made. Raises Overturned before the first one if `best` failed.
+        Each evaluation is stored before the next one is made. Raises IncumbentFailed before the first one if `best`
+        failed.
         """
         with self._times.of("store"):
             known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
@@ -106,7 +107,7 @@ class Costs:
                 found = self._keep(program, evaluation)
             yield found
 
-    def better(self, rivals: Sequence[Rival], best: Rival | None) -> list[str]:
+    def better(self, rivals: Sequence[RaceEntry], best: RaceEntry | None) -> list[str]:
         """Fingerprints of the programs of the last `evaluate` that beat the incumbent, the best one first."""
         found = {rival.candidate.fingerprint: rival.told for rival in rivals if best is None or rival.told < best.told}
         if best is not None and isinstance(self._evaluator, Timing):
@@ -128,7 +129,7 @@ class Costs:
                 if isinstance(self._evaluator, Timing):
                     rounds, inputs = _MATCHES[kind]
                     inputs = int(candidate.fingerprint[:8], 16) % CHECKS if inputs is None else inputs
-                    (found,) = self._evaluator.heat(Heat([candidate], against, rounds, inputs), self._doing)
+                    (found,) = self._evaluator.heat(TimingRequest([candidate], against, rounds, inputs), self._doing)
                 else:
                     assert isinstance(self._evaluator, Computing)
                     found = Race(self._evaluator.check(candidate))
@@ -137,7 +138,7 @@ class Costs:
                 found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
         return found
 
-    def beats(self, one: Rival, other: Rival, *, play: bool, since: str = "") -> bool:
+    def beats(self, one: RaceEntry, other: RaceEntry, *, play: bool, since: str = "") -> bool:
         """True if the program `one` is better than `other`.
 
         Timed programs compare only by samples of the same turns. Stored ones count unless they are older than `since`;
@@ -180,7 +181,7 @@ class Costs:
         evaluator: Timing,
         programs: Sequence[tuple[Candidate, Trace]],
         known: dict[str, Evaluation | None],
-        best: Rival | None,
+        best: RaceEntry | None,
         again: Sequence[Candidate],
     ) -> Iterator[Evaluation]:
         """Race the new and the promising programs; store each new one as it leaves the race."""
@@ -199,7 +200,7 @@ class Costs:
 
         def heat(left: Sequence[Candidate], rounds: int) -> Sequence[Race]:
             with self._times.of("evaluate"):
-                return evaluator.heat(Heat(left, against, rounds), self._doing)
+                return evaluator.heat(TimingRequest(left, against, rounds), self._doing)
 
         for candidate, result in race(entrants, heat):
             with self._times.of("store"):
@@ -211,7 +212,7 @@ class Costs:
 
     def _note(self, candidate: Candidate, found: Race) -> None:
         if found.other is not None and not found.other.is_ok:
-            raise Overturned(found.other)
+            raise IncumbentFailed(found.other)
         self._races[candidate.fingerprint] = found
 
 
@@ -225,7 +226,7 @@ def _loses(found: Race) -> bool:
     return found.lost or (not found.evaluation.is_ok and found.other is not None and found.other.is_ok)
 
 
-def _told(found: Race, best: Rival | None) -> Evaluation:
+def _told(found: Race, best: RaceEntry | None) -> Evaluation:
     """The evaluation that the strategy is told; the samples stay with the race."""
     evaluation = found.evaluation
     if not evaluation.is_ok:

@@ -21,9 +21,9 @@ from pdojo.search.contract.node import LoggedProposal, Node, Proposal, States, V
 from pdojo.search.contract.progress import Budget, Ending, Listener, Progress, Result, Row, Times
 from pdojo.search.database import Database, Entry, Problem, SearchMemory, StoredRun
 from pdojo.search.database.checkpoints import Checkpoint
-from pdojo.search.engine.costs import Costs, Overturned, Rival
-from pdojo.search.engine.executor import Children, children
-from pdojo.search.engine.incumbents import Contender, Incumbents
+from pdojo.search.engine.costs import Costs, IncumbentFailed, RaceEntry
+from pdojo.search.engine.executor import ProposalExecutor, proposal_executor
+from pdojo.search.engine.incumbents import IncumbentCandidate, Incumbents
 from pdojo.search.engine.racing import Race
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Breeder, Saved, Strategy, check_proposers
@@ -69,7 +69,7 @@ def search(
     check_proposers(strategy, proposers)
     with (
         nullcontext(database) if database is not None else Database.in_memory() as known,
-        children(neighbourhood, dojo, proposers) as makers,
+        proposal_executor(neighbourhood, dojo, proposers) as makers,
     ):
         memory = known.memory(Problem.of(dojo, workload), evaluator)
         settings = run_settings(strategy, neighbourhood)
@@ -149,7 +149,9 @@ class _Search:
         self.is_whole = False
         """True if a batch was told last that the budget did not cut short, so that a longer run has it, too."""
 
-    def run(self, neighbourhood: Neighbourhood, makers: Children, random: Random, rivals: Sequence[Dojo]) -> Result:
+    def run(
+        self, neighbourhood: Neighbourhood, makers: ProposalExecutor, random: Random, rivals: Sequence[Dojo]
+    ) -> Result:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
         state = "failed"
         try:
@@ -182,7 +184,7 @@ class _Search:
         """The first node."""
         return next(iter(self.known.values()))
 
-    def _rounds(self, makers: Children) -> Ending:
+    def _rounds(self, makers: ProposalExecutor) -> Ending:
         while True:
             ending = self._over()
             if ending is not None:
@@ -257,7 +259,7 @@ class _Search:
 
     # A round
 
-    def _ask(self, makers: Children) -> list[Proposal]:
+    def _ask(self, makers: ProposalExecutor) -> list[Proposal]:
         """A batch of proposals, cut short when its new programs use up the budget."""
         room = inf if self.budget.evaluations is None else self.budget.evaluations + 1 - self.evaluated
         asked: list[Proposal] = []
@@ -300,7 +302,7 @@ class _Search:
                     self._doing("")
                     if self._is_late():
                         break
-            except Overturned as event:
+            except IncumbentFailed as event:
                 self._overturn(event.failure)
             else:
                 return found
@@ -361,7 +363,7 @@ class _Search:
         A program that loses to the root has won its races by luck.
         """
         by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in nodes if node.evaluation.is_ok}
-        rivals = [Rival(candidate, node.cost) for node, candidate in by_fingerprint.values()]
+        rivals = [RaceEntry(candidate, node.cost) for node, candidate in by_fingerprint.values()]
         for fingerprint in self.costs.better(rivals, self._incumbent()):
             node, candidate = by_fingerprint[fingerprint]
             found = self.costs.match(candidate, Candidate.of(self.start))
@@ -457,15 +459,15 @@ class _Search:
             self._redraw(0)
         self._store([], [])
 
-    def _own(self) -> Contender | None:
+    def _own(self) -> IncumbentCandidate | None:
         if self.best is None:
             return None
         beside = (self.start.text, self.root.cost / self.best.cost) if self.best.is_measured else None
-        return Contender(self.best.node.dojo, self.best.took, beside)
+        return IncumbentCandidate(self.best.node.dojo, self.best.took, beside)
 
     # What is stored
 
-    def _incumbent(self) -> Rival | None:
+    def _incumbent(self) -> RaceEntry | None:
         return None if self.best is None else _rival(self.best.node)
 
     def _best_cost(self) -> float:
@@ -533,5 +535,5 @@ def _made_again(near: Node, trace: Trace, fingerprint: str) -> Dojo:
     return dojo
 
 
-def _rival(node: Node, dojo: Dojo | None = None) -> Rival:
-    return Rival(Candidate.of(dojo or node.dojo), node.cost)
+def _rival(node: Node, dojo: Dojo | None = None) -> RaceEntry:
+    return RaceEntry(Candidate.of(dojo or node.dojo), node.cost)

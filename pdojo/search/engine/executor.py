@@ -45,7 +45,7 @@ def seed_of(random: Random) -> int:
     return random.getrandbits(64)
 
 
-class Children(Protocol):
+class ProposalExecutor(Protocol):
     """Makes children."""
 
     def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
@@ -75,7 +75,7 @@ def child(
     return near.neighbour(base, random)
 
 
-class Here:
+class LocalExecutor:
     """Makes children one by one, when they are asked for."""
 
     def __init__(self, near: Neighbourhood) -> None:
@@ -93,7 +93,7 @@ class Here:
         return child(parents.first.dojo, *_second(parents), self._near, parents.seed)
 
 
-class Processes:
+class ProcessExecutor:
     """Makes children in this process at first, and in others once that has taken `alone` seconds.
 
     Children are the same whoever makes them: the others send moves, which are made again here. Raises UsageError if the
@@ -102,7 +102,7 @@ class Processes:
 
     def __init__(self, near: Neighbourhood, start: Dojo, count: int, alone: float) -> None:
         _check(near)
-        self._here = Here(near)
+        self._here = LocalExecutor(near)
         self._left = alone
         ids = ids_of(start.plain)
         self.pool = Pool(count, _begin, print_notation(start.plain), ids, start.machine, near)
@@ -150,12 +150,12 @@ def _check(near: Neighbourhood) -> None:
 
 
 @contextmanager
-def children(near: Neighbourhood, start: Dojo, proposers: int) -> Generator[Children]:
+def proposal_executor(near: Neighbourhood, start: Dojo, proposers: int) -> Generator[ProposalExecutor]:
     """What makes children of states that come from `start`, in so many processes. Raises UsageError."""
     if proposers == 1:
-        yield Here(near)
+        yield LocalExecutor(near)
         return
-    others = Processes(near, start, proposers, ALONE)
+    others = ProcessExecutor(near, start, proposers, ALONE)
     try:
         yield others
     finally:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
-from pdojo.search.contract.progress import Known
+from pdojo.search.contract.progress import KnownBest
 from pdojo.search.database import SearchMemory
 from pdojo.search.database.rows import now
-from pdojo.search.engine.costs import Costs, Rival
+from pdojo.search.engine.costs import Costs, RaceEntry
 
 
 @dataclass(frozen=True)
-class Contender:
+class IncumbentCandidate:
     """A candidate for the incumbent."""
 
     dojo: Dojo
@@ -26,9 +26,9 @@ class Contender:
     """When it became the incumbent; '' if it is not."""
 
     @property
-    def rival(self) -> Rival:
+    def rival(self) -> RaceEntry:
         """The contender for races."""
-        return Rival(Candidate.of(self.dojo), self.cost)
+        return RaceEntry(Candidate.of(self.dojo), self.cost)
 
 
 class Incumbents:
@@ -39,17 +39,17 @@ class Incumbents:
         self._costs = costs
         self._memory = memory
 
-    def rated(self, dojos: Sequence[Dojo]) -> list[Contender]:
+    def rated(self, dojos: Sequence[Dojo]) -> list[IncumbentCandidate]:
         """Programs from files with their costs, without those that fail."""
-        found: list[Contender] = []
+        found: list[IncumbentCandidate] = []
         for dojo in dojos:
             candidate = Candidate.of(dojo)
             (evaluation,) = self._costs.evaluate([(candidate, dojo.trace)], None)
             if evaluation.is_ok and self._costs.match(candidate, None).evaluation.is_ok:
-                found.append(Contender(dojo, evaluation.cost))
+                found.append(IncumbentCandidate(dojo, evaluation.cost))
         return found
 
-    def replace(self, one: Contender | None, before: Contender | None) -> None:
+    def replace(self, one: IncumbentCandidate | None, before: IncumbentCandidate | None) -> None:
         """Make the program `one` the incumbent if there is none, or if it has just beaten the incumbent `before`.
 
         An earlier incumbent does not become it again: a resumed run repeats races that others know to be outdated.
@@ -57,7 +57,9 @@ class Incumbents:
         if one is not None:
             self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
 
-    def best(self, others: Sequence[Contender], own: Contender | None, *, play: bool) -> Known | None:
+    def best(
+        self, others: Sequence[IncumbentCandidate], own: IncumbentCandidate | None, *, play: bool
+    ) -> KnownBest | None:
         """The best of programs from elsewhere, the incumbent and a search's own best, without failed ones.
 
         Each must beat those before it. Races from before the incumbent became that do not count; new ones take place
@@ -66,7 +68,7 @@ class Incumbents:
         # The races of this call count for the new incumbent.
         since = now()
         held, name = self._held()
-        best: Contender | None = None
+        best: IncumbentCandidate | None = None
         for one in (each for each in (*others, held, own) if each is not None):
             if self._costs.failure(one.rival.candidate) is not None:
                 continue
@@ -81,12 +83,12 @@ class Incumbents:
             is_incumbent = best is not held if is_same else self._beats(best, held, play)
         if is_incumbent:
             self._keep(best, name, since=since)
-        return Known(best.dojo, best.cost, is_own=best is own)
+        return KnownBest(best.dojo, best.cost, is_own=best is own)
 
-    def _beats(self, one: Contender, other: Contender, play: bool) -> bool:
+    def _beats(self, one: IncumbentCandidate, other: IncumbentCandidate, play: bool) -> bool:
         return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
 
-    def _held(self) -> tuple[Contender | None, str]:
+    def _held(self) -> tuple[IncumbentCandidate | None, str]:
         """The incumbent and its fingerprint; None if its moves do not replay, '' if there is none."""
         found = self._memory.best()
         if found is None:
@@ -94,9 +96,9 @@ class Incumbents:
         dojo = self._start.fork()
         if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
             return None, found.fingerprint
-        return Contender(dojo, found.cost, since=found.since), found.fingerprint
+        return IncumbentCandidate(dojo, found.cost, since=found.since), found.fingerprint
 
-    def _keep(self, one: Contender, over: str, *, once: bool = False, since: str = "") -> None:
+    def _keep(self, one: IncumbentCandidate, over: str, *, once: bool = False, since: str = "") -> None:
         timed = self._costs.is_timed
         beside = one.beside if timed else None
         trace, text = one.dojo.trace, one.dojo.text

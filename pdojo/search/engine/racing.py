@@ -120,7 +120,7 @@ def wins_needed(rounds: int) -> int:
 
 
 @dataclass(frozen=True)
-class Heat:
+class TimingRequest:
     """A request to time programs in turns."""
 
     candidates: Sequence[Candidate]
@@ -138,7 +138,7 @@ class Heat:
 class Timing(Evaluator, Protocol):
     """An evaluator of times, which vary with the moment, so that programs race."""
 
-    def heat(self, wanted: Heat, listener: Listener | None = None) -> Sequence[Race]:
+    def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> Sequence[Race]:
         """Time programs in turns with `wanted.beside` if there is one; returns a race for each, in order."""
         ...
 

@@ -12,8 +12,8 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import IllegalMove, LocationError, UsageError
 from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.environment.offers import Offer, offers_of
-from pdojo.search.environment.prices import HARMLESS, OK, Prices
+from pdojo.search.environment.actions import Action, actions_of
+from pdojo.search.environment.reward_model import HARMLESS, OK, RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
 from pdojo.search.tuning.run import reason
@@ -59,7 +59,7 @@ class Episode:
     actions lead to the same offers in every process. `start` is copied. Forks share `prices`, which the caller closes.
     """
 
-    def __init__(self, start: Dojo, prices: Prices, rules: Rules | None = None, seed: int = 0) -> None:
+    def __init__(self, start: Dojo, prices: RewardModel, rules: Rules | None = None, seed: int = 0) -> None:
         self.rules = rules or Rules()
         self.prices = prices
         self.start = start.fork()
@@ -78,13 +78,13 @@ class Episode:
         self._made = 0
         self.is_over = False
         """True after the last action."""
-        self._offers: list[Offer] | None = None
+        self._offers: list[Action] | None = None
 
     @property
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[Action]:
         """The offered actions; number 0 is the stop."""
         if self._offers is None:
-            self._offers = offers_of(self.dojo, self.rules, Random(f"{self.seed} {self.number} {self._made}"))
+            self._offers = actions_of(self.dojo, self.rules, Random(f"{self.seed} {self.number} {self._made}"))
         return self._offers
 
     @property
@@ -175,10 +175,10 @@ class Episode:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], start: Dojo, prices: Prices) -> Episode:
+    def from_json(cls, data: Mapping[str, Any], start: Dojo, prices: RewardModel) -> Episode:
         """The stored episode of the same start. Raises UsageError for other data, another start or other offers.
 
-        Costs are not stored: a database keeps them (`Prices`).
+        Costs are not stored: a database keeps them (`RewardModel`).
         """
         try:
             if data["format"] != FORMAT:

@@ -17,9 +17,9 @@ from gymnasium.vector.utils import create_shared_memory  # pyright: ignore[repor
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
+from pdojo.search.environment.actions import Action
 from pdojo.search.environment.episode import Episode, Price
-from pdojo.search.environment.offers import Offer
-from pdojo.search.environment.prices import Prices
+from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation
 from pdojo.search.features.program import features
@@ -64,7 +64,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
     def __init__(
         self,
         start: Dojo,
-        prices: Prices,
+        prices: RewardModel,
         rules: Rules,
         *,
         capacity: int,
@@ -207,7 +207,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
             self.episode.prices.close()
 
     @property
-    def _actions(self) -> list[Offer]:
+    def _actions(self) -> list[Action]:
         return self.episode.offers[: self._capacity + 1]
 
     def _observation(self) -> Observation:

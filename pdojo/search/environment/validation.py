@@ -16,7 +16,7 @@ from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.prices import OK
+from pdojo.search.environment.reward_model import OK
 
 LARGEST_SEED = 1 << 62
 """Fresh seeds are below."""

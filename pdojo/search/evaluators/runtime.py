@@ -16,7 +16,7 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.engine.racing import STAGES, Heat, Race
+from pdojo.search.engine.racing import STAGES, Race, TimingRequest
 from pdojo.search.evaluators.ahead import Ahead
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True)
@@ -80,7 +80,7 @@ class Runtime:
         if candidate.fingerprint not in self._code:
             self._jobs.expect(candidate)
 
-    def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+    def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
         """Time all programs in turns. On checking `inputs`, they and the one beside them have no relative limits."""
         inputs, others = wanted.inputs, [] if wanted.beside is None else [wanted.beside]
         if listener is not None:

@@ -17,13 +17,13 @@ from pdojo.search.contract.evaluation import Evaluator
 from pdojo.transforms.game import Game
 
 if TYPE_CHECKING:
-    from pdojo.search.kinds.common.choices import Decisions, Played
-    from pdojo.search.kinds.common.player import Note
+    from pdojo.search.kinds.common.builder import Note
+    from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
     from pdojo.search.neighbourhoods.proposals import Proposals
 
 ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
 """Makes moves on a game; returns a note for each."""
-OpenPass: TypeAlias = "Callable[[Game, Decisions | None], Played]"
+OpenPass: TypeAlias = "Callable[[Game, ParameterValues | None], PassResult]"
 """Makes moves on a game with answers to the questions that it leaves open; returns these too."""
 MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
 """Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""

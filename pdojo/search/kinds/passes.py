@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.kinds.common.choices import Decisions, Played
+from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
 from pdojo.search.kinds.kind import ExpertPass, target_of
 from pdojo.transforms.game import Game
 
@@ -17,9 +17,9 @@ def expert_pass(name: str, machine: Machine) -> ExpertPass:
     return passes[name]()
 
 
-def play_pass(name: str, game: Game, decisions: Decisions | None = None) -> Played:
+def play_pass(name: str, game: Game, decisions: ParameterValues | None = None) -> PassResult:
     """Run a pass on a game, with answers to the questions that it leaves open. Raises UsageError if there is none."""
     target = target_of(game.machine)
     if name in target.open_passes:
         return target.open_passes[name]()(game, decisions)
-    return Played(expert_pass(name, game.machine)(game))
+    return PassResult(expert_pass(name, game.machine)(game))

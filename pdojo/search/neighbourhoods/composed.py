@@ -14,10 +14,10 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import indexing, sink, straighten
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.copies.staging import Staging
@@ -30,7 +30,7 @@ WHY = "a mutation"
 class Composed:
     """A classical transformation: its first move, and a function that makes the others."""
 
-    first: Choice
+    first: MoveCandidate
     rest: Callable[[Dojo, Known], None]
     """Receives the state after the first move, and the names before it."""
 
@@ -60,11 +60,11 @@ def jams(dojo: Dojo) -> list[Composed]:
 
 
 def _inwards(ending: str, dojo: Dojo, known: Known) -> None:
-    player = Player(dojo.game)
+    builder = PassBuilder(dojo.game)
     # The new scopes are the loop over tiles, then the loop inside one; their names depend on those taken.
-    piece = [scope.id for scope in player.nest.scopes if scope.id not in known.scopes][1]
-    for part in sink(player, piece, WHY):
-        player.attempt(ending, f"%{part}", WHY)
+    piece = [scope.id for scope in builder.nest.scopes if scope.id not in known.scopes][1]
+    for part in sink(builder, piece, WHY):
+        builder.attempt(ending, f"%{part}", WHY)
 
 
 def sums(dojo: Dojo) -> list[Composed]:
@@ -85,7 +85,7 @@ def replacements(dojo: Dojo) -> list[Composed]:
     ]
 
 
-def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
+def _fits_registers(dojo: Dojo, copy: MoveCandidate) -> bool:
     """True if a copy of several elements could fit the registers and its code is short enough."""
     staging, site = copy.transformation, copy.site
     assert isinstance(staging, Staging)
@@ -100,14 +100,14 @@ def _fits_registers(dojo: Dojo, copy: Choice) -> bool:
 
 def _into_registers(lanes: int, dojo: Dojo, known: Known, *, all_loops: bool) -> None:
     """Put new arrays into registers: reuse their dimensions, and straighten all loops that index them, or new ones."""
-    player = Player(dojo.game)
-    for array in [name for name in player.nest.arrays if name not in known.arrays]:
-        for dimension in range(len(player.nest.arrays[array].shape)):
-            player.attempt("reuse_dims", f"{array}:{dimension}", WHY)
-        for scope in indexing(player, array):
+    builder = PassBuilder(dojo.game)
+    for array in [name for name in builder.nest.arrays if name not in known.arrays]:
+        for dimension in range(len(builder.nest.arrays[array].shape)):
+            builder.attempt("reuse_dims", f"{array}:{dimension}", WHY)
+        for scope in indexing(builder, array):
             if all_loops or scope not in known.scopes:
-                straighten(player, scope, lanes, WHY)
-        player.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
+                straighten(builder, scope, lanes, WHY)
+        builder.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 
 def _size(move: Move) -> int:

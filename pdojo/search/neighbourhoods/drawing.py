@@ -13,7 +13,7 @@ from typing import TypeVar
 from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.apply import legal
 from pdojo.transforms.base import Dimension, Site
@@ -25,7 +25,7 @@ RARELY = 0.2
 """Relative weight of families that take other moves back."""
 
 
-def choices_at(program: Program, names: Sequence[str], at: str) -> list[Choice]:
+def choices_at(program: Program, names: Sequence[str], at: str) -> list[MoveCandidate]:
     """The candidates of some transformations at a location, given by identifier."""
     return [choice for choice in choices(program, names) if choice.move.at == at]
 
@@ -35,12 +35,12 @@ def draw(program: Program, random: Random, names: Sequence[str] | None = None) -
     return draw_from(choices(program, names), program, random)
 
 
-def draw_from(some: Sequence[Choice], program: Program, random: Random) -> Move | None:
+def draw_from(some: Sequence[MoveCandidate], program: Program, random: Random) -> Move | None:
     """A legal move among some candidates, uniformly drawn; None if there is none."""
     return next((choice.move for choice in _legal(some, program, random)), None)
 
 
-def _legal(some: Sequence[Choice], program: Program, random: Random) -> Iterator[Choice]:
+def _legal(some: Sequence[MoveCandidate], program: Program, random: Random) -> Iterator[MoveCandidate]:
     return (choice for choice in shuffled(some, random) if choice.is_legal(program))
 
 
@@ -54,7 +54,7 @@ def each_family(program: Program, random: Random) -> Iterator[Move]:
     return (choice.move for choice in legal_by_family(program, random))
 
 
-def legal_by_family(program: Program, random: Random) -> Iterator[Choice]:
+def legal_by_family(program: Program, random: Random) -> Iterator[MoveCandidate]:
     """All legal candidates: each time a random one of a random family that still has one.
 
     Families that take other moves back are drawn `RARELY`: leaving out the other move has the same effect. Moves on
@@ -65,7 +65,7 @@ def legal_by_family(program: Program, random: Random) -> Iterator[Choice]:
     )
 
 
-def _of_family(program: Program, name: str, random: Random) -> Iterator[Choice]:
+def _of_family(program: Program, name: str, random: Random) -> Iterator[MoveCandidate]:
     # Candidates are collected when the first one is asked for.
     yield from _legal(useful(choices(program, [name]), program), program, random)
 
@@ -83,7 +83,7 @@ def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T
             yield found
 
 
-def useful(some: Sequence[Choice], program: Program) -> list[Choice]:
+def useful(some: Sequence[MoveCandidate], program: Program) -> list[MoveCandidate]:
     """The candidates except those on arrays whose memory no statement accesses, like a contracted temporary."""
     nest = program.nest
     used = {access.array.buffer for leaf in nest.leaves for access in leaf.accesses}

@@ -10,7 +10,7 @@ from random import Random
 
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
 
@@ -85,5 +85,5 @@ def _edited(dojo: Dojo, edit: Edit, proposals: Proposals) -> Dojo:
     if edit.is_start:
         proposals.expert(near.game)
     elif skipped:
-        proposals.mend(Player(near.game), skipped, edit.spared)
+        proposals.mend(PassBuilder(near.game), skipped, edit.spared)
     return near

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.kind import ExpertPass, target_of
 from pdojo.transforms.game import Skipped
 from pdojo.transforms.move import Move
@@ -40,7 +40,7 @@ class Proposals:
     """The pass that makes the first trace."""
     alterations: Sequence[tuple[Alteration, int]]
     """The edits and their relative weights."""
-    mend: Callable[[Player, Sequence[Skipped], str], None]
+    mend: Callable[[PassBuilder, Sequence[Skipped], str], None]
     """Compensates for skipped moves of an edited trace; the last argument is `Edit.spared`."""
 
 

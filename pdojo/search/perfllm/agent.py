@@ -10,7 +10,7 @@ from typing import Any
 
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.offers import Offer, offer_of_move, offers_of
+from pdojo.search.environment.actions import Action, action_of_move, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector, learner_schema
@@ -30,7 +30,7 @@ class Moment:
     """A state with what is on offer in it."""
 
     visit: Visit
-    offers: tuple[Offer, ...]
+    offers: tuple[Action, ...]
     """Numbered as actions: stopping first."""
     look: int
     """The number of the look that drew them."""
@@ -97,21 +97,21 @@ class Agent:
             self._looks += 1
         number = self._looks if again is None else again
         random = Random(f"{self._seed} {number}")
-        drawn = offers_of(dojo, self._rules, random, mates)
+        drawn = actions_of(dojo, self._rules, random, mates)
         vectors = self._encoded(drawn)
         if self._screen is not None:
             drawn = self._screen.kept(drawn, vectors, self.settings.successors, random)
         action: int | None = None
         if shown is not None:
             with suppress(IllegalMove, LocationError):
-                drawn = [*drawn, offer_of_move(dojo, shown)]
+                drawn = [*drawn, action_of_move(dojo, shown)]
                 action = len(drawn) - 1
                 vectors |= self._encoded(drawn[-1:])
         self.remember({one.fingerprint: vectors[one.fingerprint] for one in drawn})
         own, *others = (one.fingerprint for one in drawn)
         return Moment(Visit(own, tuple(others)), tuple(drawn), number, action)
 
-    def _encoded(self, programs: Sequence[Offer]) -> dict[str, Vector]:
+    def _encoded(self, programs: Sequence[Action]) -> dict[str, Vector]:
         """The vectors of programs, by fingerprint."""
         found = {one.fingerprint: self.vectors.get(one.fingerprint) for one in programs}
         new = list({one.fingerprint: one for one in programs if found[one.fingerprint] is None}.values())

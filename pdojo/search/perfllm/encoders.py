@@ -9,7 +9,7 @@ import numpy
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.environment.offers import Offer
+from pdojo.search.environment.actions import Action
 from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.perfllm.learner import Vector
 
@@ -30,7 +30,7 @@ class Encoder(Protocol):
         """Length of a vector."""
         ...
 
-    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
+    def encode(self, programs: Sequence[Action]) -> list[Vector]:
         """One vector per program."""
         ...
 
@@ -44,7 +44,7 @@ class StructureEncoder:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
+    def encode(self, programs: Sequence[Action]) -> list[Vector]:
         """The features of each program."""
         return [numpy.array(structure(one.program.nest, self._machine), dtype=numpy.float32) for one in programs]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from pdojo.errors import UsageError
-from pdojo.search.environment.offers import Offer
+from pdojo.search.environment.actions import Action
 from pdojo.search.features.structure import SIZE, VERSION
 from pdojo.search.perfllm.learner import Vector
 from pdojo.search.perfllm.ranking import Ranking
@@ -30,7 +30,7 @@ class Screen:
         remedy = "train it again with pdojo-train costs"
         self.ranking = Ranking.from_state(load_stamped(data, Ranking.schema(SIZE), path, remedy))
 
-    def kept(self, drawn: Sequence[Offer], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Offer]:
+    def kept(self, drawn: Sequence[Action], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Action]:
         """The stop, at most `count` of the other offers: the predicted fastest, and some at random."""
         stop, *others = drawn
         if len(others) <= count:

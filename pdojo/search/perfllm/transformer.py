@@ -12,7 +12,7 @@ import numpy
 
 from pdojo.errors import UsageError
 from pdojo.files import exists
-from pdojo.search.environment.offers import Offer
+from pdojo.search.environment.actions import Action
 from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Vector, import_torch
 
@@ -64,7 +64,7 @@ class TransformerEncoder:
         self.name = f"hf {_identity(self._model, self._limit)}"
         self.size = len(self._read(["kernel"])[0])
 
-    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
+    def encode(self, programs: Sequence[Action]) -> list[Vector]:
         """Pooled hidden states, in batches of texts of similar length."""
         texts = [one.text for one in programs]
         known = self._kept.of(texts)

@@ -14,7 +14,7 @@ from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children
+from pdojo.search.engine.executor import ProposalExecutor
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.perfllm.settings import Settings
 
@@ -83,7 +83,7 @@ class Saved(Strategy, Protocol):
 class Breeder(Strategy, Protocol):
     """A strategy that says whose children it proposes, so that several processes can make those of a batch."""
 
-    def breed(self, children: Children) -> None:
+    def breed(self, children: ProposalExecutor) -> None:
         """Take all children from there. Called after `start`; without it they are made in this process."""
         ...
 

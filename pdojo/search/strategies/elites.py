@@ -9,9 +9,9 @@ from random import Random
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children, Parents, seed_of
+from pdojo.search.engine.executor import Parents, ProposalExecutor, seed_of
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies.brood import Around, Brood, Draw
+from pdojo.search.strategies.batch_proposer import Around, BatchProposer, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
@@ -81,12 +81,12 @@ class Elites:
         """Make the root the first elite."""
         self._neighbourhood = neighbourhood
         self._random = random
-        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
+        self._brood = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
         self._best = self._elite(root)
         self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
         """The elites by kind."""
 
-    def breed(self, children: Children) -> None:
+    def breed(self, children: ProposalExecutor) -> None:
         """Take children from there."""
         self._brood.children = children
 

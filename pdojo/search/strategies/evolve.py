@@ -8,10 +8,10 @@ from random import Random
 
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children, Parents, seed_of
+from pdojo.search.engine.executor import Parents, ProposalExecutor, seed_of
 from pdojo.search.engine.restarts import taken_up
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.strategies.brood import Around, Brood, Draw
+from pdojo.search.strategies.batch_proposer import Around, BatchProposer, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 
@@ -66,7 +66,7 @@ class Evolve:
         """Begin the population with the root."""
         self._neighbourhood = neighbourhood
         self._random = random
-        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
+        self._brood = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
         self._root = self._champion = root
         self.champions: list[Node] = []
         """The best of each replaced population."""
@@ -74,7 +74,7 @@ class Evolve:
         self._waited = 0
         self._around: Around | None = None
 
-    def breed(self, children: Children) -> None:
+    def breed(self, children: ProposalExecutor) -> None:
         """Take children from there."""
         self._brood.children = children
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children
+from pdojo.search.engine.executor import ProposalExecutor
 from pdojo.search.features.program import features
 from pdojo.search.features.structure import VERSION
 from pdojo.search.neighbourhoods import Neighbourhood
@@ -84,7 +84,7 @@ class Model:
         """True if all costs of the last batch were told."""
         self._learn(root)
 
-    def breed(self, children: Children) -> None:
+    def breed(self, children: ProposalExecutor) -> None:
         """Take children from there."""
         self._sample.breed(children)
 

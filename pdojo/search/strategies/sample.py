@@ -7,9 +7,9 @@ from random import Random
 
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children, Parents, seed_of
+from pdojo.search.engine.executor import Parents, ProposalExecutor, seed_of
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies.brood import Brood
+from pdojo.search.strategies.batch_proposer import BatchProposer
 from pdojo.search.strategies.states import dump, load
 
 LOWEST = 1e-30
@@ -39,7 +39,7 @@ class Sample:
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Make the root the only parent."""
         self._random = random
-        self._brood = Brood(root, neighbourhood, self._draw, self.batch, self.tries)
+        self._brood = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
         self._root = root
         self.parents: list[Node] = []
         self._told = {root.number}
@@ -49,7 +49,7 @@ class Sample:
         """Draw at most so many proposals at once from now on; at first it is the size of a batch."""
         self._brood.batch = count
 
-    def breed(self, children: Children) -> None:
+    def breed(self, children: ProposalExecutor) -> None:
         """Take children from there."""
         self._brood.children = children
 

@@ -16,7 +16,7 @@ _PARTS = frozenset("rgs")
 
 
 @dataclass(frozen=True)
-class Demand:
+class ExtentConstraint:
     """The iterations of merged scopes, less `rest`, make tiles of size `tile`, with the same remainder.
 
     Several whole tiles stay several. A `tile` of 0 demands the exact extent.
@@ -45,11 +45,11 @@ class _Follows:
     rest: int = 0
 
 
-def demands_of(game: Game) -> list[Demand]:
+def constraints_of(game: Game) -> list[ExtentConstraint]:
     """The demands of every scope of the plain program, and of every move."""
     nest = game.initial.nest
     sizes: dict[str, _Follows | None] = {scope.id: _Follows((k,)) for k, scope in enumerate(nest.scopes)}
-    demands = [Demand((k,), 1) for k in range(len(nest.scopes))]
+    demands = [ExtentConstraint((k,), 1) for k in range(len(nest.scopes))]
     for step, place in zip(game.trace.steps, game.places, strict=True):
         move, params = step.resolved, dict(step.resolved.params)
         known = _size(sizes, place.loop, nest)
@@ -57,13 +57,16 @@ def demands_of(game: Game) -> list[Demand]:
             # Extents inside a tile do not depend on the sizes.
             continue
         if move.name in _WHOLE:
-            demands.append(Demand(known.scopes, 0))
+            demands.append(ExtentConstraint(known.scopes, 0))
         elif move.name == "tile_dim":
-            demands.append(Demand(known.scopes, int(str(params["size"]))))
+            demands.append(ExtentConstraint(known.scopes, int(str(params["size"]))))
         elif move.name in ("tile_scope", "split_reduction"):
             tile = known.tile * int(str(params["size"]))
             # Rows of merged scopes keep their positions in the tiles.
-            demands += [Demand(known.scopes, tile, known.rest), *(Demand((k,), tile) for k in known.scopes[1:])]
+            demands += [
+                ExtentConstraint(known.scopes, tile, known.rest),
+                *(ExtentConstraint((k,), tile) for k in known.scopes[1:]),
+            ]
             outer, inner = str(params.get("outer") or ""), str(params.get("inner") or "")
             sizes[outer or f"{place.loop}.o"] = replace(known, tile=tile)
             sizes[inner or f"{place.loop}.i"] = None
@@ -73,12 +76,12 @@ def demands_of(game: Game) -> list[Demand]:
             after = int(str(params["after"]))
             if 2 * after <= place.extent:
                 sizes[place.loop], sizes[f"{place.loop}.r"] = None, replace(known, rest=known.rest + after * known.tile)
-                demands.append(Demand(known.scopes, known.tile, known.rest + after * known.tile))
+                demands.append(ExtentConstraint(known.scopes, known.tile, known.rest + after * known.tile))
             else:
                 rest = known.rest + (place.extent - after) * known.tile
                 sizes[f"{place.loop}.r"] = None
                 sizes[place.loop] = replace(known, rest=rest)
-                demands.append(Demand(known.scopes, known.tile, rest))
+                demands.append(ExtentConstraint(known.scopes, known.tile, rest))
     return list(dict.fromkeys(demands))
 
 

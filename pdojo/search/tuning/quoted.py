@@ -18,7 +18,7 @@ from pdojo.search.database import SearchMemory
 from pdojo.search.database.rows import now
 from pdojo.search.engine.racing import Race
 from pdojo.search.tuning.timing import MeasuredRow, Timed
-from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.verify import Verification
 
 KIND = "quoted"
 """The kind of the race under which a measurement is stored; no other race is compared with it."""
@@ -33,7 +33,7 @@ class Quoted:
     timed: Sequence[Timed]
     """The programs, the tuned one last."""
     moment: str
-    decision: Decision | None
+    decision: Verification | None
     """The verification of the tuned program; None if other code of pdojo made it."""
 
 
@@ -63,7 +63,7 @@ class QuotedMemory:
         verified = found.evaluation.detail.get("verified")
         return Quoted(timed, str(found.evaluation.detail.get("moment", "")), _decision(verified))
 
-    def keep(self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Decision) -> None:
+    def keep(self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Verification) -> None:
         """Store a measurement in place of an earlier one, if all programs were timed."""
         texts = [print_notation(kernel) for _, kernel, _ in rows]
         outcomes = [replace(each.outcome, environment={}) for each in timed if isinstance(each.outcome, Ok)]
@@ -79,7 +79,7 @@ class QuotedMemory:
         }
         self._keep(texts[-1], Evaluation(timed[-1].cost, detail=detail))
 
-    def keep_verification(self, tuned: KernelOp, decision: Decision) -> None:
+    def keep_verification(self, tuned: KernelOp, decision: Verification) -> None:
         """Store a verification with the measurement of its program, which there is."""
         text = print_notation(tuned)
         found = self._memory.find_race(fingerprint_of(text), None, KIND)
@@ -91,15 +91,15 @@ class QuotedMemory:
         self._memory.keep_race(text, None, KIND, Race(evaluation), now())
 
 
-def _stored(decision: Decision, moment: str) -> dict[str, Any]:
+def _stored(decision: Verification, moment: str) -> dict[str, Any]:
     return {"said": decision.said, "exact": decision.is_exact, "moment": moment, "code": source_digest(_CODE)}
 
 
-def _decision(stored: object) -> Decision | None:
+def _decision(stored: object) -> Verification | None:
     """The verification that this code made earlier; None if other code made it, or nobody."""
     match stored:
         case {"said": str(said), "exact": bool(is_exact), "moment": str(moment), "code": str(code)}:
-            found = Decision(f"verified at {moment}: {said}", is_exact=is_exact)
+            found = Verification(f"verified at {moment}: {said}", is_exact=is_exact)
             return found if code == source_digest(_CODE) else None
         case _:
             return None

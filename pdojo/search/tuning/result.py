@@ -13,11 +13,11 @@ from pdojo.backends.common.backend import CallableKernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.search.tuning.run import Found
-from pdojo.search.tuning.scheduled_kernel import Tuning
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import SearchOutcome
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
-from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.verify import Verification
 from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Trace
 
@@ -34,14 +34,14 @@ class TuneResult:
     (4, 8)
     """
 
-    subject: Subject
-    tuning: Tuning
+    subject: TuningTask
+    tuning: ScheduledKernel
     """The game that led to the best program, and the reasons of an expert pass."""
-    decision: Decision
+    decision: Verification
     """The verification of the program's meaning."""
     timed: Sequence[Timed] = ()
     """The last measurement, the plain program first, the tuned one last; empty if nothing was measured."""
-    found: Found | None = None
+    found: SearchOutcome | None = None
     """The search's result; None if there was no search."""
     is_interrupted: bool = False
     """True if Ctrl-C ended the search or the last measurement."""

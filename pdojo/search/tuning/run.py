@@ -23,8 +23,8 @@ from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import Strategy, strategy
-from pdojo.search.tuning.scheduled_kernel import Tuning
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.search.tuning.task import TuningTask
 
 
 def usual_neighbourhood(machine: Machine) -> str:
@@ -44,7 +44,7 @@ class Baselines:
 
 
 @dataclass(frozen=True)
-class SearchPlan:
+class SearchConfig:
     """The settings of a search."""
 
     strategy: str
@@ -72,10 +72,10 @@ class SearchPlan:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchOutcome:
     """The result of a search, with its baselines."""
 
-    plan: SearchPlan
+    plan: SearchConfig
     seed: int
     unit: str
     baselines: Baselines
@@ -87,7 +87,7 @@ class Found:
     keys: tuple[Key, Key]
     """Keys of the problem and of the evaluator's settings in the database."""
 
-    def store_last(self, best: Tuning, passed: Dojo, race: Race) -> None:
+    def store_last(self, best: ScheduledKernel, passed: Dojo, race: Race) -> None:
         """Make the pass's program the incumbent: it won the race with the best in the last measurement."""
         if self.database is None or race.other is None:
             return
@@ -98,7 +98,7 @@ class Found:
             memory.keep_race(text, passed.text, "last", race)
 
     @property
-    def best(self) -> Tuning:
+    def best(self) -> ScheduledKernel:
         """The best known program. Raises MeasurementError if no program could be run."""
         if self.result.known is None:
             failed = self.result.root.evaluation
@@ -106,7 +106,7 @@ class Found:
                 f"none of {len(self.result.history)} programs could be run; the one that the search starts from: "
                 f"{reason(failed)}"
             )
-        return Tuning(self.result.known.dojo.game)
+        return ScheduledKernel(self.result.known.dojo.game)
 
     @property
     def is_interrupted(self) -> bool:
@@ -115,11 +115,11 @@ class Found:
 
 
 @dataclass(frozen=True)
-class PlannedSearch:
+class SearchRun:
     """A search that is ready to begin or to resume."""
 
-    subject: Subject
-    plan: SearchPlan
+    subject: TuningTask
+    plan: SearchConfig
     database: Database
     evaluator: Evaluator
     memory: SearchMemory
@@ -128,7 +128,7 @@ class PlannedSearch:
     """Number of its evaluations in the database."""
 
     @staticmethod
-    def of(subject: Subject, plan: SearchPlan, database: Database, evaluator: Evaluator) -> PlannedSearch:
+    def of(subject: TuningTask, plan: SearchConfig, database: Database, evaluator: Evaluator) -> SearchRun:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
         dojo = subject.start(plan.start)
         memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
@@ -136,16 +136,16 @@ class PlannedSearch:
         runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
             unused = max((run.seed for run in runs), default=-1) + 1
-            return PlannedSearch(subject, plan, database, evaluator, memory, unused, 0)
+            return SearchRun(subject, plan, database, evaluator, memory, unused, 0)
         wanted = plan.seed if plan.seed is not None else runs[-1].seed if runs else 0
         known = next((run.evaluations for run in runs if run.seed == wanted), 0)
-        return PlannedSearch(subject, plan, database, evaluator, memory, wanted, known)
+        return SearchRun(subject, plan, database, evaluator, memory, wanted, known)
 
     def baselines(self) -> Baselines:
         """The costs that the result is compared with."""
         return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
 
-    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> Found:
+    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> SearchOutcome:
         """Search. Ctrl-C ends the search with the best so far. `rivals` are programs from elsewhere."""
         plan = self.plan
         result = search(
@@ -165,11 +165,11 @@ class PlannedSearch:
         path = self.database.connection.path
         keys = self.memory.problem, self.memory.settings
         where = None if path is None else str(path)
-        return Found(plan, self.seed, self.evaluator.unit, baselines, result, examples, where, keys)
+        return SearchOutcome(plan, self.seed, self.evaluator.unit, baselines, result, examples, where, keys)
 
 
 def baselines_of(
-    subject: Subject, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
+    subject: TuningTask, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
 ) -> Baselines:
     """The costs of the plain program and of the pass's, from the memory or evaluated.
 

@@ -1,4 +1,4 @@
-"""Tuning: the moves of a trace, then those of an expert pass."""
+"""A scheduled kernel: the moves of a trace, then those of an expert pass."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.kinds.common.choices import Choice, Decisions
-from pdojo.search.kinds.common.player import Note
+from pdojo.search.kinds.common.builder import Note
+from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameter
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 
 @dataclass
-class Tuning:
+class ScheduledKernel:
     """A kernel and the moves made on it."""
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
     """The expert pass's notes on its moves."""
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TuningParameter, ...] = ()
     """The questions that the pass leaves open, with the answers that it took."""
 
     @property
@@ -49,13 +49,13 @@ def make_moves(
     machine: Machine,
     expert: str | None,
     trace: Trace | None = None,
-    decisions: Decisions | None = None,
-) -> Tuning:
+    decisions: ParameterValues | None = None,
+) -> ScheduledKernel:
     """Replay a trace, then run an expert pass; either may be None. `decisions` answer what the pass leaves open.
 
     Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply.
     """
-    tuning = Tuning(Game(kernel, machine))
+    tuning = ScheduledKernel(Game(kernel, machine))
     for number, step in enumerate(trace.steps if trace else ()):
         try:
             tuning.game.apply(step.resolved)

@@ -1,14 +1,14 @@
 """A tuned kernel at smaller sizes: the same moves on the same program, small enough to be executed exactly.
 
-A `Family` gives a kernel at any sizes. The trace determines demands on the scopes (`Demand`): a scope that tiles of 32
-cut with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are the smallest
-that meet the demands. Parameters that contain an extent, such as where a scope is peeled, are rewritten; tiles, vectors
-and everything else stay. The small program counts only if its text equals the large one's but for the numbers, before
-the first move and after the last.
+A `Family` gives a kernel at any sizes. The trace determines demands on the scopes (`ExtentConstraint`): a scope that
+tiles of 32 cut with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are
+the smallest that meet the demands. Parameters that contain an extent, such as where a scope is peeled, are rewritten;
+tiles, vectors and everything else stay. The small program counts only if its text equals the large one's but for the
+numbers, before the first move and after the last.
 
 An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
-peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations goes unseen. Every move's
-legality is checked at the small sizes as it was at the large ones.
+peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations goes unseen. Every
+move's legality is checked at the small sizes as it was at the large ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
-from pdojo.search.tuning.extent_constraints import Demand, demands_of
+from pdojo.search.tuning.extent_constraints import ExtentConstraint, constraints_of
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 
@@ -107,7 +107,7 @@ def shrunk(game: Game, family: Family) -> Small | None:
     The programs have at most `MOST` statement instances each.
     """
     slopes = _slopes(game.initial.nest, family)
-    demands = demands_of(game)
+    demands = constraints_of(game)
     tried: list[tuple[dict[str, int], int]] = []
     for least, limit, tied in ATTEMPTS:
         sizes = _least_sizes(game.initial.nest, family.sizes, slopes, demands, least, tied=tied)
@@ -160,7 +160,7 @@ def _least_sizes(
     nest: Nest,
     sizes: Mapping[str, int],
     slopes: Mapping[str, _Slope],
-    demands: Sequence[Demand],
+    demands: Sequence[ExtentConstraint],
     least: int,
     *,
     tied: bool,

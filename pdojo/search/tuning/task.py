@@ -11,20 +11,20 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.kinds.common.choices import Decisions
-from pdojo.search.tuning.scheduled_kernel import Tuning, make_moves
+from pdojo.search.kinds.common.parameters import ParameterValues
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.trace import Trace
 
 
 @dataclass(frozen=True)
-class Subject:
+class TuningTask:
     """A kernel to tune."""
 
     title: str
     """The name in messages and tables."""
     workload: Workload | None
     """The workload; None for a kernel that is not the library's."""
-    begun: Tuning
+    begun: ScheduledKernel
     """The kernel after the given trace, before the expert pass."""
     source: Workload | str | None
     """The kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
@@ -32,11 +32,11 @@ class Subject:
     """The name of the pass, or `none`."""
     trace: Trace | None = None
     """The trace that was replayed before the pass; None if there was none."""
-    raced: Tuning | None = None
+    raced: ScheduledKernel | None = None
     """The variant of the pass that won a race; None for the pass's preferences."""
 
     @cached_property
-    def passed(self) -> Tuning:
+    def passed(self) -> ScheduledKernel:
         """The kernel after the given trace and the expert pass."""
         return self._made({}) if self.raced is None else self.raced
 
@@ -62,11 +62,11 @@ class Subject:
             dojo.become([])
         return dojo
 
-    def remade(self, decisions: Decisions) -> Tuning:
+    def remade(self, decisions: ParameterValues) -> ScheduledKernel:
         """The trace and the pass with answers to what the pass leaves open."""
         return self._made(decisions) if decisions or self.raced is not None else self.passed
 
-    def _made(self, decisions: Decisions) -> Tuning:
+    def _made(self, decisions: ParameterValues) -> ScheduledKernel:
         if self.expert == "none":
             return self.begun
         return make_moves(self.plain, self.machine, self.expert, self.trace, decisions)

@@ -15,9 +15,9 @@ from time import perf_counter
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.decisions import DecisionMemory
-from pdojo.search.engine.racing import STAGES, Heat, Race, Timing, race
-from pdojo.search.kinds.common.choices import Decisions
-from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
+from pdojo.search.kinds.common.parameters import ParameterValues
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 MOST = 16
 """Most programs that are timed."""
@@ -30,7 +30,7 @@ SINGLES = 0.75
 EARLY = 0.5
 """The greatest fraction of a race's time left that a stage takes before the last one."""
 
-Remake = Callable[[Decisions], Tuning]
+Remake = Callable[[ParameterValues], ScheduledKernel]
 """Runs the pass on the plain kernel with these answers."""
 
 
@@ -38,8 +38,8 @@ Remake = Callable[[Decisions], Tuning]
 class Variant:
     """A program of the pass, and the answers that differ from the pass's preferences."""
 
-    decisions: Decisions
-    tuning: Tuning
+    decisions: ParameterValues
+    tuning: ScheduledKernel
 
     @property
     def candidate(self) -> Candidate:
@@ -122,7 +122,7 @@ class VariantRace:
             self._memory.keep(result.best.decisions, result.gain)
         return result
 
-    def _start(self, answers: Decisions) -> Variant:
+    def _start(self, answers: ParameterValues) -> Variant:
         """The program with these answers, without those that the pass does not know or prefers anyway."""
         made = self._remake(answers)
         valid = _valid(answers, made)
@@ -160,7 +160,7 @@ class VariantRace:
 
         return list(islice(filter(is_new, variants), self._most - 1 - count))
 
-    def _made(self, decisions: Decisions) -> Variant:
+    def _made(self, decisions: ParameterValues) -> Variant:
         variant = Variant(decisions, self._remake(decisions))
         self._tell(f"variant {variant.title}")
         self._timing.expect(variant.candidate)
@@ -181,7 +181,7 @@ class VariantRace:
             is_last = rounds == STAGES[-1] - STAGES[-2]
             seconds = left * (1.0 if is_last else EARLY)
             begun = perf_counter()
-            latest = self._timing.heat(Heat(racing, start.candidate, rounds, seconds=seconds), self._tell)
+            latest = self._timing.heat(TimingRequest(racing, start.candidate, rounds, seconds=seconds), self._tell)
             self._left -= min(perf_counter() - begun, seconds)
             for each, found in zip(racing, latest, strict=True):
                 before = standing.get(each.fingerprint)
@@ -203,7 +203,7 @@ class _TimeIsUpError(Exception):
     """No further stage of a race begins."""
 
 
-def _valid(answers: Decisions, tuning: Tuning) -> Decisions:
+def _valid(answers: ParameterValues, tuning: ScheduledKernel) -> ParameterValues:
     """The answers to questions that the pass asks."""
     options = {choice.question: choice.options for choice in tuning.choices}
     return {q: a for q, a in answers.items() if a in options.get(q, ()) and a != options[q][0]}

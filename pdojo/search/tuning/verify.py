@@ -11,7 +11,7 @@ from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_insta
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import Workload
-from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.shrink import MOST, QUICK, family_of, shrunk
 from pdojo.transforms.game import Game
 from pdojo.transforms.registry import transformation
@@ -22,7 +22,7 @@ _ALL = ("races", "storage", "instances", "flow")
 
 
 @dataclass(frozen=True)
-class Decision:
+class Verification:
     """The result of checking a tuned kernel."""
 
     said: str
@@ -37,7 +37,7 @@ class Decision:
     """The programs before and after the moves that the exact oracle compared; None if it compared none."""
 
 
-def decide(tuning: Tuning, source: Workload | str | None = None, limit: int = QUICK) -> Decision:
+def verify_moves(tuning: ScheduledKernel, source: Workload | str | None = None, limit: int = QUICK) -> Verification:
     """Compare a kernel with the program that a game's moves make of it.
 
     The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
@@ -65,24 +65,24 @@ def _nests(game: Game, before: KernelOp, after: KernelOp) -> tuple[Nest, Nest]:
     return nest_on(before, game.machine), nest_on(after, game.machine)
 
 
-def _exact(before: Nest, after: Nest, how: str) -> Decision:
+def _exact(before: Nest, after: Nest, how: str) -> Verification:
     large = _instances(before, after) > INSTANCE_LIMIT
     oracle = Oracle(before, seeds=FEW_SEEDS if large else DEFAULT_SEEDS, limit=MOST)
     difference = oracle.difference(after)
     if difference is None:
-        return Decision(f"{how}: the same meaning", is_exact=True, compared=(before, after))
-    return Decision(f"{how}: another meaning", str(difference), is_exact=True)
+        return Verification(f"{how}: the same meaning", is_exact=True, compared=(before, after))
+    return Verification(f"{how}: another meaning", str(difference), is_exact=True)
 
 
-def _by_sets(tuning: Tuning, why: str) -> Decision:
+def _by_sets(tuning: ScheduledKernel, why: str) -> Verification:
     """Check races and storage of the tuned program, and the flow of values if no move changed statements."""
     compare = all(transformation(step.move.name).keeps_statements for step in tuning.game.trace.steps)
     found = IntegerSetOracle(tuning.before).judge(tuning.after, compare=compare)
     checked = ", ".join(found.checked) or "nothing"
     if found.fault is not None:
-        return Decision(f"integer sets: a fault in {checked}", found.fault)
+        return Verification(f"integer sets: a fault in {checked}", found.fault)
     left = [name for name in _ALL if name not in found.checked and not any(o.startswith(name) for o in found.open)]
     unchecked = [*found.open, *left]
     rest = f"; not checked: {', '.join(unchecked)}" if unchecked else ""
     said = f"exact oracle: not applicable, {why}; integer sets find no fault in {checked}{rest}"
-    return Decision(said, is_exact=not unchecked)
+    return Verification(said, is_exact=not unchecked)

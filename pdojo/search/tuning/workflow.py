@@ -19,12 +19,12 @@ from pdojo.search.engine.racing import Timing
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator
 from pdojo.search.tuning.quoted import QuotedMemory
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import Baselines, Found, PlannedSearch, SearchPlan
-from pdojo.search.tuning.scheduled_kernel import Tuning
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome, SearchRun
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
 from pdojo.search.tuning.variants import Raced, VariantRace
-from pdojo.search.tuning.verify import Decision, decide
+from pdojo.search.tuning.verify import Verification, verify_moves
 
 
 class TuneListener:
@@ -45,25 +45,23 @@ class TuneListener:
         """A context for a long step named `what`; its function receives details."""
         return nullcontext(_ignore)
 
-    def searching(
-        self, search: PlannedSearch, baselines: Baselines
-    ) -> AbstractContextManager[Callable[[Progress], None]]:
+    def searching(self, search: SearchRun, baselines: Baselines) -> AbstractContextManager[Callable[[Progress], None]]:
         """A context for a search; its function receives the progress."""
         return nullcontext(self.progress)
 
     def raced(self, raced: Raced) -> None:
         """Variants of the pass were raced, or an earlier race had decided; the best one is tuned further."""
 
-    def goes_on(self, search: PlannedSearch) -> None:
+    def goes_on(self, search: SearchRun) -> None:
         """The search resumes an earlier one, which was interrupted or had a smaller budget."""
 
-    def found(self, found: Found) -> None:
+    def found(self, found: SearchOutcome) -> None:
         """The search has ended."""
 
-    def chosen(self, tuning: Tuning, note: str) -> None:
+    def chosen(self, tuning: ScheduledKernel, note: str) -> None:
         """`tuning` is verified and measured next. `note` says why it is not the search's result, '' if it is."""
 
-    def verified(self, decision: Decision) -> None:
+    def verified(self, decision: Verification) -> None:
         """The verification of the program has passed."""
 
     def recalled(self, moment: str) -> None:
@@ -80,9 +78,9 @@ def _ignore(_: str) -> None:
     """The listener that ignores details."""
 
 
-def tune_subject(
-    subject: Subject,
-    plan: SearchPlan | None,
+def tune_task(
+    subject: TuningTask,
+    plan: SearchConfig | None,
     listener: TuneListener,
     *,
     database: str | Path | Database | None = None,
@@ -126,9 +124,9 @@ def tune_subject(
 
 
 def _passed(
-    subject: Subject, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
+    subject: TuningTask, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
 ) -> TuneResult:
-    """Tuning without a search: the fastest variant of the pass, verified and measured, or remembered."""
+    """A kernel tuned without a search: the fastest variant of the pass, verified and measured, or remembered."""
     evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
     try:
         start = subject.start("plain")
@@ -166,24 +164,24 @@ def _passed(
     return TuneResult(subject, tuning, decision, timed)
 
 
-def _passed_tuning(subject: Subject, listener: TuneListener) -> Tuning:
+def _passed_tuning(subject: TuningTask, listener: TuneListener) -> ScheduledKernel:
     with listener.doing("expert pass"):
         return subject.passed
 
 
-def _measured(rows: Sequence[MeasuredRow], subject: Subject, seed: int, listener: TuneListener) -> list[Timed]:
+def _measured(rows: Sequence[MeasuredRow], subject: TuningTask, seed: int, listener: TuneListener) -> list[Timed]:
     doing = "simulating" if backend_of(subject.machine).is_simulated else "measuring"
     with listener.doing(doing) as tell:
         return measure(rows, subject.plain, subject.machine, seed, tell)
 
 
 def _searched(
-    subject: Subject,
-    plan: SearchPlan,
+    subject: TuningTask,
+    plan: SearchConfig,
     database: str | Path | Database | None,
     listener: TuneListener,
     rivals: Sequence[Dojo],
-) -> Found:
+) -> SearchOutcome:
     with _opened(database) as opened:
         return find(subject, plan, opened, listener, rivals)
 
@@ -196,12 +194,12 @@ def _opened(database: str | Path | Database | None) -> AbstractContextManager[Da
 
 
 def find(
-    subject: Subject, plan: SearchPlan, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
-) -> Found:
+    subject: TuningTask, plan: SearchConfig, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
+) -> SearchOutcome:
     """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)
     try:
-        planned = PlannedSearch.of(subject, plan, database, evaluator)
+        planned = SearchRun.of(subject, plan, database, evaluator)
         if planned.known:
             listener.goes_on(planned)
         with listener.doing("the plain program and the pass's"):
@@ -212,7 +210,9 @@ def find(
         evaluator.close()
 
 
-def verify_found(subject: Subject, found: Found | None, listener: TuneListener) -> tuple[Tuning, Decision]:
+def verify_found(
+    subject: TuningTask, found: SearchOutcome | None, listener: TuneListener
+) -> tuple[ScheduledKernel, Verification]:
     """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
     passed = _passed_tuning(subject, listener)
     tuning, note = passed if found is None else found.best, ""
@@ -224,16 +224,20 @@ def verify_found(subject: Subject, found: Found | None, listener: TuneListener) 
     return tuning, _verify(tuning, subject, listener)
 
 
-def _verify(tuning: Tuning, subject: Subject, listener: TuneListener, known: Decision | None = None) -> Decision:
+def _verify(
+    tuning: ScheduledKernel, subject: TuningTask, listener: TuneListener, known: Verification | None = None
+) -> Verification:
     with listener.doing("exact oracle"):
-        decision = decide(tuning, subject.source) if known is None else known
+        decision = verify_moves(tuning, subject.source) if known is None else known
     if decision.fault is not None:
         raise InvalidKernel(f"the tuned program means something else: {decision.fault}; please report this trace")
     listener.verified(decision)
     return decision
 
 
-def _rows(subject: Subject, tuning: Tuning, found: Found | None, *, with_plain: bool) -> list[MeasuredRow]:
+def _rows(
+    subject: TuningTask, tuning: ScheduledKernel, found: SearchOutcome | None, *, with_plain: bool
+) -> list[MeasuredRow]:
     moves = len(tuning.game.trace.steps)
     if found is None:
         rows = [("before", tuning.before, 0), ("after", tuning.after, moves)]
@@ -255,13 +259,13 @@ def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
 
 
 def settle(
-    subject: Subject,
-    tuning: Tuning,
-    decision: Decision,
-    found: Found | None,
+    subject: TuningTask,
+    tuning: ScheduledKernel,
+    decision: Verification,
+    found: SearchOutcome | None,
     timed: list[Timed],
     listener: TuneListener,
-) -> tuple[Tuning, Decision]:
+) -> tuple[ScheduledKernel, Verification]:
     """The result: the pass's program if it is faster than the search's best in the last measurement.
 
     Timed programs compare by pairs: if these decide nothing, the last match of the search stands.

@@ -19,8 +19,8 @@ from pdojo.backends.measure import Success
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import LoweringError
 from pdojo.search.tuning.result import TuneResult
-from pdojo.search.tuning.run import Found
-from pdojo.search.tuning.scheduled_kernel import Tuning
+from pdojo.search.tuning.run import SearchOutcome
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.timing import Timed
 
 MOST_LINES = 4000
@@ -69,7 +69,7 @@ class Chapter:
         measured = measured_table(self.result.timed) if self.result.timed else note("Nothing was measured in the end.")
         return joined([measured, note(self.result.decision.said)])
 
-    def _convergence(self, found: Found) -> Iterator[Html]:
+    def _convergence(self, found: SearchOutcome) -> Iterator[Html]:
         result, plan = found.result, found.plan
         yield note(
             f"{plan.strategy}, {plan.neighbourhood}, from {plan.start}, seed {found.seed}, budget "
@@ -160,7 +160,7 @@ def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[ob
     )
 
 
-def _code(tuning: Tuning) -> Iterator[Html]:
+def _code(tuning: ScheduledKernel) -> Iterator[Html]:
     machine = tuning.game.machine
     listings = backend_of(machine).listings
     if not listings:
@@ -183,7 +183,7 @@ _TITLES = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR", "c": 
 """Headings of forms of code; others have their name."""
 
 
-def _failures(found: Found) -> Html:
+def _failures(found: SearchOutcome) -> Html:
     failures = found.result.progress.failures
     if not failures:
         return note("None.")
@@ -195,7 +195,7 @@ def _failures(found: Found) -> Html:
     return table(("kind", "programs", "of all", "meaning", "for example"), rows, left=(0, 3, 4))
 
 
-def _spent(found: Found) -> Html:
+def _spent(found: SearchOutcome) -> Html:
     progress = found.result.progress
     total = sum(progress.spent.values()) or 1.0
     rows = [

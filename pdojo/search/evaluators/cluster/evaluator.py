@@ -10,7 +10,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
-from pdojo.search.engine.racing import Heat, Race
+from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
 from pdojo.search.evaluators.runtime import Runtime, settings_of
 
@@ -45,7 +45,7 @@ class OnCluster:
     def expect(self, candidate: Candidate) -> None:
         """Do nothing: programs are sent in jobs of several."""
 
-    def heat(self, wanted: Heat, listener: Listener | None = None) -> list[Race]:
+    def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
         """Time each share of the programs on one worker, in turns with the program beside them."""
         count = len(wanted.candidates)
         if listener is not None:
@@ -68,7 +68,7 @@ class OnCluster:
     def _share_size(self, count: int) -> int:
         return max(1, min(SHARE * self._cluster.machine.threads, -(-count // max(1, self._cluster.size))))
 
-    def _heat(self, share: Heat) -> list[Race]:
+    def _heat(self, share: TimingRequest) -> list[Race]:
         candidates, beside = share.candidates, share.beside
         texts = [candidate.program.text for candidate in candidates]
         facts = (texts, beside and beside.program.text, share.rounds, share.inputs)

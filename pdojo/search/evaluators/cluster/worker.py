@@ -22,7 +22,7 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.contract.evaluation import JSON, Candidate
-from pdojo.search.engine.racing import Heat, Race
+from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import Runtime
 
@@ -98,7 +98,7 @@ class Measurer:
         evaluator = self._evaluator(plain)
         evaluator.seed = seed
         other = None if beside is None else self._candidate(beside)
-        return evaluator.heat(Heat([self._candidate(text) for text in texts], other, rounds, inputs))
+        return evaluator.heat(TimingRequest([self._candidate(text) for text in texts], other, rounds, inputs))
 
     def _candidate(self, text: str) -> Candidate:
         return Candidate(MeasuredProgram(text, self._machine), fingerprint_of(text))

@@ -10,7 +10,7 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance, costs_threads
 from pdojo.search.kinds.cpu.contraction import reorder
 from pdojo.search.kinds.cpu.sums import part_sum
@@ -20,78 +20,78 @@ CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
 """Functions that are cheaper than a store and a load of their result."""
 
 
-def fuse_outer(player: Player) -> None:
+def fuse_outer(builder: PassBuilder) -> None:
     """Fuse neighbouring loops, unless both become vector loops: these are fused later, tile by tile."""
-    align(player)
-    _split_few(player)
+    align(builder)
+    _split_few(builder)
 
     def fusible() -> Iterator[Scope]:
-        for scope in player.nest.scopes:
-            second = player.nest.next_sibling(scope)
+        for scope in builder.nest.scopes:
+            second = builder.nest.next_sibling(scope)
             if scope.mapping is not Mapping.SEQUENTIAL or not isinstance(second, Scope):
                 continue
-            sealed = scope.id in player.sealed or second.id in player.sealed
+            sealed = scope.id in builder.sealed or second.id in builder.sealed
             later = is_vector_loop(scope) and is_vector_loop(second)
-            if not (sealed or later or costs_threads(player, scope, second)):
+            if not (sealed or later or costs_threads(builder, scope, second)):
                 yield scope
 
-    player.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
-    _recompute(player)
+    builder.exhaust(fusible, "join_scopes", "one pass over the outer iterations keeps values in cache")
+    _recompute(builder)
 
 
 _Dimensions = set[tuple[str, int]]
 
 
-def align(player: Player) -> None:
+def align(builder: PassBuilder) -> None:
     """Move the loops of statistics outermost, those that most statistics share first.
 
     A statistic is a temporary that a sum writes and a nest with more loops reads. All nests can share the loops that
     index it; then values computed from it need no memory, and its inputs may still be cached.
     """
-    shared = _shared(player, _statistics(player))
-    plans = [(leaf.id, _wanted(leaf, shared)) for leaf in player.nest.leaves]
+    shared = _shared(builder, _statistics(builder))
+    plans = [(leaf.id, _wanted(leaf, shared)) for leaf in builder.nest.leaves]
     for identifier, wanted in plans:
-        leaf = player.leaf(identifier)
-        if wanted != [s.id for s in leaf.chain] and not _is_finished(player, leaf):
-            player.transact(lambda i=identifier, w=wanted: reorder(player, i, w))
+        leaf = builder.leaf(identifier)
+        if wanted != [s.id for s in leaf.chain] and not _is_finished(builder, leaf):
+            builder.transact(lambda i=identifier, w=wanted: reorder(builder, i, w))
 
 
-def _shared(player: Player, statistics: _Dimensions) -> dict[tuple[str, int], int]:
+def _shared(builder: PassBuilder, statistics: _Dimensions) -> dict[tuple[str, int], int]:
     """For each dimension, the number of statistics indexed by the loops that index it."""
     found: dict[tuple[str, int], int] = {}
     for dimension in sorted(statistics):
         if dimension not in found:
-            together = _spread(player, dimension)
+            together = _spread(builder, dimension)
             count = len({name for name, _ in together & statistics})
             found |= dict.fromkeys(together, count)
     return found
 
 
-def _statistics(player: Player) -> _Dimensions:
+def _statistics(builder: PassBuilder) -> _Dimensions:
     """The dimensions of arrays that are summed up and read in nests with more loops."""
     found: _Dimensions = set()
-    for name, writers in player.nest.writers.items():
-        array = player.nest.arrays[name]
-        readers = player.nest.readers.get(name, [])
+    for name, writers in builder.nest.writers.items():
+        array = builder.nest.arrays[name]
+        readers = builder.nest.readers.get(name, [])
         summed = any(w.accumulate is not None for w in writers)
         wide = any(len(r.chain) > len(array.shape) and r not in writers for r in readers)
-        if summed and wide and array.buffer.op is not None and not any(_is_finished(player, w) for w in writers):
+        if summed and wide and array.buffer.op is not None and not any(_is_finished(builder, w) for w in writers):
             found |= {(name, d) for d in range(len(array.shape))}
     return found
 
 
-def _is_finished(player: Player, leaf: Leaf) -> bool:
+def _is_finished(builder: PassBuilder, leaf: Leaf) -> bool:
     """True if a loop around a statement is sealed: its order is chosen."""
-    return any(scope.id in player.sealed for scope in leaf.chain)
+    return any(scope.id in builder.sealed for scope in leaf.chain)
 
 
-def _spread(player: Player, dimension: tuple[str, int]) -> _Dimensions:
+def _spread(builder: PassBuilder, dimension: tuple[str, int]) -> _Dimensions:
     """The dimensions of all arrays that the same loops index, directly or through a common array."""
     found = {dimension}
     size = 0
     while size != len(found):
         size = len(found)
-        for leaf in player.nest.leaves:
+        for leaf in builder.nest.leaves:
             indices = _indices(leaf)
             loops = {depth for place, depth in indices if place in found}
             found |= {place for place, depth in indices if depth in loops}
@@ -134,50 +134,52 @@ def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
     return [s.id for s in (*sorted(leaf.chain[:free], key=lambda s: -counts[s.depth]), *leaf.chain[free:])]
 
 
-def _split_few(player: Player) -> None:
+def _split_few(builder: PassBuilder) -> None:
     """Split sums with too few results for the threads: one partial result for each iteration of the outermost loop."""
-    threads = player.game.machine.threads
-    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
-        leaf = player.leaf(identifier)
+    threads = builder.game.machine.threads
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        leaf = builder.leaf(identifier)
         used = {v for e in leaf.output.index for v in e.variables()}
         terms = [s for s in leaf.chain if s.depth not in used]
         results = next((s.extent for s in leaf.chain if s.depth in used), 1)
         few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= SMALL
-        if player.is_sealed(leaf) or not few or not terms:
+        if builder.is_sealed(leaf) or not few or not terms:
             continue
         why = f"{results} results are too few for {threads} threads"
-        if len(terms) == 1 and leaf.chain == (terms[0],) and player.transact(lambda i=identifier: _chunk(player, i)):
-            terms = list(player.leaf(identifier).chain)
+        if len(terms) == 1 and leaf.chain == (terms[0],) and builder.transact(lambda i=identifier: _chunk(builder, i)):
+            terms = list(builder.leaf(identifier).chain)
         if len(terms) != 2 or balance(terms[0].extent, threads) < EVEN:
             continue
-        player.transact(lambda i=identifier, d=terms[0].depth, n=terms[0].extent, w=why: _split(player, i, d, n, w))
+        builder.transact(lambda i=identifier, d=terms[0].depth, n=terms[0].extent, w=why: _split(builder, i, d, n, w))
 
 
-def _chunk(player: Player, identifier: str) -> bool:
+def _chunk(builder: PassBuilder, identifier: str) -> bool:
     """Cut the loop of a sum, and the loops that it can be fused with, into a chunk for each thread.
 
     Chunks are whole groups of vectors; the rest is peeled off first.
     """
-    leaf = player.leaf(identifier)
-    threads, (loop,) = player.game.machine.threads, leaf.chain
-    size = loop.extent // threads // (group := player.lanes(leaf) * ACCUMULATORS) * group
+    leaf = builder.leaf(identifier)
+    threads, (loop,) = builder.game.machine.threads, leaf.chain
+    size = loop.extent // threads // (group := builder.lanes(leaf) * ACCUMULATORS) * group
     why = f"a chunk of {size} iterations for each thread"
-    family = _related(player, leaf)
+    family = _related(builder, leaf)
     for scope in family:
-        if size * threads < loop.extent and not player.attempt("peel_scope", f"%{scope}", why, after=size * threads):
+        if size * threads < loop.extent and not builder.attempt("peel_scope", f"%{scope}", why, after=size * threads):
             return False
-        if not player.attempt("tile_scope", f"%{scope}", why, size=size):
+        if not builder.attempt("tile_scope", f"%{scope}", why, size=size):
             return False
     return size > 0
 
 
-def _related(player: Player, leaf: Leaf) -> list[str]:
+def _related(builder: PassBuilder, leaf: Leaf) -> list[str]:
     """The single loops of a statement's extent around statements that share arrays with it, directly or through others.
 
     The loop of the statement is one of them.
     """
     (loop,) = leaf.chain
-    single = [s for s in player.nest.children if isinstance(s, Scope) and s.extent == loop.extent and is_vector_loop(s)]
+    single = [
+        s for s in builder.nest.children if isinstance(s, Scope) and s.extent == loop.extent and is_vector_loop(s)
+    ]
     alike = [s for s in single if s.mapping is Mapping.SEQUENTIAL and not s.guard]
     found, names = {loop.id}, {a.array.name for a in leaf.accesses}
     size = 0
@@ -188,27 +190,27 @@ def _related(player: Player, leaf: Leaf) -> list[str]:
             if mine & names:
                 found.add(scope.id)
                 names |= mine
-    return [s.id for s in player.nest.scopes if s.id in found]
+    return [s.id for s in builder.nest.scopes if s.id in found]
 
 
-def _split(player: Player, identifier: str, depth: int, count: int, why: str) -> bool:
+def _split(builder: PassBuilder, identifier: str, depth: int, count: int, why: str) -> bool:
     """Part a sum for the threads; the loop that combines their partial results stays out of the threads' loops."""
-    parts = part_sum(player, identifier, depth, count, why)
+    parts = part_sum(builder, identifier, depth, count, why)
     if parts is None:
         return False
-    player.sealed.add(player.leaf(parts.combined).chain[-1].id)
+    builder.sealed.add(builder.leaf(parts.combined).chain[-1].id)
     return True
 
 
-def _recompute(player: Player) -> None:
+def _recompute(builder: PassBuilder) -> None:
     """Recompute cheap temporaries at each use if keeping them exceeds the core's caches."""
-    for leaf in list(player.nest.leaves):
+    for leaf in list(builder.nest.leaves):
         name = leaf.output.array.name
-        if _is_cheap(player, leaf) and _kept(player, name) > player.game.machine.private_cache // 2:
-            player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
+        if _is_cheap(builder, leaf) and _kept(builder, name) > builder.game.machine.private_cache // 2:
+            builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name))
 
 
-def _is_cheap(player: Player, leaf: Leaf) -> bool:
+def _is_cheap(builder: PassBuilder, leaf: Leaf) -> bool:
     """True for a temporary with one cheap writer that reads one input array and values of lower rank."""
     name = leaf.output.array.name
     reads = [i for i in leaf.inputs if isinstance(i, Access)]
@@ -217,15 +219,15 @@ def _is_cheap(player: Player, leaf: Leaf) -> bool:
         leaf.accumulate is None
         and leaf.function in CHEAP
         and leaf.output.array.buffer.op is not None
-        and player.nest.writers[name] == [leaf]
+        and builder.nest.writers[name] == [leaf]
         and len(large) == 1
         and large[0].array.intent is Intent.IN
     )
 
 
-def _kept(player: Player, name: str) -> int:
+def _kept(builder: PassBuilder, name: str) -> int:
     """Bytes of an array that live between writer and readers, once the loops that they share reuse it."""
-    nest = player.nest
+    nest = builder.nest
     array = nest.arrays[name]
     users = dict.fromkeys((*nest.writers[name], *nest.readers[name]))
     shared = 0
@@ -238,26 +240,26 @@ def _kept(player: Player, name: str) -> int:
     return prod(shape[d] for d in free) * byte_width(array.dtype)
 
 
-def recompute(player: Player, leaf: Leaf, name: str) -> bool:
+def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> bool:
     """Inline a statement at all of its uses and delete it."""
     why = f"computed once more where it is used: '{name}' need not be kept in between"
-    for reader in [r.id for r in player.nest.readers[name]]:
-        while (use := _use(player, reader, name)) is not None:
-            before = set(player.nest.arrays)
-            if not player.attempt("inline_op", player.leaf(reader), why, input=use):
+    for reader in [r.id for r in builder.nest.readers[name]]:
+        while (use := _use(builder, reader, name)) is not None:
+            before = set(builder.nest.arrays)
+            if not builder.attempt("inline_op", builder.leaf(reader), why, input=use):
                 return False
-            for made in player.nest.arrays.keys() - before:
-                _materialize(player, made)
-    return player.attempt("delete_op", player.leaf(leaf.id), "nobody reads it any more")
+            for made in builder.nest.arrays.keys() - before:
+                _materialize(builder, made)
+    return builder.attempt("delete_op", builder.leaf(leaf.id), "nobody reads it any more")
 
 
-def _materialize(player: Player, name: str) -> None:
+def _materialize(builder: PassBuilder, name: str) -> None:
     """Give every element its own memory, so that the loop can be distributed; later moves reuse it again."""
-    player.attempt("set_location", name, "room for an element for each lane", location="heap")
-    for dimension in range(len(player.nest.arrays[name].shape)):
-        player.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")
+    builder.attempt("set_location", name, "room for an element for each lane", location="heap")
+    for dimension in range(len(builder.nest.arrays[name].shape)):
+        builder.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")
 
 
-def _use(player: Player, reader: str, name: str) -> int | None:
-    inputs = player.leaf(reader).inputs
+def _use(builder: PassBuilder, reader: str, name: str) -> int | None:
+    inputs = builder.leaf(reader).inputs
     return next((k for k, i in enumerate(inputs) if isinstance(i, Access) and i.array.name == name), None)

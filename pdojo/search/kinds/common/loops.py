@@ -9,97 +9,97 @@ from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.view.nest import Access, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 
 
-def drop_unit_loops(player: Player) -> None:
+def drop_unit_loops(builder: PassBuilder) -> None:
     """Collapse every loop of one iteration with its child or its parent."""
 
     def beside_unit() -> Iterator[Scope]:
-        for scope in player.nest.scopes:
+        for scope in builder.nest.scopes:
             inner = _only_child(scope)
             if inner is not None and 1 in (scope.extent, inner.extent):
                 yield scope
 
-    player.exhaust(beside_unit, "collapse_scopes", "a loop of one iteration is none")
+    builder.exhaust(beside_unit, "collapse_scopes", "a loop of one iteration is none")
 
 
-def flatten(player: Player) -> None:
+def flatten(builder: PassBuilder) -> None:
     """Collapse two loops wherever they walk through contiguous memory: fewer peeled rests, aligned vectors.
 
     Two loops are collapsed iff every access in them uses neither, or both as whole neighbouring dimensions, and all
     other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
     """
     why = "rows that follow each other in memory are one"
-    while pairs := _flat_pairs(player):
+    while pairs := _flat_pairs(builder):
         # Innermost first: a collapsed loop can be collapsed with the loop around it next.
-        inner = {i: d for i, d in pairs.items() if _only_child_of(player, i).id not in pairs}
+        inner = {i: d for i, d in pairs.items() if _only_child_of(builder, i).id not in pairs}
         for scope in inner:
-            if not player.attempt("collapse_scopes", f"%{scope}", why):
+            if not builder.attempt("collapse_scopes", f"%{scope}", why):
                 return
         for array, dimension in sorted({place for places in inner.values() for place in places}):
-            if player.nest.arrays[array].buffer.op is not None:
-                player.attempt("collapse_dims", f"{array}:{dimension}", why)
+            if builder.nest.arrays[array].buffer.op is not None:
+                builder.attempt("collapse_dims", f"{array}:{dimension}", why)
 
 
-def unfold(player: Player) -> None:
+def unfold(builder: PassBuilder) -> None:
     """Give every element of a temporary memory of its own; later steps reuse what loops do not need.
 
     A temporary that takes one slot keeps the statements of a loop together, so that none of them becomes vectors.
     """
     why = "vectors need an element for each lane"
-    for name in list(player.temporaries()):
-        buffer = player.nest.arrays[name].buffer
+    for name in list(builder.temporaries()):
+        buffer = builder.nest.arrays[name].buffer
         if not any(buffer.reuse):
             continue
-        player.attempt("set_location", name, "room for an element for each lane", location="heap")
+        builder.attempt("set_location", name, "room for an element for each lane", location="heap")
         for dimension in range(len(buffer.shape)):
-            player.attempt("materialize_dims", f"{name}:{dimension}", why)
+            builder.attempt("materialize_dims", f"{name}:{dimension}", why)
 
 
-def sink(player: Player, identifier: str, why: str) -> list[str]:
+def sink(builder: PassBuilder, identifier: str, why: str) -> list[str]:
     """Move a loop inwards, separately for each statement; returns the identifiers of the resulting loops."""
     found: list[str] = []
     todo = [identifier]
     while todo:
-        scope = player.scope(todo.pop())
+        scope = builder.scope(todo.pop())
         assert scope is not None
         if len(scope.children) > 1:
-            if not player.attempt("split_scopes", scope, why, after=1):
+            if not builder.attempt("split_scopes", scope, why, after=1):
                 found.append(scope.id)
                 continue
-            first = player.scope(scope.id)
+            first = builder.scope(scope.id)
             assert first is not None
-            rest = player.nest.next_sibling(first)
+            rest = builder.nest.next_sibling(first)
             assert isinstance(rest, Scope)
             todo += [rest.id, first.id]
-        elif isinstance(scope.children[0], Scope) and player.attempt("swap_scopes", scope, why):
+        elif isinstance(scope.children[0], Scope) and builder.attempt("swap_scopes", scope, why):
             todo.append(scope.id)
         else:
             found.append(scope.id)
     return found
 
 
-def straighten(player: Player, identifier: str, lanes: int, why: str) -> bool:
+def straighten(builder: PassBuilder, identifier: str, lanes: int, why: str) -> bool:
     """Turn a loop into straight code: vectors of `lanes` lanes, or scalars if `lanes` is 1."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     assert scope is not None
     if lanes in (1, scope.extent):
-        return player.attempt("unroll" if lanes == 1 else "vectorize", scope, why)
-    tiles = tile(player, scope, lanes, why)
+        return builder.attempt("unroll" if lanes == 1 else "vectorize", scope, why)
+    tiles = tile(builder, scope, lanes, why)
     return (
         tiles is not None
-        and player.attempt("vectorize", f"%{tiles.inner}", why)
-        and player.attempt("unroll", f"%{tiles.outer}", why)
+        and builder.attempt("vectorize", f"%{tiles.inner}", why)
+        and builder.attempt("unroll", f"%{tiles.outer}", why)
     )
 
 
-def jam(player: Player, loop: Scope, size: int, why: str) -> Tiles | None:
+def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> Tiles | None:
     """Cut a loop into groups of `size` iterations, and unroll a group around every vector; None if that is illegal."""
-    groups = tile(player, loop, size, why)
+    groups = tile(builder, loop, size, why)
     if groups is None:
         return None
-    unrolled = all(player.attempt("unroll", f"%{part}", why) for part in sink(player, groups.inner, why))
+    unrolled = all(builder.attempt("unroll", f"%{part}", why) for part in sink(builder, groups.inner, why))
     return groups if unrolled else None
 
 
@@ -110,38 +110,38 @@ class Tiles(NamedTuple):
     inner: str
 
 
-def tile(player: Player, scope: Scope, size: int, why: str) -> Tiles | None:
+def tile(builder: PassBuilder, scope: Scope, size: int, why: str) -> Tiles | None:
     """Cut a loop into tiles of `size` iterations; None if that is illegal."""
-    known = player.nest.by_id.keys()
-    if not player.attempt("tile_scope", scope, why, size=size):
+    known = builder.nest.by_id.keys()
+    if not builder.attempt("tile_scope", scope, why, size=size):
         return None
-    return Tiles(*(scope.id for scope in player.nest.scopes if scope.id not in known))
+    return Tiles(*(scope.id for scope in builder.nest.scopes if scope.id not in known))
 
 
-def indexing(player: Player, array: str) -> list[str]:
+def indexing(builder: PassBuilder, array: str) -> list[str]:
     """The loops that index the memory of an array, outermost first."""
     found = {
         leaf.chain[depth].id
-        for leaf, access in accesses_of(player.nest, player.nest.arrays[array].buffer)
+        for leaf, access in accesses_of(builder.nest, builder.nest.arrays[array].buffer)
         for expression in physical_index(access, leaf.chain)
         for depth in expression.variables()
     }
-    return [scope.id for scope in player.nest.scopes if scope.id in found]
+    return [scope.id for scope in builder.nest.scopes if scope.id in found]
 
 
 _Pairs = dict[str, set[tuple[str, int]]]
 """Outer loops that can be collapsed with their only child, and the array dimensions that the two index."""
 
 
-def _flat_pairs(player: Player) -> _Pairs:
-    nest = player.nest
+def _flat_pairs(builder: PassBuilder) -> _Pairs:
+    nest = builder.nest
     found: _Pairs = {}
     for scope in nest.scopes:
         dimensions = _dimensions(scope)
         if dimensions is not None:
             found[scope.id] = dimensions
     while True:
-        alone = [i for i, dimensions in found.items() if not all(_everywhere(player, found, *d) for d in dimensions)]
+        alone = [i for i, dimensions in found.items() if not all(_everywhere(builder, found, *d) for d in dimensions)]
         if not alone:
             return found
         for identifier in alone:
@@ -157,8 +157,8 @@ def _only_child(scope: Scope) -> Scope | None:
     return child if child.mapping is Mapping.SEQUENTIAL and not child.guard else None
 
 
-def _only_child_of(player: Player, identifier: str) -> Scope:
-    scope = player.scope(identifier)
+def _only_child_of(builder: PassBuilder, identifier: str) -> Scope:
+    scope = builder.scope(identifier)
     assert scope is not None
     child = _only_child(scope)
     assert child is not None
@@ -191,9 +191,9 @@ def _joint(access: Access, scope: Scope) -> int | None:
     return None
 
 
-def _everywhere(player: Player, found: _Pairs, array: str, dimension: int) -> bool:
+def _everywhere(builder: PassBuilder, found: _Pairs, array: str, dimension: int) -> bool:
     """True if all accesses of a written array treat the two dimensions as one."""
-    nest = player.nest
+    nest = builder.nest
     if nest.arrays[array].intent is Intent.IN:
         return True
     for leaf in dict.fromkeys((*nest.writers[array], *nest.readers[array])):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pdojo.search.kinds.common.player import Note, Player
+from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.transforms.game import Game
 
 
 def naive(game: Game) -> list[Note]:
     """Join scopes and reuse dimensions until nothing more is legal."""
-    return Player.play(game, fuse_and_reuse).notes
+    return PassBuilder.play(game, fuse_and_reuse).notes
 
 
-def fuse_and_reuse(player: Player) -> None:
+def fuse_and_reuse(builder: PassBuilder) -> None:
     """The moves of the naive pass."""
-    player.exhaust(player.scopes, "join_scopes", "fused loops keep values in cache")
-    player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in cache")
+    builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")

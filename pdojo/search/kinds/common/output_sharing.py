@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.attributes import Intent, Memory
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 
 WHY = "rows exceed the first cache: two arrays in one memory leave more of it to others"
 
 
-def share_outputs(player: Player) -> None:
+def share_outputs(builder: PassBuilder) -> None:
     """Put temporaries into an output of the same shape if they exceed the first cache, but not half of the second.
 
     Smaller ones stay in the first cache anyway. Larger ones leave the second cache before the output is written, so its
     memory would be written twice.
     """
-    machine = player.game.machine
+    machine = builder.game.machine
     if not machine.cache_bytes:
         return
-    for name in list(player.temporaries()):
-        array = player.nest.arrays[name]
-        size = physical_bytes(player.nest, array.buffer)
+    for name in list(builder.temporaries()):
+        array = builder.nest.arrays[name]
+        size = physical_bytes(builder.nest, array.buffer)
         is_alone = array.buffer.memory is Memory.HEAP and len(array.buffer.names) == 1
         if is_alone and machine.cache_bytes[0] < size <= machine.private_cache // 2:
-            outputs = (a.name for a in player.nest.arrays.values() if a.buffer.intent is Intent.OUT)
-            any(player.transact(lambda name=name, other=other: _share(player, name, other)) for other in outputs)
+            outputs = (a.name for a in builder.nest.arrays.values() if a.buffer.intent is Intent.OUT)
+            any(builder.transact(lambda name=name, other=other: _share(builder, name, other)) for other in outputs)
 
 
-def _share(player: Player, name: str, other: str) -> bool:
+def _share(builder: PassBuilder, name: str, other: str) -> bool:
     """Put an array with all its elements into the memory of another one."""
-    reused = [d for d, slots in enumerate(player.nest.arrays[name].buffer.reuse) if slots]
+    reused = [d for d, slots in enumerate(builder.nest.arrays[name].buffer.reuse) if slots]
     for dimension in reused:
-        if not player.attempt("materialize_dims", f"{name}:{dimension}", WHY):
+        if not builder.attempt("materialize_dims", f"{name}:{dimension}", WHY):
             return False
-    return player.attempt("share_buffer", name, WHY, **{"with": other})
+    return builder.attempt("share_buffer", name, WHY, **{"with": other})

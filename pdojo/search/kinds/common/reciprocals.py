@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pdojo.dialect.view.nest import Access
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.transforms.storage.declaring import fresh_name
 
 SHARED = 4
 """Fewest elements that must share a divisor before its reciprocal is stored."""
 
 
-def share_reciprocals(player: Player) -> None:
+def share_reciprocals(builder: PassBuilder) -> None:
     """Multiply by a reciprocal where many elements share a divisor, if the kernel permits it."""
-    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.function == "arith.divf"]:
-        leaf = player.leaf(identifier)
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.function == "arith.divf"]:
+        leaf = builder.leaf(identifier)
         divisor = leaf.inputs[1]
         if not isinstance(divisor, Access):
             continue
@@ -24,19 +24,19 @@ def share_reciprocals(player: Player) -> None:
         if shared >= SHARED:
             # As far outside as the divisor is available.
             any(
-                player.transact(lambda depth=depth, i=identifier: _share(player, i, depth))
+                builder.transact(lambda depth=depth, i=identifier: _share(builder, i, depth))
                 for depth in range(leaf.depth)
             )
 
 
-def _share(player: Player, identifier: str, depth: int) -> bool:
+def _share(builder: PassBuilder, identifier: str, depth: int) -> bool:
     """Compute the reciprocal before the scope at `depth`, for all iterations of the loops that index the divisor."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     divisor = leaf.inputs[1]
     assert isinstance(divisor, Access)
     why = f"one division for all that are divided by an element of '{divisor.array.name}'"
     loops = sorted({d for expression in divisor.index for d in expression.variables()})
-    name = fresh_name(player.nest.arrays, f"{divisor.array.name}_inverse")
+    name = fresh_name(builder.nest.arrays, f"{divisor.array.name}_inverse")
     extents = [leaf.chain[d].extent for d in loops]
     inner = [d for d in loops if d >= depth]
     # The new statement has its own scopes for the loops from `depth` on.
@@ -44,12 +44,12 @@ def _share(player: Player, identifier: str, depth: int) -> bool:
     written = ",".join(f"{{{places[d]}}}" for d in loops)
     read = ",".join(e.render(lambda d: f"{{{places[d]}}}") for e in divisor.index)
     heads = "".join(f"{leaf.chain[d].extent} " for d in inner)
-    return player.attempt(
+    return builder.attempt(
         "insert_op",
         leaf.chain[depth],
         why,
         text=f"{heads}{name}[{written}] = 1 / {divisor.array.name}[{read}]",
         declare=f"{name} {divisor.array.dtype} [{', '.join(map(str, extents))}] heap",
-    ) and player.attempt(
-        "reciprocal", player.leaf(identifier), why, array=name, index=",".join(f"{{{d}}}" for d in loops)
+    ) and builder.attempt(
+        "reciprocal", builder.leaf(identifier), why, array=name, index=",".join(f"{{{d}}}" for d in loops)
     )

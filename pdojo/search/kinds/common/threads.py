@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 
 EVEN = 0.95
 """Balance above which no better loop is looked for."""
@@ -12,15 +12,15 @@ SMALL = 16384
 """Statement instances below which starting threads costs more than the work."""
 
 
-def share_work(player: Player) -> None:
+def share_work(builder: PassBuilder) -> None:
     """Parallelise the outermost balanced loop of every nest."""
-    threads = player.game.machine.threads
+    threads = builder.game.machine.threads
     if threads < 2:
         return
-    for identifier in [node.id for node in player.nest.children]:
-        scope = player.scope(identifier)
+    for identifier in [node.id for node in builder.nest.children]:
+        scope = builder.scope(identifier)
         if scope is not None and work(scope) >= SMALL:
-            _share(player, scope, threads)
+            _share(builder, scope, threads)
 
 
 def work(scope: Scope) -> int:
@@ -39,12 +39,12 @@ def balance(extent: int, threads: int) -> float:
     return extent / (-(-extent // threads) * threads)
 
 
-def costs_threads(player: Player, first: Scope, second: Scope) -> bool:
+def costs_threads(builder: PassBuilder, first: Scope, second: Scope) -> bool:
     """True if one of two loops is a sum over its iterations and the other one could be parallelised.
 
     False if a loop around them balances already.
     """
-    threads = player.game.machine.threads
+    threads = builder.game.machine.threads
     around = [scope.extent for scope in first.leaves[0].chain[: first.depth]]
     if threads < 2 or any(balance(extent, threads) >= EVEN for extent in around):
         return False
@@ -59,23 +59,23 @@ def _sums(scope: Scope) -> bool:
     )
 
 
-def _share(player: Player, nest: Scope, threads: int) -> None:
+def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of it, then the other loops."""
     # Each start of the threads must be worth its cost.
     worth = [s for s in perfect(nest) if work(s) >= SMALL]
     loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
     even = [s for s in loops if balance(s.extent, threads) >= EVEN]
-    if any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
+    if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
     inside = [s.id for s in perfect(nest)[-1].children if isinstance(s, Scope) and work(s) >= SMALL]
-    before = len(player.notes)
+    before = len(builder.notes)
     for identifier in inside:
-        child = player.scope(identifier)
+        child = builder.scope(identifier)
         if child is not None:
-            _share(player, child, threads)
-    if len(player.notes) == before:
+            _share(builder, child, threads)
+    if len(builder.notes) == before:
         useful = [s for s in loops if balance(s.extent, threads) > 1 / threads and s not in even]
-        any(player.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
+        any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
 
 
 def _why(loop: Scope, threads: int) -> str:

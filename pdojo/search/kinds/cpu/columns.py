@@ -12,8 +12,8 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import jam
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.common.threads import SMALL
 from pdojo.search.kinds.cpu.contraction import has_terms, loop_at, reorder, spatial_loops
 from pdojo.search.kinds.cpu.sums import alone, split_terms
@@ -23,16 +23,16 @@ ROWS = 4
 WHY = "whole rows are read one after the other"
 
 
-def sum_columns(player: Player) -> set[str]:
+def sum_columns(builder: PassBuilder) -> set[str]:
     """Give reductions over rows a nest of their own, in which the rows are outermost, in parts for the threads.
 
     Returns the names of the arrays that they add up in.
     """
     found: set[str] = set()
-    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
-        leaf = player.leaf(identifier)
-        if not player.is_sealed(leaf) and _is_of_columns(leaf):
-            player.transact(lambda i=identifier: _rows_outside(player, i, found))
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        leaf = builder.leaf(identifier)
+        if not builder.is_sealed(leaf) and _is_of_columns(leaf):
+            builder.transact(lambda i=identifier: _rows_outside(builder, i, found))
     return found
 
 
@@ -51,47 +51,47 @@ def _columns(leaf: Leaf) -> Scope | None:
     return next((s for s, found in strides if all(stride is Stride.CONTIGUOUS for stride in found)), None)
 
 
-def _rows_outside(player: Player, identifier: str, found: set[str]) -> bool:
-    if not alone(player, identifier, WHY):
+def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> bool:
+    if not alone(builder, identifier, WHY):
         return False
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     columns = _columns(leaf)
     assert columns is not None
     spatial = [s.id for s in leaf.chain if s.depth in spatial_loops(leaf)]
     (terms,) = (s for s in leaf.chain if s.id not in spatial)
     outer = [s for s in spatial if s != columns.id]
-    if not reorder(player, identifier, [*outer, columns.id, terms.id]):
+    if not reorder(builder, identifier, [*outer, columns.id, terms.id]):
         return False
     total = identifier
-    machine = player.game.machine
+    machine = builder.game.machine
     results = prod(s.extent for s in leaf.chain if s.id in spatial)
     size = machine.threads * results * byte_width(leaf.output.array.dtype)
     if machine.threads > 1 and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
-        parts = split_terms(player, identifier, machine.threads, WHY)
-        if parts is None or not all(alone(player, i, WHY) for i in (parts.zero, parts.total, parts.combined)):
+        parts = split_terms(builder, identifier, machine.threads, WHY)
+        if parts is None or not all(alone(builder, i, WHY) for i in (parts.zero, parts.total, parts.combined)):
             return False
         total = parts.total
-    leaf = player.leaf(total)
+    leaf = builder.leaf(total)
     columns = _columns(leaf)
     if columns is None:
         return False
     spatial = sorted(spatial_loops(leaf) - {columns.depth})
     rows = [s.id for s in leaf.chain if s.depth not in (*spatial, columns.depth)]
     parts_first = [leaf.chain[d].id for d in spatial[:: -1 if total != identifier else 1]]
-    if not reorder(player, total, [*parts_first, *rows, columns.id]):
+    if not reorder(builder, total, [*parts_first, *rows, columns.id]):
         return False
-    player.sealed.add(loop_at(player, total, -2).id)
-    found.add(player.leaf(total).output.array.name)
+    builder.sealed.add(loop_at(builder, total, -2).id)
+    found.add(builder.leaf(total).output.array.name)
     return True
 
 
-def join_terms(player: Player, arrays: set[str]) -> None:
+def join_terms(builder: PassBuilder, arrays: set[str]) -> None:
     """Add several rows to each vector of results at a time, in sums in these arrays."""
-    sums = [leaf for leaf in player.nest.leaves if leaf.accumulate is not None and leaf.output.array.name in arrays]
+    sums = [leaf for leaf in builder.nest.leaves if leaf.accumulate is not None and leaf.output.array.name in arrays]
     for identifier in [leaf.id for leaf in sums]:
-        rows = _rows_around(player.leaf(identifier))
+        rows = _rows_around(builder.leaf(identifier))
         if rows is not None and rows.extent > ROWS:
-            player.transact(lambda i=rows.id: _join(player, i))
+            builder.transact(lambda i=rows.id: _join(builder, i))
 
 
 def _rows_around(leaf: Leaf) -> Scope | None:
@@ -102,12 +102,12 @@ def _rows_around(leaf: Leaf) -> Scope | None:
     return inner[-1] if inner and inner[-1].depth < leaf.parent.depth else None
 
 
-def _join(player: Player, identifier: str) -> bool:
-    loop = player.scope(identifier)
+def _join(builder: PassBuilder, identifier: str) -> bool:
+    loop = builder.scope(identifier)
     assert loop is not None
     why = f"{ROWS} rows at a time: a vector of results is loaded and stored once for all"
     whole = loop.extent // ROWS * ROWS
-    if whole < loop.extent and not player.attempt("peel_scope", loop, why, after=whole):
+    if whole < loop.extent and not builder.attempt("peel_scope", loop, why, after=whole):
         return False
-    loop = player.scope(identifier)
-    return loop is not None and whole > ROWS and jam(player, loop, ROWS, why) is not None
+    loop = builder.scope(identifier)
+    return loop is not None and whole > ROWS and jam(builder, loop, ROWS, why) is not None

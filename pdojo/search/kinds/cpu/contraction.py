@@ -18,7 +18,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Access, Leaf, Scope
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import balance, work
 
 FEW_APART = 4
@@ -72,25 +72,28 @@ class Roles:
         return f"{self.height} x {self.vectors} vectors of {self.lanes}, panel {panel}"
 
 
-def tile_contractions(player: Player) -> None:
+def tile_contractions(builder: PassBuilder) -> None:
     """Tile every contraction so that a block of results stays in registers over the whole sum."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        if has_terms(leaf) and is_alone(player, leaf):
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        if has_terms(leaf) and is_alone(builder, leaf):
             # The first plan that applies completely.
-            any(player.transact(lambda i=identifier, r=roles: _tile(player, i, r)) for roles in _ordered(player, leaf))
+            any(
+                builder.transact(lambda i=identifier, r=roles: _tile(builder, i, r))
+                for roles in _ordered(builder, leaf)
+            )
 
 
-def _ordered(player: Player, leaf: Leaf) -> list[Roles]:
+def _ordered(builder: PassBuilder, leaf: Leaf) -> list[Roles]:
     """The plans for a contraction, the cheapest first; which of the cheapest ones is fastest is left open."""
-    plans = _roles(player, leaf)
+    plans = _roles(builder, leaf)
     close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
     unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
     tried = {plan.title(leaf): plan for plan in (*unlike.values(), *reversed(close))}
     titles = sorted(tried, key=lambda title: tried[title].cost)
     if len(titles) < 2 or work(leaf.chain[0]) < WORTH_CHOOSING:
         return plans
-    chosen = tried[player.choices.choose(f"block of {leaf.output.array.name}", titles)]
+    chosen = tried[builder.choices.choose(f"block of {leaf.output.array.name}", titles)]
     return [chosen, *(plan for plan in plans if plan is not chosen)]
 
 
@@ -114,7 +117,7 @@ def uses(access: Access, scope: Scope) -> bool:
     return any(e.uses(scope.depth) for e in access.index)
 
 
-def _roles(player: Player, leaf: Leaf) -> list[Roles]:
+def _roles(builder: PassBuilder, leaf: Leaf) -> list[Roles]:
     """The possible choices of rows, columns and block, the cheapest first; then those with results close together."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return []
@@ -122,7 +125,7 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
     found: list[Roles] = []
     for panel, columns in product(range(len(leaf.reads)), spatial):
         vector, scalars = leaf.reads[panel], [a for k, a in enumerate(leaf.reads) if k != panel]
-        lengths = _lengths(player, leaf, columns.extent)
+        lengths = _lengths(builder, leaf, columns.extent)
         if not lengths or not uses(vector, columns) or any(uses(scalar, columns) for scalar in scalars):
             continue
         sharing = [s for s in spatial if all(uses(a, s) for a in scalars) and not uses(vector, s)] if scalars else []
@@ -133,18 +136,18 @@ def _roles(player: Player, leaf: Leaf) -> list[Roles]:
         for rows, lanes in product(sharing or [None], lengths):
             outer = tuple(s.id for s in spatial if s not in (rows, columns))
             roles = Roles(outer, None if rows is None else rows.id, columns.id, lanes, panel, 1, 1, 0.0)
-            found += _sized(player, leaf, roles)
+            found += _sized(builder, leaf, roles)
     address = linear_address(leaf.output.index, leaf.output.array.shape)
     apart = {s.id: address.coefficient(s.depth) for s in spatial}
     return sorted(found, key=lambda roles: (roles.cost, apart.get(roles.rows or "", 0)))
 
 
-def _lengths(player: Player, leaf: Leaf, extent: int) -> list[int]:
+def _lengths(builder: PassBuilder, leaf: Leaf, extent: int) -> list[int]:
     """The longest vector length, and shorter ones of the same throughput per lane."""
-    fitting = [n for n in player.vector_lanes(leaf) if n <= extent]
+    fitting = [n for n in builder.vector_lanes(leaf) if n <= extent]
     longest = max(fitting, default=0)
     width = max(byte_width(access.array.dtype) for access in leaf.accesses)
-    split = player.game.machine.cpu.pipe_bytes
+    split = builder.game.machine.cpu.pipe_bytes
     return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
 
 
@@ -166,14 +169,14 @@ def can_pack(leaf: Leaf, panel: Access) -> bool:
     return prod(leaf.chain[v].extent for v in _variables(panel)) <= MOST_PADDED * prod(panel.array.shape)
 
 
-def _sized(player: Player, leaf: Leaf, roles: Roles) -> list[Roles]:
+def _sized(builder: PassBuilder, leaf: Leaf, roles: Roles) -> list[Roles]:
     """The blocks with the lowest estimates that fit the registers, one for each number of vectors."""
     lanes = roles.lanes
     rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
     columns = leaf.chain[_depth(leaf, roles.columns)].extent
     steps = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
     others = [s.extent for s in leaf.chain if s.id in roles.outer]
-    machine = player.game.machine
+    machine = builder.game.machine
     line = lanes * byte_width(leaf.output.array.dtype)
     whole = _is_contiguous(leaf.output, leaf.chain[_depth(leaf, roles.columns)])
     overhead = machine.cpu.store_vector if whole else machine.cpu.store_lane * lanes
@@ -250,74 +253,74 @@ def _depth(leaf: Leaf, identifier: str) -> int:
     return next(s.depth for s in leaf.chain if s.id == identifier)
 
 
-def _tile(player: Player, identifier: str, roles: Roles) -> bool:
+def _tile(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
     """Apply the plan to one contraction; returns False if a move is illegal."""
     lanes = roles.lanes
     depth = len(roles.outer)
     if roles.rows is not None:
-        ordered = reorder(player, identifier, [*roles.outer, roles.columns, roles.rows])
+        ordered = reorder(builder, identifier, [*roles.outer, roles.columns, roles.rows])
     else:
-        ordered = reorder(player, identifier, [*roles.outer, roles.columns]) and _lone_row(player, identifier, depth)
+        ordered = reorder(builder, identifier, [*roles.outer, roles.columns]) and _lone_row(builder, identifier, depth)
     if not ordered:
         return False
     width = lanes * roles.vectors
     why = f"blocks of {roles.height} rows of {roles.vectors} vectors of {lanes} stay in registers"
-    before = {other.id for other in player.nest.leaves}
-    pieces = _cut(player, identifier, depth, width, lanes, why)
-    if not all(_columns(player, piece, depth, roles, lanes, why) for piece in pieces):
+    before = {other.id for other in builder.nest.leaves}
+    pieces = _cut(builder, identifier, depth, width, lanes, why)
+    if not all(_columns(builder, piece, depth, roles, lanes, why) for piece in pieces):
         return False
-    _seal(player, identifier, before, depth)
-    if roles.rows is not None and _is_flat(player, identifier, roles):
-        _rows_first(player, [*pieces, *_rests(player, identifier, before)], depth)
+    _seal(builder, identifier, before, depth)
+    if roles.rows is not None and _is_flat(builder, identifier, roles):
+        _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
     return True
 
 
-def _is_flat(player: Player, identifier: str, roles: Roles) -> bool:
+def _is_flat(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
     """True if the sum is short and its results are many: all panels stay in a core's cache, and results do not."""
-    leaf = player.leaf(identifier)
-    machine, output = player.game.machine, leaf.output.array
+    leaf = builder.leaf(identifier)
+    machine, output = builder.game.machine, leaf.output.array
     panels = prod(s.extent for s in leaf.chain if uses(leaf.reads[roles.panel], s))
     results = prod(output.shape) * byte_width(output.dtype)
     return panels * byte_width(output.dtype) <= machine.private_cache // 2 and results > machine.private_cache
 
 
-def _rests(player: Player, identifier: str, before: set[str]) -> list[str]:
+def _rests(builder: PassBuilder, identifier: str, before: set[str]) -> list[str]:
     """The sums of peeled rests of a contraction."""
-    like = player.leaf(identifier)
+    like = builder.leaf(identifier)
     return [
         leaf.id
-        for leaf in player.nest.leaves
+        for leaf in builder.nest.leaves
         if leaf.id not in before and leaf.accumulate is not None and leaf.reads[0].array is like.reads[0].array
     ]
 
 
-def _rows_first(player: Player, pieces: Sequence[str], depth: int) -> None:
+def _rows_first(builder: PassBuilder, pieces: Sequence[str], depth: int) -> None:
     """Put the loops over blocks of rows around those over panels: results are stored row by row."""
     why = "all panels are in the cache: whole rows of results are stored"
     for identifier in pieces:
-        while len((panels := loop_at(player, identifier, depth)).children) > 1:
-            if not player.attempt("split_scopes", panels, why, after=1):
+        while len((panels := loop_at(builder, identifier, depth)).children) > 1:
+            if not builder.attempt("split_scopes", panels, why, after=1):
                 return
-        player.attempt("swap_scopes", panels, why)
+        builder.attempt("swap_scopes", panels, why)
 
 
-def _lone_row(player: Player, identifier: str, depth: int) -> bool:
+def _lone_row(builder: PassBuilder, identifier: str, depth: int) -> bool:
     """Put a loop of one iteration inside the columns, in place of the rows."""
-    columns = player.leaf(identifier).chain[depth]
+    columns = builder.leaf(identifier).chain[depth]
     why = "a block of one row"
-    made = player.attempt("tile_scope", columns, why, size=columns.extent)
-    return made and player.attempt("swap_scopes", loop_at(player, identifier, depth), why)
+    made = builder.attempt("tile_scope", columns, why, size=columns.extent)
+    return made and builder.attempt("swap_scopes", loop_at(builder, identifier, depth), why)
 
 
-def _seal(player: Player, identifier: str, before: set[str], depth: int) -> None:
+def _seal(builder: PassBuilder, identifier: str, before: set[str], depth: int) -> None:
     """Seal the loops of the blocks and of their copies against fusion."""
-    array = player.leaf(identifier).output.array.name
-    for leaf in player.nest.leaves:
+    array = builder.leaf(identifier).output.array.name
+    for leaf in builder.nest.leaves:
         if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
-            player.sealed.update(scope.id for scope in leaf.chain[depth:])
+            builder.sealed.update(scope.id for scope in leaf.chain[depth:])
 
 
-def is_alone(player: Player, leaf: Leaf) -> bool:
+def is_alone(builder: PassBuilder, leaf: Leaf) -> bool:
     """True if the nest holds only initialisation and sum, with the spatial loops around both."""
     spatial = spatial_loops(leaf)
     if not spatial or spatial != set(range(len(spatial))):
@@ -329,53 +332,53 @@ def is_alone(player: Player, leaf: Leaf) -> bool:
     return isinstance(first, Leaf) and first.accumulate is None and first.output.key == leaf.output.key
 
 
-def _cut(player: Player, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
+def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
     """Peel the rest behind whole tiles off the loop at `depth`, at least `least` iterations; returns all statements."""
-    scope = player.leaf(identifier).chain[depth]
+    scope = builder.leaf(identifier).chain[depth]
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < least:
         whole -= size
     if whole in (0, scope.extent):
         return [identifier]
-    before = {leaf.id for leaf in player.nest.leaves}
-    if not player.attempt("peel_scope", scope, f"{why}; the rest by itself", after=whole):
+    before = {leaf.id for leaf in builder.nest.leaves}
+    if not builder.attempt("peel_scope", scope, f"{why}; the rest by itself", after=whole):
         return [identifier]
-    array = player.leaf(identifier).output.array.name
-    rest = [w for w in player.nest.writers[array] if w.id not in before and w.accumulate is not None]
+    array = builder.leaf(identifier).output.array.name
+    rest = [w for w in builder.nest.writers[array] if w.id not in before and w.accumulate is not None]
     return [identifier, *(leaf.id for leaf in rest)]
 
 
-def _columns(player: Player, identifier: str, depth: int, roles: Roles, lanes: int, why: str) -> bool:
+def _columns(builder: PassBuilder, identifier: str, depth: int, roles: Roles, lanes: int, why: str) -> bool:
     """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows."""
-    extent = player.leaf(identifier).chain[depth].extent
+    extent = builder.leaf(identifier).chain[depth].extent
     width, height = lanes * roles.vectors, roles.height
     tiled = extent % width == 0 and extent > width
-    if tiled and not player.attempt("tile_scope", loop_at(player, identifier, depth), why, size=width):
+    if tiled and not builder.attempt("tile_scope", loop_at(builder, identifier, depth), why, size=width):
         return False
     if not tiled:
         vectors = -(-extent // lanes)
-        height = min(height, max(1, (player.game.machine.vector_registers - 1 - vectors) // vectors))
+        height = min(height, max(1, (builder.game.machine.vector_registers - 1 - vectors) // vectors))
     inner = depth + tiled
-    if not player.attempt("tile_scope", loop_at(player, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
+    if not builder.attempt("tile_scope", loop_at(builder, identifier, inner), f"vectors of {lanes} lanes", size=lanes):
         return False
     for position in (inner + 1, inner):
-        if not player.attempt("swap_scopes", loop_at(player, identifier, position), "a block is rows of vectors"):
+        if not builder.attempt("swap_scopes", loop_at(builder, identifier, position), "a block is rows of vectors"):
             return False
-    _pack(player, identifier, inner, roles)
+    _pack(builder, identifier, inner, roles)
     if tiled:
-        _pack_rows(player, identifier, depth, roles)
-    pieces = _cut(player, identifier, inner, height, 1, why)
-    return all(_block(player, piece, inner, height, why) for piece in pieces)
+        _pack_rows(builder, identifier, depth, roles)
+    pieces = _cut(builder, identifier, inner, height, 1, why)
+    return all(_block(builder, piece, inner, height, why) for piece in pieces)
 
 
-def loop_at(player: Player, identifier: str, depth: int) -> Scope:
+def loop_at(builder: PassBuilder, identifier: str, depth: int) -> Scope:
     """The loop around a statement at a depth; -1 is the innermost one."""
-    return player.leaf(identifier).chain[depth]
+    return builder.leaf(identifier).chain[depth]
 
 
-def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
+def _pack(builder: PassBuilder, identifier: str, rows: int, roles: Roles) -> None:
     """Copy the panel in the order in which the sum reads it, if that pays."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     panel = leaf.reads[roles.panel]
     if not _is_packed(leaf, roles, leaf.chain[rows].extent, roles.height):
         return
@@ -387,13 +390,13 @@ def _pack(player: Player, identifier: str, rows: int, roles: Roles) -> None:
     inner = next((s for s in leaf.chain[len(roles.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     top = leaf.chain[again] if again < len(roles.outer) else inner
     name = panel.array.name
-    if not player.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
+    if not builder.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
-    copied = player.leaf(identifier).reads[roles.panel].array.name
-    _order_copy(player, copied, len(terms))
-    (writer,) = player.nest.writers[copied]
-    player.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
-    player.attempt("unroll", writer.chain[-2], "the vectors of one term")
+    copied = builder.leaf(identifier).reads[roles.panel].array.name
+    _order_copy(builder, copied, len(terms))
+    (writer,) = builder.nest.writers[copied]
+    builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
+    builder.attempt("unroll", writer.chain[-2], "the vectors of one term")
 
 
 def _copies(outer: Sequence[Scope], panel: Access) -> int:
@@ -401,47 +404,47 @@ def _copies(outer: Sequence[Scope], panel: Access) -> int:
     return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
 
 
-def _pack_rows(player: Player, identifier: str, panels: int, roles: Roles) -> None:
+def _pack_rows(builder: PassBuilder, identifier: str, panels: int, roles: Roles) -> None:
     """Copy the other operand with the rows of a block side by side, if rows are long and many blocks reuse them.
 
     The loop over panels is at the depth `panels`, the loop over rows next to it.
     """
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     if roles.rows is None:
         return
     scalar = leaf.reads[1 - roles.panel]
     name, rows = scalar.array.name, panels + 1
     terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
     size = roles.height * terms * byte_width(scalar.array.dtype)
-    near = size <= NEAR_ROWS * player.game.machine.cache_bytes[0]
+    near = size <= NEAR_ROWS * builder.game.machine.cache_bytes[0]
     if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
         return
-    if player.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
+    if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
         return
-    if _read_copy(player, identifier, 1 - roles.panel, roles.height):
+    if _read_copy(builder, identifier, 1 - roles.panel, roles.height):
         return
     why = "the rows of a block lie side by side, not pages apart"
-    if not player.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
+    if not builder.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
         return
-    copied = player.leaf(identifier).reads[1 - roles.panel].array.name
-    index = player.leaf(identifier).reads[1 - roles.panel].index
+    copied = builder.leaf(identifier).reads[1 - roles.panel].array.name
+    index = builder.leaf(identifier).reads[1 - roles.panel].index
     dimension = next(d for d, e in enumerate(index) if e.uses(rows))
-    if player.attempt("tile_dim", f"{copied}:{dimension}", why, size=roles.height):
+    if builder.attempt("tile_dim", f"{copied}:{dimension}", why, size=roles.height):
         for d in range(dimension + 1, len(index)):
-            player.attempt("swap_dims", f"{copied}:{d}", why)
+            builder.attempt("swap_dims", f"{copied}:{d}", why)
 
 
-def _read_copy(player: Player, identifier: str, position: int, height: int) -> bool:
+def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int) -> bool:
     """Read the copy of an operand that an earlier contraction packed in blocks of `height` rows, if there is one."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     read = leaf.reads[position]
-    for writer in player.nest.leaves[: leaf.order]:
+    for writer in builder.nest.leaves[: leaf.order]:
         if not is_copy(writer) or writer.reads[0].array is not read.array or writer.output.array.shape[-1] != height:
             continue
         index = _index_in_copy(writer, read, leaf)
         why = "an earlier contraction has packed these rows"
         params = {"input": leaf.inputs.index(read), "array": writer.output.array.name, "index": index}
-        if index and player.attempt("outline_op", leaf, why, **params):
+        if index and builder.attempt("outline_op", leaf, why, **params):
             return True
     return False
 
@@ -466,72 +469,74 @@ def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:
     return ",".join(e.render(lambda d: f"{{{d}}}") for e in index)
 
 
-def _order_copy(player: Player, name: str, terms: int) -> None:
+def _order_copy(builder: PassBuilder, name: str, terms: int) -> None:
     """Move the dimensions of the sum's terms before vectors and lanes, in the buffer and in the copy."""
-    rank = len(player.nest.arrays[name].shape)
+    rank = len(builder.nest.arrays[name].shape)
     for term in range(terms):
         at = rank - terms + term
         for dimension in range(at, at - 2, -1):
-            player.attempt("swap_dims", f"{name}:{dimension - 1}", "vectors of one term lie together")
-            (writer,) = player.nest.writers[name]
+            builder.attempt("swap_dims", f"{name}:{dimension - 1}", "vectors of one term lie together")
+            (writer,) = builder.nest.writers[name]
             chain = writer.chain
-            player.attempt("swap_scopes", chain[dimension - 1 + len(chain) - rank], "written in order")
+            builder.attempt("swap_scopes", chain[dimension - 1 + len(chain) - rank], "written in order")
 
 
-def _block(player: Player, identifier: str, rows: int, height: int, why: str) -> bool:
+def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: str) -> bool:
     """Tile one piece of the rows: [rows, vectors, lanes] around initialisation and sum becomes blocks in registers."""
-    size = min(height, loop_at(player, identifier, rows).extent)
-    if not player.attempt("tile_scope", loop_at(player, identifier, rows), why, size=size):
+    size = min(height, loop_at(builder, identifier, rows).extent)
+    if not builder.attempt("tile_scope", loop_at(builder, identifier, rows), why, size=size):
         return False
-    array = player.leaf(identifier).output.array.name
+    array = builder.leaf(identifier).output.array.name
     for depth in (rows + 3, rows + 2, rows + 1):
-        if not player.attempt("split_scopes", loop_at(player, identifier, depth), "zeros first, then the sum", after=1):
+        if not builder.attempt(
+            "split_scopes", loop_at(builder, identifier, depth), "zeros first, then the sum", after=1
+        ):
             return False
-    chain = [s.id for s in player.leaf(identifier).chain]
+    chain = [s.id for s in builder.leaf(identifier).chain]
     block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
-    if not reorder(player, identifier, [*chain[: rows + 1], *terms, *block]):
+    if not reorder(builder, identifier, [*chain[: rows + 1], *terms, *block]):
         return False
-    return _to_registers(player, identifier, array, rows)
+    return _to_registers(builder, identifier, array, rows)
 
 
-def _to_registers(player: Player, identifier: str, array: str, depth: int) -> bool:
+def _to_registers(builder: PassBuilder, identifier: str, array: str, depth: int) -> bool:
     """Keep the block in its own buffer from its zeros to its last sum; the loop over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
-    if not player.attempt("stage_out", loop_at(player, identifier, depth), why, array=array, location="heap"):
+    if not builder.attempt("stage_out", loop_at(builder, identifier, depth), why, array=array, location="heap"):
         return False
-    copied = player.leaf(identifier).output.array.name
-    (back,) = [w for w in player.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
-    if loop_at(player, identifier, depth).extent == 1:
+    copied = builder.leaf(identifier).output.array.name
+    (back,) = [w for w in builder.nest.writers[array] if any(r.array.name == copied for r in w.reads)]
+    if loop_at(builder, identifier, depth).extent == 1:
         # Copies have no loops of one iteration.
-        beside = loop_at(player, back.id, depth)
-        player.attempt("tile_scope", beside, why, size=beside.extent)
-    if not player.attempt("join_scopes", loop_at(player, identifier, depth), why):
+        beside = loop_at(builder, back.id, depth)
+        builder.attempt("tile_scope", beside, why, size=beside.extent)
+    if not builder.attempt("join_scopes", loop_at(builder, identifier, depth), why):
         return False
-    player.exhaust(lambda: [f"{copied}:{d}" for d in range(len(player.nest.arrays[copied].shape))], "reuse_dims", why)
-    first = next(w for w in player.nest.writers[copied] if w.accumulate is None)
+    builder.exhaust(lambda: [f"{copied}:{d}" for d in range(len(builder.nest.arrays[copied].shape))], "reuse_dims", why)
+    first = next(w for w in builder.nest.writers[copied] if w.accumulate is None)
     for statement in (first.id, identifier, back.id):
-        chain = player.leaf(statement).chain
-        player.attempt("vectorize", chain[-1], "the lanes of a vector")
+        chain = builder.leaf(statement).chain
+        builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:
             if scope.depth > depth and scope.extent <= MOST_STRAIGHT:
-                player.attempt("unroll", scope, "the block is straight code")
-    terms = player.leaf(identifier).chain[depth + 1 : -3]
-    if prod(s.extent for s in player.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:
+                builder.attempt("unroll", scope, "the block is straight code")
+    terms = builder.leaf(identifier).chain[depth + 1 : -3]
+    if prod(s.extent for s in builder.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:
         for scope in reversed(terms):
-            player.attempt("unroll", f"%{scope.id}", "few terms: the sum is straight code")
-    return player.attempt("set_location", copied, why, location="register")
+            builder.attempt("unroll", f"%{scope.id}", "few terms: the sum is straight code")
+    return builder.attempt("set_location", copied, why, location="register")
 
 
-def reorder(player: Player, identifier: str, wanted: list[str]) -> bool:
+def reorder(builder: PassBuilder, identifier: str, wanted: list[str]) -> bool:
     """Interchange the loops around a statement into the wanted order, outermost first; returns False if illegal."""
     for position, target in enumerate(wanted):
         while True:
-            chain = player.leaf(identifier).chain
+            chain = builder.leaf(identifier).chain
             current = next((s for s in chain if s.id == target), None)
             if current is None:
                 return False
             if current.depth == position:
                 break
-            if not player.attempt("swap_scopes", chain[current.depth - 1], "the order of loops that reuses most"):
+            if not builder.attempt("swap_scopes", chain[current.depth - 1], "the order of loops that reuses most"):
                 return False
     return True

@@ -10,12 +10,12 @@ balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs 
 
 from __future__ import annotations
 
-from pdojo.search.kinds.common.choices import Decisions, Played
+from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.search.kinds.common.fusion import fuse_outer
 from pdojo.search.kinds.common.greedy import place_buffers
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, unfold
 from pdojo.search.kinds.common.output_sharing import share_outputs
-from pdojo.search.kinds.common.player import Note, Player
+from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.common.threads import share_work
 from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
@@ -33,31 +33,31 @@ def heuristic(game: Game) -> list[Note]:
     return open_heuristic(game).notes
 
 
-def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
+def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
     """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
-    return Player.play(game, _tune, decisions)
+    return PassBuilder.play(game, _tune, decisions)
 
 
-def _tune(player: Player) -> None:
-    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
-    unfold(player)
-    drop_unit_loops(player)
-    flatten(player)
-    share_reciprocals(player)
-    use_dot_units(player)
-    part_windows(player)
-    by_columns = sum_columns(player)
-    split_tall(player)
-    tile_contractions(player)
-    fuse_outer(player)
-    vectorize_statements(player)
-    join_rows(player)
-    join_terms(player, by_columns)
-    part_temporaries(player)
-    shrink_temporaries(player)
-    share_outputs(player)
-    part_streams(player)
-    share_work(player)
-    unroll_groups(player)
-    place_buffers(player)
-    stream(player)
+def _tune(builder: PassBuilder) -> None:
+    builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    unfold(builder)
+    drop_unit_loops(builder)
+    flatten(builder)
+    share_reciprocals(builder)
+    use_dot_units(builder)
+    part_windows(builder)
+    by_columns = sum_columns(builder)
+    split_tall(builder)
+    tile_contractions(builder)
+    fuse_outer(builder)
+    vectorize_statements(builder)
+    join_rows(builder)
+    join_terms(builder, by_columns)
+    part_temporaries(builder)
+    shrink_temporaries(builder)
+    share_outputs(builder)
+    part_streams(builder)
+    share_work(builder)
+    unroll_groups(builder)
+    place_buffers(builder)
+    stream(builder)

@@ -12,9 +12,9 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
 from pdojo.search.contract.candidates import shuffled
 from pdojo.search.contract.dojo import Dojo
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import recompute
 from pdojo.search.kinds.common.greedy import place_buffers
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.common.threads import SMALL, share_work, work
 from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.search.kinds.cpu.streams import stream
@@ -148,10 +148,10 @@ def values(dojo: Dojo, random: Random) -> Edit | None:
     at = random.randrange(_complete(moves) + 1)
     started = dojo.fork()
     started.become(moves[:at])
-    player = Player(started.game)
-    for leaf in shuffled(_recomputable(player.nest), random):
+    builder = PassBuilder(started.game)
+    for leaf in shuffled(_recomputable(builder.nest), random):
         name = leaf.output.array.name
-        if player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name)):
+        if builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name)):
             return Edit(_moves(started), is_start=True)
     return None
 
@@ -178,7 +178,7 @@ def _complete(moves: Sequence[Move]) -> int:
     return next((k for k, move in enumerate(moves) if any(name == "size" for name, _ in move.params)), len(moves))
 
 
-_STEPS: tuple[tuple[Callable[[Player], None], frozenset[str]], ...] = (
+_STEPS: tuple[tuple[Callable[[PassBuilder], None], frozenset[str]], ...] = (
     (shrink_temporaries, frozenset({"reuse_dims", "fold_dim", "tile_dim"})),
     (share_work, frozenset({"parallelize"})),
     (unroll_groups, frozenset({"unroll"})),
@@ -188,26 +188,26 @@ _STEPS: tuple[tuple[Callable[[Player], None], frozenset[str]], ...] = (
 """The last steps of the pass, and the moves of each."""
 
 
-def mend(player: Player, skipped: Sequence[Skipped], spared: str) -> None:
+def mend(builder: PassBuilder, skipped: Sequence[Skipped], spared: str) -> None:
     """Run the pass's last steps whose moves were skipped, except the step of the edited kind `spared`."""
     for skip in skipped:
         if skip.move.name == "vectorize":
-            _vectorize_again(player, skip.move.at)
+            _vectorize_again(builder, skip.move.at)
     lost = {skip.move.name for skip in skipped}
     for step, names in _STEPS:
         if names & lost and spared not in names:
-            step(player)
+            step(builder)
 
 
-def _vectorize_again(player: Player, at: str) -> None:
+def _vectorize_again(builder: PassBuilder, at: str) -> None:
     """Vectorise the statements of a scope that vanished or cannot be vectorised any more."""
     identifier = at.removeprefix("%")
-    while identifier and identifier not in player.nest.by_id:
+    while identifier and identifier not in builder.nest.by_id:
         # A cut scope's name begins with the name of the scope that it was cut from.
         identifier = identifier.rpartition(".")[0]
-    node = player.nest.by_id.get(identifier)
+    node = builder.nest.by_id.get(identifier)
     for leaf in [leaf.id for leaf in leaves_of(node)] if node is not None else ():
-        vectorize_statement(player, leaf)
+        vectorize_statement(builder, leaf)
 
 
 PROPOSALS = Proposals(

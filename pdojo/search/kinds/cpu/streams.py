@@ -15,8 +15,8 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import jam, tile
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.cpu.cost_model import cycles
 
 NONE = "none"
@@ -26,54 +26,54 @@ AHEAD = (1024, 4096)
 """Bytes that a prefetch may reach ahead, beside the distance to the next iteration of the outermost scope."""
 
 
-def stream(player: Player) -> None:
+def stream(builder: PassBuilder) -> None:
     """If the interface arrays exceed the cores' caches, store outputs past the caches and prefetch inputs."""
-    machine = player.game.machine
-    footprint = _footprint(player)
+    machine = builder.game.machine
+    footprint = _footprint(builder)
     if footprint <= machine.private_cache * machine.threads:
         return
-    _bypass_caches(player, is_likely=footprint > machine.streaming_bytes)
-    _fetch_ahead(player, is_likely=footprint > machine.streaming_bytes)
+    _bypass_caches(builder, is_likely=footprint > machine.streaming_bytes)
+    _fetch_ahead(builder, is_likely=footprint > machine.streaming_bytes)
 
 
-def part_streams(player: Player) -> None:
+def part_streams(builder: PassBuilder) -> None:
     """Walk through arrays beyond the caches at several places at a time: more misses are in flight.
 
     A single loop over whole vectors becomes a loop over a part of the iterations, around one over the parts.
     """
-    _several_at_once(player, "address streams", _is_single, _part)
+    _several_at_once(builder, "address streams", _is_single, _part)
 
 
-def join_rows(player: Player) -> None:
+def join_rows(builder: PassBuilder) -> None:
     """Sum up several rows of arrays beyond the caches at a time, if each pass over a row is one statement."""
-    _several_at_once(player, "rows at a time", _is_of_sums, _join_rows)
+    _several_at_once(builder, "rows at a time", _is_of_sums, _join_rows)
 
 
 def _several_at_once(
-    player: Player,
+    builder: PassBuilder,
     question: str,
-    fits: Callable[[Player, Scope], bool],
-    cut: Callable[[Player, str], bool],
+    fits: Callable[[PassBuilder, Scope], bool],
+    cut: Callable[[PassBuilder, str], bool],
 ) -> None:
     """Cut fitting outermost loops into `STREAMS`, if the arrays exceed the caches and the answer is not one."""
-    machine = player.game.machine
-    if _footprint(player) <= machine.streaming_bytes:
+    machine = builder.game.machine
+    if _footprint(builder) <= machine.streaming_bytes:
         return
-    loops = [node for node in player.nest.children if isinstance(node, Scope) and fits(player, node)]
+    loops = [node for node in builder.nest.children if isinstance(node, Scope) and fits(builder, node)]
     wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
-    if not wide or player.choices.choose(question, ("1", str(STREAMS))) == "1":
+    if not wide or builder.choices.choose(question, ("1", str(STREAMS))) == "1":
         return
     for identifier in wide:
-        player.transact(lambda i=identifier: cut(player, i))
+        builder.transact(lambda i=identifier: cut(builder, i))
 
 
-def _is_of_sums(player: Player, root: Scope) -> bool:
+def _is_of_sums(builder: PassBuilder, root: Scope) -> bool:
     """True for a loop over rows in which loops over vectors, one statement each, sum up a large input."""
     loops = [child for child in root.children if isinstance(child, Scope)]
     alone = all(len(s.children) == 1 for child in loops for leaf in child.leaves for s in leaf.chain[1:])
     summed = [leaf for leaf in root.leaves if leaf.accumulate is not None]
     plain = root.mapping is Mapping.SEQUENTIAL and not root.guard
-    return plain and alone and bool(_first_reads(player, summed)) and not _stores(root)
+    return plain and alone and bool(_first_reads(builder, summed)) and not _stores(root)
 
 
 def _stores(root: Scope) -> bool:
@@ -82,23 +82,23 @@ def _stores(root: Scope) -> bool:
     return any(_is_vector(leaf, leaf.output) for leaf in outputs)
 
 
-def _join_rows(player: Player, identifier: str) -> bool:
+def _join_rows(builder: PassBuilder, identifier: str) -> bool:
     """Cut a loop over rows into groups, and make the rows of a group the innermost loop around every vector."""
-    loop = player.scope(identifier)
+    loop = builder.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} rows at a time: more misses are in flight"
-    groups = jam(player, loop, STREAMS, why)
+    groups = jam(builder, loop, STREAMS, why)
     if groups is None:
         return False
-    for name, dimension in _indexed_by(player, groups.outer):
+    for name, dimension in _indexed_by(builder, groups.outer):
         # What only one group of rows needs gets a dimension of its own, which can be reused.
-        player.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
+        builder.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
     return True
 
 
-def _indexed_by(player: Player, identifier: str) -> list[tuple[str, int]]:
+def _indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
     """The dimensions of temporaries that a loop indexes."""
-    loop = player.scope(identifier)
+    loop = builder.scope(identifier)
     assert loop is not None
     found = [
         (a.array.name, d)
@@ -107,21 +107,21 @@ def _indexed_by(player: Player, identifier: str) -> list[tuple[str, int]]:
         for d, e in enumerate(a.index)
         if e.uses(loop.depth)
     ]
-    mine = set(player.temporaries())
+    mine = set(builder.temporaries())
     return [place for place in dict.fromkeys(found) if place[0] in mine]
 
 
-def _part(player: Player, identifier: str) -> bool:
-    loop = player.scope(identifier)
+def _part(builder: PassBuilder, identifier: str) -> bool:
+    loop = builder.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} places at a time"
-    parts = tile(player, loop, loop.extent // STREAMS, why)
-    return parts is not None and player.attempt("swap_scopes", f"%{parts.outer}", why)
+    parts = tile(builder, loop, loop.extent // STREAMS, why)
+    return parts is not None and builder.attempt("swap_scopes", f"%{parts.outer}", why)
 
 
-def _is_single(player: Player, loop: Scope) -> bool:
+def _is_single(builder: PassBuilder, loop: Scope) -> bool:
     """True for a loop whose iterations are a few vectors of arrays beyond the caches, without sums over them."""
-    if loop.mapping is not Mapping.SEQUENTIAL or loop.guard or not _first_reads(player, loop.leaves):
+    if loop.mapping is not Mapping.SEQUENTIAL or loop.guard or not _first_reads(builder, loop.leaves):
         return False
     vectors = all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in loop.leaves)
     summed = any(not any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
@@ -129,68 +129,68 @@ def _is_single(player: Player, loop: Scope) -> bool:
     return vectors and not summed and max(inner, default=1) <= STREAMS
 
 
-def _footprint(player: Player) -> int:
+def _footprint(builder: PassBuilder) -> int:
     """Bytes of the interface arrays."""
-    return sum(prod(b.shape) * byte_width(b.dtype) for b in player.nest.buffers if b.op is None)
+    return sum(prod(b.shape) * byte_width(b.dtype) for b in builder.nest.buffers if b.op is None)
 
 
-def _bypass_caches(player: Player, *, is_likely: bool) -> None:
+def _bypass_caches(builder: PassBuilder, *, is_likely: bool) -> None:
     """Hint non-temporal stores wherever they can be used."""
-    stores = [leaf.id for leaf in player.nest.leaves if _may_bypass(player, leaf)]
+    stores = [leaf.id for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
     options = ("past the caches", "plain") if is_likely else ("plain", "past the caches")
-    if stores and player.choices.choose("stores", options) == "past the caches":
+    if stores and builder.choices.choose("stores", options) == "past the caches":
         for identifier in stores:
             why = "the output exceeds the caches: do not read it first"
-            player.attempt("hint", player.leaf(identifier), why, kind="nontemporal")
+            builder.attempt("hint", builder.leaf(identifier), why, kind="nontemporal")
 
 
-def _may_bypass(player: Player, leaf: Leaf) -> bool:
+def _may_bypass(builder: PassBuilder, leaf: Leaf) -> bool:
     """True for a plain store of whole vectors to an output that nothing reads."""
     lanes, array = leaf.parent, leaf.output.array
     if lanes is None or lanes.mapping is not Mapping.VECTOR:
         return False
     # Several writers may be the parts of one peeled loop.
-    written_once = all(w.accumulate is None for w in player.nest.writers[array.name])
+    written_once = all(w.accumulate is None for w in builder.nest.writers[array.name])
     # If another array shares the memory, its lines are in a cache.
-    unread = array.intent is Intent.OUT and not player.nest.readers[array.name] and len(array.buffer.names) == 1
+    unread = array.intent is Intent.OUT and not builder.nest.readers[array.name] and len(array.buffer.names) == 1
     return written_once and unread and streaming_misfit(leaf, lanes) is None
 
 
-def _fetch_ahead(player: Player, *, is_likely: bool) -> None:
+def _fetch_ahead(builder: PassBuilder, *, is_likely: bool) -> None:
     """Prefetch large inputs in one pass over each row: rows ahead, or some bytes."""
-    plans = {root.id: _passes(player, root) for root in player.nest.children if isinstance(root, Scope)}
+    plans = {root.id: _passes(builder, root) for root in builder.nest.children if isinstance(root, Scope)}
     rows = any(len(passes) > 1 for passes in plans.values())
     if not any(plans.values()):
         return
     options = [*(["next row"] if rows else []), NONE, *map(str, AHEAD)]
-    preferred = _preferred(player, rows=rows, is_likely=is_likely)
-    distance = player.choices.choose("prefetch", (preferred, *options))
+    preferred = _preferred(builder, rows=rows, is_likely=is_likely)
+    distance = builder.choices.choose("prefetch", (preferred, *options))
     if distance == NONE:
         return
-    where = player.choices.choose("prefetch in", ("the longest pass", "the first pass")) if rows else "the first pass"
+    where = builder.choices.choose("prefetch in", ("the longest pass", "the first pass")) if rows else "the first pass"
     for root, passes in plans.items():
         if passes:
             chosen = max(passes, key=lambda p: p.cost) if where == "the longest pass" else passes[0]
             for leaf, number in chosen.reads:
-                _prefetch(player, root, leaf, number, distance)
+                _prefetch(builder, root, leaf, number, distance)
 
 
-def _preferred(player: Player, *, rows: bool, is_likely: bool) -> str:
+def _preferred(builder: PassBuilder, *, rows: bool, is_likely: bool) -> str:
     """The distance to try first: what reads gain from by measurement, the next row if that is not known."""
     if not is_likely:
         return NONE
-    measured = player.game.machine.measured.prefetch_distance(player.game.machine.threads)
+    measured = builder.game.machine.measured.prefetch_distance(builder.game.machine.threads)
     return "next row" if rows else str(measured) if measured in AHEAD else NONE
 
 
-def _prefetch(player: Player, root: str, identifier: str, number: int, distance: str) -> None:
-    leaf, scope = player.leaf(identifier), player.scope(root)
+def _prefetch(builder: PassBuilder, root: str, identifier: str, number: int, distance: str) -> None:
+    leaf, scope = builder.leaf(identifier), builder.scope(root)
     assert scope is not None
     access = leaf.accesses[number]
     ahead = _bytes_per_iteration(access, scope.depth) if distance == "next row" else int(distance)
-    if 0 < ahead <= player.game.machine.private_cache // 4:
+    if 0 < ahead <= builder.game.machine.private_cache // 4:
         why = "the data comes while other data is computed with"
-        player.attempt("hint", leaf, why, kind="prefetch", access=number, value=ahead)
+        builder.attempt("hint", leaf, why, kind="prefetch", access=number, value=ahead)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +203,19 @@ class _Pass:
     """The first read of each large input, by statement and number of the access."""
 
 
-def _passes(player: Player, root: Scope) -> list[_Pass]:
+def _passes(builder: PassBuilder, root: Scope) -> list[_Pass]:
     """The passes of a nest that read large inputs, in order."""
     parts = root.children if len(root.children) > 1 else [root]
-    found = ((part, _first_reads(player, leaves_of(part))) for part in parts)
-    machine = player.game.machine
-    return [_Pass(cycles(part, player.nest, machine), reads) for part, reads in found if reads]
+    found = ((part, _first_reads(builder, leaves_of(part))) for part in parts)
+    machine = builder.game.machine
+    return [_Pass(cycles(part, builder.nest, machine), reads) for part, reads in found if reads]
 
 
-def _first_reads(player: Player, leaves: Sequence[Leaf]) -> tuple[tuple[str, int], ...]:
+def _first_reads(builder: PassBuilder, leaves: Sequence[Leaf]) -> tuple[tuple[str, int], ...]:
     found: dict[str, tuple[str, int]] = {}
     for leaf in leaves:
         for number, access in enumerate(leaf.accesses[1:], 1):
-            if _is_large_input(player, access) and _is_vector(leaf, access):
+            if _is_large_input(builder, access) and _is_vector(leaf, access):
                 found.setdefault(access.array.name, (leaf.id, number))
     return tuple(found.values())
 
@@ -228,9 +228,9 @@ def _is_vector(leaf: Leaf, access: Access) -> bool:
     return lane_stride(access.index, access.array.shape, lanes.depth) is Stride.CONTIGUOUS
 
 
-def _is_large_input(player: Player, access: Access) -> bool:
+def _is_large_input(builder: PassBuilder, access: Access) -> bool:
     size = prod(access.array.shape) * byte_width(access.array.dtype)
-    return access.array.intent is Intent.IN and size > player.game.machine.private_cache
+    return access.array.intent is Intent.IN and size > builder.game.machine.private_cache
 
 
 def _bytes_per_iteration(access: Access, depth: int) -> int:

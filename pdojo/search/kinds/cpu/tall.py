@@ -11,7 +11,7 @@ from math import prod
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Leaf
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.cpu.contraction import has_terms, is_alone, loop_at, reorder, spatial_loops
 from pdojo.search.kinds.cpu.sums import alone, split_terms
 
@@ -23,19 +23,19 @@ BLOCK = 512
 """Results of a block in registers, roughly."""
 
 
-def split_tall(player: Player) -> None:
+def split_tall(builder: PassBuilder) -> None:
     """Split contractions whose terms are many and whose results are few."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        if has_terms(leaf) and len(leaf.reads) == 2 and is_alone(player, leaf):
-            parts = _parts(player, leaf)
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        if has_terms(leaf) and len(leaf.reads) == 2 and is_alone(builder, leaf):
+            parts = _parts(builder, leaf)
             if parts > 1:
-                player.transact(lambda i=identifier, n=parts: _split(player, i, n))
+                builder.transact(lambda i=identifier, n=parts: _split(builder, i, n))
 
 
-def _parts(player: Player, leaf: Leaf) -> int:
+def _parts(builder: PassBuilder, leaf: Leaf) -> int:
     """The number of parts of the innermost loop over terms, a multiple of the threads; 1 if the sum is not tall."""
-    machine = player.game.machine
+    machine = builder.game.machine
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return 1
     spatial = spatial_loops(leaf)
@@ -49,14 +49,14 @@ def _parts(player: Player, leaf: Leaf) -> int:
     return count if size <= machine.private_cache else 1
 
 
-def _split(player: Player, identifier: str, count: int) -> bool:
+def _split(builder: PassBuilder, identifier: str, count: int) -> bool:
     """Rewrite [spatial {zero, terms}] to [parts, spatial {zero, terms of a part}], and the sum of the parts."""
-    depth = len(player.leaf(identifier).chain) - 1
-    why = f"{loop_at(player, identifier, -1).extent} terms in {count} parts, each with partial results"
-    parts = split_terms(player, identifier, count, why)
-    if parts is None or not player.attempt("join_scopes", loop_at(player, parts.zero, depth), why):
+    depth = len(builder.leaf(identifier).chain) - 1
+    why = f"{loop_at(builder, identifier, -1).extent} terms in {count} parts, each with partial results"
+    parts = split_terms(builder, identifier, count, why)
+    if parts is None or not builder.attempt("join_scopes", loop_at(builder, parts.zero, depth), why):
         return False
-    if not alone(player, parts.total, why, depth):
+    if not alone(builder, parts.total, why, depth):
         return False
-    chain = [s.id for s in player.leaf(parts.total).chain]
-    return reorder(player, parts.total, [chain[depth], *chain[:depth], *chain[depth + 1 :]])
+    chain = [s.id for s in builder.leaf(parts.total).chain]
+    return reorder(builder, parts.total, [chain[depth], *chain[:depth], *chain[depth + 1 :]])

@@ -9,7 +9,7 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import costs_threads
 
 ACCUMULATORS = 2
@@ -24,13 +24,13 @@ SHORT = 4
 One more loop for the rest took 25 % longer on rows of 42 elements; from six vectors on it is faster."""
 
 
-def vectorize_statements(player: Player) -> None:
+def vectorize_statements(builder: PassBuilder) -> None:
     """Distribute innermost loops, vectorise every statement, and fuse the loops over vectors again."""
-    _distribute(player)
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        if not player.is_sealed(player.leaf(identifier)):
-            vectorize_statement(player, identifier)
-    _fuse_vector_loops(player)
+    _distribute(builder)
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        if not builder.is_sealed(builder.leaf(identifier)):
+            vectorize_statement(builder, identifier)
+    _fuse_vector_loops(builder)
 
 
 def is_vector_loop(scope: Scope) -> bool:
@@ -38,19 +38,19 @@ def is_vector_loop(scope: Scope) -> bool:
     return len(scope.children) == 1 and isinstance(scope.children[0], Leaf)
 
 
-def _distribute(player: Player) -> None:
+def _distribute(builder: PassBuilder) -> None:
     """Give every statement of an innermost loop its own loop, so that it can be vectorised."""
 
     def crowded() -> Iterator[Scope]:
-        for scope in player.nest.scopes:
-            statements = all(isinstance(c, Leaf) for c in scope.children) and scope.id not in player.sealed
+        for scope in builder.nest.scopes:
+            statements = all(isinstance(c, Leaf) for c in scope.children) and scope.id not in builder.sealed
             if scope.mapping is Mapping.SEQUENTIAL and statements and len(scope.children) > 1:
                 yield scope
 
     changed = True
     while changed:
         changed = any(
-            player.attempt("split_scopes", scope, "a vector loop wraps one statement", after=after)
+            builder.attempt("split_scopes", scope, "a vector loop wraps one statement", after=after)
             for scope in crowded()
             for after in range(1, len(scope.children))
         )
@@ -90,26 +90,26 @@ def _stored_along(leaf: Leaf) -> Scope | None:
     return None
 
 
-def vectorize_statement(player: Player, identifier: str) -> None:
+def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
     """Vectorise a statement along its contiguous loop, with the rest peeled off."""
-    loop = _vector_loop(player.leaf(identifier))
+    loop = _vector_loop(builder.leaf(identifier))
     if loop is None:
         return
-    while (inner := player.leaf(identifier).parent) is not None and inner.id != loop.id:
-        current = player.scope(loop.id)
-        if current is None or not player.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
+    while (inner := builder.leaf(identifier).parent) is not None and inner.id != loop.id:
+        current = builder.scope(loop.id)
+        if current is None or not builder.attempt("swap_scopes", current, "contiguous memory belongs innermost"):
             return
-    lanes = fitting_lanes(player, player.leaf(identifier), loop.extent)
+    lanes = fitting_lanes(builder, builder.leaf(identifier), loop.extent)
     if lanes is None:
         return
-    for piece in _cut(player, identifier, lanes):
-        _vectorize_piece(player, piece, lanes)
-        _use_lines(player, piece)
+    for piece in _cut(builder, identifier, lanes):
+        _vectorize_piece(builder, piece, lanes)
+        _use_lines(builder, piece)
 
 
-def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
+def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
     """Peel off the rest behind whole groups of vectors; returns the statements of both parts."""
-    scope = _parent(player, identifier)
+    scope = _parent(builder, identifier)
     if scope.extent <= SHORT * lanes:
         return [identifier]
     size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
@@ -119,27 +119,27 @@ def _cut(player: Player, identifier: str, lanes: int) -> list[str]:
         whole -= size
     if whole in (0, scope.extent):
         return [identifier]
-    before = {leaf.id for leaf in player.nest.leaves}
-    if not player.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
+    before = {leaf.id for leaf in builder.nest.leaves}
+    if not builder.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
         return [identifier]
-    return [identifier, *(leaf.id for leaf in player.nest.leaves if leaf.id not in before)]
+    return [identifier, *(leaf.id for leaf in builder.nest.leaves if leaf.id not in before)]
 
 
-def _use_lines(player: Player, identifier: str) -> None:
+def _use_lines(builder: PassBuilder, identifier: str) -> None:
     """Move the loop along the cache lines that lanes gather from innermost, in tiles of a line."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
         return
     gathered = [a for a in leaf.reads if lane_stride(a.index, a.array.shape, leaf.parent.depth) is Stride.STRIDED]
     rows = next((s for s in reversed(leaf.chain[:-1]) if any(_runs_along(a, s) for a in gathered)), None)
     if rows is None or any(len(s.children) != 1 for s in leaf.chain[rows.depth :]):
         return
-    line = player.game.machine.cache_line // byte_width(gathered[0].array.dtype)
+    line = builder.game.machine.cache_line // byte_width(gathered[0].array.dtype)
     why = "a line is used up while it is in the cache"
-    if rows.extent <= line or not player.attempt("tile_scope", rows, why, size=line):
+    if rows.extent <= line or not builder.attempt("tile_scope", rows, why, size=line):
         return
     for depth in range(rows.depth + 1, len(leaf.chain) - 1):
-        if not player.attempt("swap_scopes", player.leaf(identifier).chain[depth], why):
+        if not builder.attempt("swap_scopes", builder.leaf(identifier).chain[depth], why):
             return
 
 
@@ -147,19 +147,19 @@ def _runs_along(access: Access, scope: Scope) -> bool:
     return lane_stride(access.index, access.array.shape, scope.depth) is Stride.CONTIGUOUS
 
 
-def _vectorize_piece(player: Player, identifier: str, lanes: int) -> None:
+def _vectorize_piece(builder: PassBuilder, identifier: str, lanes: int) -> None:
     """Vectorise the innermost loop, several vectors at a time; reductions get as many accumulators."""
-    scope = _parent(player, identifier)
+    scope = _parent(builder, identifier)
     group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     reduces = leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index)
     if reduces and scope.extent > lanes:
         why = f"{group} vectors of {lanes} partial results"
-        if player.attempt("split_reduction", scope, why, size=lanes * group):
-            for part in (leaf for leaf in list(player.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
-                _tile_and_vectorize(player, part.id, lanes, 1)
+        if builder.attempt("split_reduction", scope, why, size=lanes * group):
+            for part in (leaf for leaf in list(builder.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
+                _tile_and_vectorize(builder, part.id, lanes, 1)
         return
-    _tile_and_vectorize(player, identifier, lanes, group)
+    _tile_and_vectorize(builder, identifier, lanes, group)
 
 
 def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
@@ -171,9 +171,9 @@ def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
     return leaf.id == identifier or (is_vector_loop(scope) and leaf.id.startswith(base))
 
 
-def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
+def fitting_lanes(builder: PassBuilder, leaf: Leaf, extent: int) -> int | None:
     """The widest vector for long loops, else the longest that divides the extent or fits; None if none fits."""
-    lengths = player.vector_lanes(leaf)
+    lengths = builder.vector_lanes(leaf)
     widest = max(lengths, default=1)
     if widest > 1 and extent >= 4 * widest:
         return widest
@@ -181,45 +181,45 @@ def fitting_lanes(player: Player, leaf: Leaf, extent: int) -> int | None:
     return max((n for n in lanes if extent % n == 0), default=max(lanes, default=None))
 
 
-def _tile_and_vectorize(player: Player, identifier: str, lanes: int, group: int) -> None:
+def _tile_and_vectorize(builder: PassBuilder, identifier: str, lanes: int, group: int) -> None:
     """Tile a loop of N iterations to N / (group * lanes), group, lanes, and vectorise the last."""
     if group > 1:
-        player.attempt("tile_scope", _parent(player, identifier), f"{group} vectors an iteration", size=lanes * group)
-    scope = _parent(player, identifier)
+        builder.attempt("tile_scope", _parent(builder, identifier), f"{group} vectors an iteration", size=lanes * group)
+    scope = _parent(builder, identifier)
     if scope.extent > lanes:
-        player.attempt("tile_scope", scope, f"vectors of {lanes} lanes", size=lanes)
-    player.attempt("vectorize", _parent(player, identifier), f"vectors of {lanes} lanes")
+        builder.attempt("tile_scope", scope, f"vectors of {lanes} lanes", size=lanes)
+    builder.attempt("vectorize", _parent(builder, identifier), f"vectors of {lanes} lanes")
 
 
-def _parent(player: Player, identifier: str) -> Scope:
-    parent = player.leaf(identifier).parent
+def _parent(builder: PassBuilder, identifier: str) -> Scope:
+    parent = builder.leaf(identifier).parent
     assert parent is not None
     return parent
 
 
-def _fuse_vector_loops(player: Player) -> None:
+def _fuse_vector_loops(builder: PassBuilder) -> None:
     """Fuse neighbouring loops over vectors, moving legal statements out of the way."""
     failed: set[tuple[str, ...]] = set()
 
     def fuse(first: Scope, second: Scope) -> bool:
         # A failed pair fails again until something around it has changed.
-        question = first.id, second.id, *(node.id for node in player.nest.siblings(first))
+        question = first.id, second.id, *(node.id for node in builder.nest.siblings(first))
         if question in failed:
             return False
-        if _fuse_pair(player, first.id, second.id):
+        if _fuse_pair(builder, first.id, second.id):
             return True
         failed.add(question)
         return False
 
     changed = True
     while changed:
-        changed = any(fuse(first, second) for first, second in _pairs(player))
+        changed = any(fuse(first, second) for first, second in _pairs(builder))
 
 
-def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
+def _pairs(builder: PassBuilder) -> list[tuple[Scope, Scope]]:
     """Loops of one parent that may be fused, near pairs first."""
     found: list[tuple[Scope, Scope]] = []
-    open_scopes = [scope for scope in player.nest.scopes if scope.id not in player.sealed]
+    open_scopes = [scope for scope in builder.nest.scopes if scope.id not in builder.sealed]
     arrays = {scope: _arrays(scope) for scope in open_scopes}
     users: dict[tuple[Scope | None, str], list[Scope]] = {}
     for scope in open_scopes:
@@ -231,7 +231,7 @@ def _pairs(player: Player) -> list[tuple[Scope, Scope]]:
         near = {later for name in arrays[scope] for later in users[scope.parent, name]}
         for later in sorted(near, key=lambda later: later.position):
             alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
-            if later.position > scope.position and alike and not costs_threads(player, scope, later):
+            if later.position > scope.position and alike and not costs_threads(builder, scope, later):
                 found.append((scope, later))
     return found
 
@@ -241,93 +241,93 @@ def _arrays(scope: Scope) -> set[str]:
     return fact(scope.facts, "arrays", lambda: {access.array.name for leaf in scope.leaves for access in leaf.accesses})
 
 
-def _fuse_pair(player: Player, first: str, second: str) -> bool:
+def _fuse_pair(builder: PassBuilder, first: str, second: str) -> bool:
     """Bring two siblings together and fuse them, or change nothing."""
     why = "values that the next statement needs stay in registers"
-    one, other = player.scope(first), player.scope(second)
-    if one is not None and other is not None and player.nest.next_sibling(one) is other:
-        return player.attempt("join_scopes", one, why)
-    return player.transact(
-        lambda: _bring_together(player, first, second) and player.attempt("join_scopes", f"%{first}", why)
+    one, other = builder.scope(first), builder.scope(second)
+    if one is not None and other is not None and builder.nest.next_sibling(one) is other:
+        return builder.attempt("join_scopes", one, why)
+    return builder.transact(
+        lambda: _bring_together(builder, first, second) and builder.attempt("join_scopes", f"%{first}", why)
     )
 
 
-def _bring_together(player: Player, first: str, second: str) -> bool:
+def _bring_together(builder: PassBuilder, first: str, second: str) -> bool:
     """Move `second` up to `first`, and its dependences above `first` if legal."""
     while True:
-        one, other = player.scope(first), player.scope(second)
+        one, other = builder.scope(first), builder.scope(second)
         if one is None or other is None or other.position <= one.position:
             return False
         if other.position == one.position + 1:
             return True
-        between = player.nest.siblings(other)[other.position - 1]
-        if player.attempt("swap_nodes", between, "out of the way of a fusion"):
+        between = builder.nest.siblings(other)[other.position - 1]
+        if builder.attempt("swap_nodes", between, "out of the way of a fusion"):
             continue
-        if not _move_above(player, between, one.position):
+        if not _move_above(builder, between, one.position):
             return False
 
 
-def _move_above(player: Player, node: Node, position: int) -> bool:
+def _move_above(builder: PassBuilder, node: Node, position: int) -> bool:
     identifier = node.id
-    while (current := player.nest.by_id[identifier]).position > position:
-        before = player.nest.siblings(current)[current.position - 1]
-        if not player.attempt("swap_nodes", before, "out of the way of a fusion"):
+    while (current := builder.nest.by_id[identifier]).position > position:
+        before = builder.nest.siblings(current)[current.position - 1]
+        if not builder.attempt("swap_nodes", before, "out of the way of a fusion"):
             return False
     return True
 
 
-def part_temporaries(player: Player) -> None:
+def part_temporaries(builder: PassBuilder) -> None:
     """Give values of temporaries that are not read together arrays of their own: what a peeled rest keeps, for example.
 
     A memory that is used in one loop only is private to its iterations.
     """
     why = "values that are not read together need no common memory"
-    for name in list(player.temporaries()):
-        later = [leaf.id for leaf in player.nest.writers[name] if leaf.accumulate is None][1:]
+    for name in list(builder.temporaries()):
+        later = [leaf.id for leaf in builder.nest.writers[name] if leaf.accumulate is None][1:]
         for identifier in later:
-            player.attempt("rename_array", f"%{identifier}", why)
+            builder.attempt("rename_array", f"%{identifier}", why)
 
 
-def shrink_temporaries(player: Player) -> None:
+def shrink_temporaries(builder: PassBuilder) -> None:
     """Reuse dimensions that are dead after each iteration; of long rows keep the vectors of one group."""
     why = "the dimension is dead after each iteration: less memory"
     made = 1
     while made:
         # A round tries all dimensions: one may have to wait for another.
-        made = sum(player.attempt("reuse_dims", place, why) for place in _without_lanes(player))
-    for name in list(player.temporaries()):
-        array = player.nest.arrays[name]
+        made = sum(builder.attempt("reuse_dims", place, why) for place in _without_lanes(builder))
+    for name in list(builder.temporaries()):
+        array = builder.nest.arrays[name]
         if not array.shape or array.buffer.memory is Memory.REGISTER or array.buffer.reuse[-1]:
             continue
         last = len(array.shape) - 1
-        lanes = max(player.game.machine.vector_lanes(array.dtype), default=1)
+        lanes = max(builder.game.machine.vector_lanes(array.dtype), default=1)
         for size in (lanes * ACCUMULATORS, lanes):
-            if size < array.shape[last] and player.transact(lambda n=name, d=last, s=size: _cut_row(player, n, d, s)):
+            if size < array.shape[last] and builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
                 break
 
 
-def _without_lanes(player: Player) -> list[str]:
+def _without_lanes(builder: PassBuilder) -> list[str]:
     """Dimensions of temporaries that no vector loop indexes: lanes need an element each."""
-    nest = player.nest
+    nest = builder.nest
     laned: set[str] = set()
     for leaf in nest.leaves:
         if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
             depth = leaf.parent.depth
             laned |= {f"{a.array.name}:{d}" for a in leaf.accesses for d, e in enumerate(a.index) if e.uses(depth)}
-    return [place for place in player.dimensions() if place not in laned]
+    return [place for place in builder.dimensions() if place not in laned]
 
 
-def _cut_row(player: Player, name: str, dimension: int, size: int) -> bool:
+def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> bool:
     """Keep `size` elements of a row instead of all."""
     why = "values stay in registers between the statements of a group"
-    tiled = player.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
-    return tiled and player.attempt("reuse_dims", f"{name}:{dimension}", why)
+    tiled = builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
+    return tiled and builder.attempt("reuse_dims", f"{name}:{dimension}", why)
 
 
-def unroll_groups(player: Player) -> None:
+def unroll_groups(builder: PassBuilder) -> None:
     """Unroll the groups of vectors."""
-    for identifier in [s.id for s in reversed(player.nest.scopes)]:
-        scope = player.scope(identifier)
+    for identifier in [s.id for s in reversed(builder.nest.scopes)]:
+        scope = builder.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.extent > 2 * ACCUMULATORS:
             continue
         copies = sum(
@@ -336,4 +336,4 @@ def unroll_groups(player: Player) -> None:
         )
         vectors = all(leaf.chain[-1].mapping is Mapping.VECTOR for leaf in scope.leaves)
         if vectors and copies <= 16 * ACCUMULATORS:
-            player.attempt("unroll", scope, "a group of vectors without a loop")
+            builder.attempt("unroll", scope, "a group of vectors without a loop")

@@ -5,31 +5,31 @@ from __future__ import annotations
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.view.nest import Leaf
-from pdojo.search.kinds.common.player import Player
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.cpu.contraction import FEW_APART, has_terms
 
 
-def part_windows(player: Player) -> None:
+def part_windows(builder: PassBuilder) -> None:
     """If the lanes of a sum read a temporary with a small stride, store its elements by remainder.
 
     A row 0 1 2 3 4 5 becomes 0 2 4, 1 3 5: vectors along the results read contiguous memory instead of gathering, and
     stores need no scatter.
     """
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        found = _apart(player, leaf) if has_terms(leaf) else None
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        found = _apart(builder, leaf) if has_terms(leaf) else None
         if found is not None:
             array, step = found
-            player.transact(lambda array=array, step=step: _part(player, array, step))
+            builder.transact(lambda array=array, step=step: _part(builder, array, step))
 
 
-def _apart(player: Player, leaf: Leaf) -> tuple[str, int] | None:
+def _apart(builder: PassBuilder, leaf: Leaf) -> tuple[str, int] | None:
     """A temporary that neighbouring results read with a stride, and the stride; None if there is none."""
     for scope in leaf.chain:
         output = leaf.output
         if lane_stride(output.index, output.array.shape, scope.depth) is not Stride.CONTIGUOUS:
             continue
-        if player.lanes(leaf, scope.extent) == 1:
+        if builder.lanes(leaf, scope.extent) == 1:
             continue
         for access in leaf.reads:
             buffer = access.array.buffer
@@ -39,21 +39,21 @@ def _apart(player: Player, leaf: Leaf) -> tuple[str, int] | None:
     return None
 
 
-def _part(player: Player, array: str, step: int) -> bool:
+def _part(builder: PassBuilder, array: str, step: int) -> bool:
     """Split the last dimension into remainder and quotient, and reorder the loops that write it."""
     why = f"every {step}th element is read by neighbouring lanes"
-    last = len(player.nest.arrays[array].shape) - 1
+    last = len(builder.nest.arrays[array].shape) - 1
     loops: list[str] = []
-    for writer in player.nest.writers[array]:
+    for writer in builder.nest.writers[array]:
         used = [d for d in writer.output.index[last].variables() if writer.output.index[last].coefficient(d) == 1]
         loops += [writer.chain[d].id for d in used]
-    parted = player.attempt("tile_dim", f"{array}:{last}", why, size=step) and player.attempt(
+    parted = builder.attempt("tile_dim", f"{array}:{last}", why, size=step) and builder.attempt(
         "swap_dims", f"{array}:{last}", why
     )
     if not parted:
         return False
     for loop in dict.fromkeys(loops):
-        if player.attempt("tile_scope", f"%{loop}", why, size=step):
-            numbers = next(s for s in player.nest.scopes if s.id.startswith(f"{loop}.") and s.id.endswith("o"))
-            player.attempt("swap_scopes", numbers, why)
+        if builder.attempt("tile_scope", f"%{loop}", why, size=step):
+            numbers = next(s for s in builder.nest.scopes if s.id.startswith(f"{loop}.") and s.id.endswith("o"))
+            builder.attempt("swap_scopes", numbers, why)
     return True

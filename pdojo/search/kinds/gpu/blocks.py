@@ -9,8 +9,8 @@ from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.view.nest import Access, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import Tiles, tile
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.common.threads import perfect
 from pdojo.search.kinds.gpu.launches import multiprocessors
 from pdojo.search.kinds.gpu.threads import (
@@ -35,17 +35,17 @@ PER_THREAD = 32
 """Most elements of a row that a thread keeps in registers."""
 
 
-def map_nest(player: Player, statement: str) -> bool:
+def map_nest(builder: PassBuilder, statement: str) -> bool:
     """Give the nest around a statement blocks and threads; False if that is illegal in every way known here."""
-    scope = _root(player, statement)
+    scope = _root(builder, statement)
     if scope.mapping is not Mapping.SEQUENTIAL:
         return False
     inner = [c for c in perfect(scope)[-1].children if isinstance(c, Scope)]
-    ways = [_elements, _alone] if not inner else [_rows, _cells] if _has_rows(player, scope) else [_cells, _rows]
-    return any(player.transact(lambda w=way: w(player, statement)) for way in ways)
+    ways = [_elements, _alone] if not inner else [_rows, _cells] if _has_rows(builder, scope) else [_cells, _rows]
+    return any(builder.transact(lambda w=way: w(builder, statement)) for way in ways)
 
 
-def _has_rows(player: Player, scope: Scope) -> bool:
+def _has_rows(builder: PassBuilder, scope: Scope) -> bool:
     """Whether the loops inside should be shared by threads, rather than the loops around them.
 
     Neighbouring threads should access neighbouring elements, or the same one.
@@ -64,7 +64,7 @@ def _has_rows(player: Player, scope: Scope) -> bool:
                 cells += count * _is_scattered(access, outer.depth)
     if longest < SHORT:
         return False
-    many = prod(s.extent for s in perfect(scope)) >= CELLS * multiprocessors(player)
+    many = prod(s.extent for s in perfect(scope)) >= CELLS * multiprocessors(builder)
     return rows < cells or (rows == cells and not many)
 
 
@@ -77,209 +77,209 @@ def _is_scattered(access: Access, depth: int) -> bool:
 # Elements
 
 
-def _elements(player: Player, statement: str) -> bool:
+def _elements(builder: PassBuilder, statement: str) -> bool:
     why = "neighbouring threads have neighbouring elements"
-    lanes = vector_lanes(player, list(_root(player, statement).leaves))
-    while len(chain := perfect(_root(player, statement))) > 1 and chain[-1].extent < THREADS * lanes[0]:
-        if not player.attempt("collapse_scopes", chain[-2], why):
+    lanes = vector_lanes(builder, list(_root(builder, statement).leaves))
+    while len(chain := perfect(_root(builder, statement))) > 1 and chain[-1].extent < THREADS * lanes[0]:
+        if not builder.attempt("collapse_scopes", chain[-2], why):
             return False
-    alone = len(perfect(_root(player, statement))) == 1
-    for name in _private(player, _root(player, statement)) if alone else ():
-        for dimension in reversed(range(len(player.nest.arrays[name].shape) - 1)):
-            player.attempt("collapse_dims", f"{name}:{dimension}", why)
-    return any(player.transact(lambda n=n: _in_vectors(player, statement, n, why)) for n in lanes)
+    alone = len(perfect(_root(builder, statement))) == 1
+    for name in _private(builder, _root(builder, statement)) if alone else ():
+        for dimension in reversed(range(len(builder.nest.arrays[name].shape) - 1)):
+            builder.attempt("collapse_dims", f"{name}:{dimension}", why)
+    return any(builder.transact(lambda n=n: _in_vectors(builder, statement, n, why)) for n in lanes)
 
 
-def _in_vectors(player: Player, statement: str, lanes: int, why: str) -> bool:
-    chain = perfect(_root(player, statement))
+def _in_vectors(builder: PassBuilder, statement: str, lanes: int, why: str) -> bool:
+    chain = perfect(_root(builder, statement))
     count, extent = prod(s.extent for s in chain), chain[-1].extent
-    machine = player.game.machine
+    machine = builder.game.machine
     if lanes > 1 and extent % lanes:
         return False
-    turns = 2 if count >= 4 * multiprocessors(player) * 2048 * lanes else 1
-    threads = power_of_two(count / lanes / multiprocessors(player), machine.gpu.warp_size, THREADS)
-    temporaries = _private(player, chain[0])
+    turns = 2 if count >= 4 * multiprocessors(builder) * 2048 * lanes else 1
+    threads = power_of_two(count / lanes / multiprocessors(builder), machine.gpu.warp_size, THREADS)
+    temporaries = _private(builder, chain[0])
     group = threads * lanes * turns
-    tiles = tile(player, chain[-1], group, why)
+    tiles = tile(builder, chain[-1], group, why)
     if tiles is None:
         return False
-    found = spread(player, tiles.inner, threads, lanes, why)
-    if found is None or (found.lanes is not None and not may_be_vectors(player, found.lanes)):
+    found = spread(builder, tiles.inner, threads, lanes, why)
+    if found is None or (found.lanes is not None and not may_be_vectors(builder, found.lanes)):
         return False
     outer = [*(s.id for s in chain[:-1]), tiles.outer]
-    if lanes > 1 and not all(_tile_last(player, name, group) for name in temporaries):
+    if lanes > 1 and not all(_tile_last(builder, name, group) for name in temporaries):
         return False
-    _reuse(player, outer if lanes > 1 else [s.id for s in perfect(_root(player, statement))], temporaries)
-    if not _grid(player, outer):
+    _reuse(builder, outer if lanes > 1 else [s.id for s in perfect(_root(builder, statement))], temporaries)
+    if not _grid(builder, outer):
         return False
-    if not player.attempt("map_block", f"%{found.threads}", why):
+    if not builder.attempt("map_block", f"%{found.threads}", why):
         return False
     if found.turns is not None:
-        player.attempt("unroll", f"%{found.turns}", "loads of several vectors are under way together")
-    if found.lanes is not None and not vectors(player, found.lanes, f"{lanes} neighbouring elements in one access"):
+        builder.attempt("unroll", f"%{found.turns}", "loads of several vectors are under way together")
+    if found.lanes is not None and not vectors(builder, found.lanes, f"{lanes} neighbouring elements in one access"):
         return False
-    return _keep(player, temporaries)
+    return _keep(builder, temporaries)
 
 
-def _tile_last(player: Player, name: str, size: int) -> bool:
+def _tile_last(builder: PassBuilder, name: str, size: int) -> bool:
     """Part the last dimension of a temporary like the loop that indexes it."""
-    last = len(player.nest.arrays[name].shape) - 1
-    return player.attempt("tile_dim", f"{name}:{last}", "a block needs its own part only", size=size)
+    last = len(builder.nest.arrays[name].shape) - 1
+    return builder.attempt("tile_dim", f"{name}:{last}", "a block needs its own part only", size=size)
 
 
 # Results
 
 
-def _cells(player: Player, statement: str) -> bool:
+def _cells(builder: PassBuilder, statement: str) -> bool:
     """A thread for each iteration of the loops around the others."""
     why = "a thread for each result"
-    temporaries = _private(player, _root(player, statement))
-    while len(chain := perfect(_root(player, statement))) > 1 and chain[-1].extent < THREADS:
-        if not player.attempt("collapse_scopes", chain[-2], why):
+    temporaries = _private(builder, _root(builder, statement))
+    while len(chain := perfect(_root(builder, statement))) > 1 and chain[-1].extent < THREADS:
+        if not builder.attempt("collapse_scopes", chain[-2], why):
             break
     cells = prod(s.extent for s in chain)
-    machine = player.game.machine
-    threads = power_of_two(cells / multiprocessors(player), machine.gpu.warp_size, THREADS)
+    machine = builder.game.machine
+    threads = power_of_two(cells / multiprocessors(builder), machine.gpu.warp_size, THREADS)
     ids = [s.id for s in chain]
     if chain[-1].extent > threads or len(ids) == 1:
-        tiles = tile(player, chain[-1], min(threads, chain[-1].extent), why)
+        tiles = tile(builder, chain[-1], min(threads, chain[-1].extent), why)
         if tiles is None:
             return False
         ids[-1:] = tiles
-    _reuse(player, ids, temporaries)
-    if not _grid(player, ids[:-1]) or not player.attempt("map_block", f"%{ids[-1]}", why):
+    _reuse(builder, ids, temporaries)
+    if not _grid(builder, ids[:-1]) or not builder.attempt("map_block", f"%{ids[-1]}", why):
         return False
-    return _keep(player, temporaries)
+    return _keep(builder, temporaries)
 
 
 # Rows
 
 
-def _rows(player: Player, statement: str) -> bool:
+def _rows(builder: PassBuilder, statement: str) -> bool:
     """A warp or a block for each iteration of the outer loops, whose threads share the loops inside."""
     why = "the threads of a row have neighbouring elements"
-    if not all(collapse(player, child.id, why) for child in _phases(player, statement)):
+    if not all(collapse(builder, child.id, why) for child in _phases(builder, statement)):
         return False
-    longest = max(child.extent for child in _phases(player, statement))
-    leaves = list(_root(player, statement).leaves)
-    lanes = [n for n in vector_lanes(player, leaves) if longest >= player.game.machine.gpu.warp_size * n]
+    longest = max(child.extent for child in _phases(builder, statement))
+    leaves = list(_root(builder, statement).leaves)
+    lanes = [n for n in vector_lanes(builder, leaves) if longest >= builder.game.machine.gpu.warp_size * n]
     ways = [(n, fast) for fast in (True, False) for n in lanes or [1]]
-    return any(player.transact(lambda w=way: _spread_rows(player, statement, longest, *w)) for way in ways)
+    return any(builder.transact(lambda w=way: _spread_rows(builder, statement, longest, *w)) for way in ways)
 
 
-def _alone(player: Player, statement: str) -> bool:
+def _alone(builder: PassBuilder, statement: str) -> bool:
     """One block, whose threads add up one result."""
     why = "the threads of one block add up"
-    if not collapse(player, _root(player, statement).id, why):
+    if not collapse(builder, _root(builder, statement).id, why):
         return False
-    root, machine = _root(player, statement), player.game.machine
+    root, machine = _root(builder, statement), builder.game.machine
     threads = min(largest_power(root.extent), machine.gpu.block_threads)
-    tiles = tile(player, root, root.extent, why)
-    found = None if tiles is None else spread(player, tiles.inner, threads, 1, why)
-    if tiles is None or found is None or not _grid(player, [tiles.outer]):
+    tiles = tile(builder, root, root.extent, why)
+    found = None if tiles is None else spread(builder, tiles.inner, threads, 1, why)
+    if tiles is None or found is None or not _grid(builder, [tiles.outer]):
         return False
-    return map_threads(player, found.threads, machine.gpu.warp_size, why)
+    return map_threads(builder, found.threads, machine.gpu.warp_size, why)
 
 
-def _phases(player: Player, statement: str) -> list[Scope]:
+def _phases(builder: PassBuilder, statement: str) -> list[Scope]:
     """The loops inside the loops over rows."""
-    return [c for c in perfect(_root(player, statement))[-1].children if isinstance(c, Scope)]
+    return [c for c in perfect(_root(builder, statement))[-1].children if isinstance(c, Scope)]
 
 
-def _spread_rows(player: Player, statement: str, longest: int, lanes: int, fast: bool) -> bool:
+def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int, fast: bool) -> bool:
     """Give rows to warps or blocks, each thread `lanes` neighbouring elements at a time.
 
     If `fast`, temporaries must stay within the block; else a block has one row, and what is too large is in memory.
     """
-    machine = player.game.machine
+    machine = builder.game.machine
     warp = machine.gpu.warp_size
-    rows = prod(s.extent for s in perfect(_root(player, statement)))
-    least = warp if fast and rows >= 4 * multiprocessors(player) else 4 * warp
+    rows = prod(s.extent for s in perfect(_root(builder, statement)))
+    least = warp if fast and rows >= 4 * multiprocessors(builder) else 4 * warp
     threads = power_of_two(longest / PER_THREAD, least, machine.gpu.block_threads)
     threads = min(threads, largest_power(longest / lanes))
     why = f"{threads} threads for a row of {longest}"
     if longest <= threads * PER_THREAD:
-        _stage(player, statement)
-    _stage_results(player, statement)
-    temporaries = _private(player, _root(player, statement))
-    found = [spread(player, child.id, threads, lanes, why) for child in _phases(player, statement)]
+        _stage(builder, statement)
+    _stage_results(builder, statement)
+    temporaries = _private(builder, _root(builder, statement))
+    found = [spread(builder, child.id, threads, lanes, why) for child in _phases(builder, statement)]
     parts = [part for part in found if part is not None]
     if None in found or not all(
-        p.lanes is None or vectors(player, p.lanes, f"{lanes} elements in one access") for p in parts
+        p.lanes is None or vectors(builder, p.lanes, f"{lanes} elements in one access") for p in parts
     ):
         return False
-    ids = [s.id for s in perfect(_root(player, statement))]
-    group = _group(player, ids[-1], 4 * warp // threads) if fast else None
+    ids = [s.id for s in perfect(_root(builder, statement))]
+    group = _group(builder, ids[-1], 4 * warp // threads) if fast else None
     if group is not None:
         ids[-1] = group.outer
-    _reuse(player, [s.id for s in perfect(_root(player, statement))], temporaries)
-    if not _grid(player, ids):
+    _reuse(builder, [s.id for s in perfect(_root(builder, statement))], temporaries)
+    if not _grid(builder, ids):
         return False
-    if group is not None and not player.attempt("map_block", f"%{group.inner}", "a warp for each row of a block"):
+    if group is not None and not builder.attempt("map_block", f"%{group.inner}", "a warp for each row of a block"):
         return False
-    _fuse_phases(player, parts)
-    if not all(map_threads(player, s.threads, warp, why) for s in parts if player.scope(s.threads) is not None):
+    _fuse_phases(builder, parts)
+    if not all(map_threads(builder, s.threads, warp, why) for s in parts if builder.scope(s.threads) is not None):
         return False
-    _unroll(player, [s.turns for s in parts if s.turns is not None], PER_THREAD // lanes)
-    return _keep(player, temporaries, fast=fast)
+    _unroll(builder, [s.turns for s in parts if s.turns is not None], PER_THREAD // lanes)
+    return _keep(builder, temporaries, fast=fast)
 
 
-def _unroll(player: Player, loops: Sequence[str], most: int) -> None:
+def _unroll(builder: PassBuilder, loops: Sequence[str], most: int) -> None:
     for identifier in loops:
-        scope = player.scope(identifier)
+        scope = builder.scope(identifier)
         if scope is not None and scope.extent <= most:
-            player.attempt("unroll", scope, "only constants index a thread's elements: registers")
+            builder.attempt("unroll", scope, "only constants index a thread's elements: registers")
 
 
-def _group(player: Player, rows: str, count: int) -> Tiles | None:
+def _group(builder: PassBuilder, rows: str, count: int) -> Tiles | None:
     """Part the loop over rows into groups for a block; None if a block has one row."""
-    scope = player.scope(rows)
+    scope = builder.scope(rows)
     assert scope is not None
-    return tile(player, scope, count, f"{count} rows in a block") if 1 < count < scope.extent else None
+    return tile(builder, scope, count, f"{count} rows in a block") if 1 < count < scope.extent else None
 
 
-def _stage(player: Player, statement: str) -> None:
+def _stage(builder: PassBuilder, statement: str) -> None:
     """Read arrays that several loops over a row read once, into a copy."""
     reads: dict[str, set[str]] = {}
-    for child in _phases(player, statement):
+    for child in _phases(builder, statement):
         for access in (a for leaf in child.leaves for a in leaf.reads):
             if access.array.buffer.op is None and any(e.uses(child.depth) for e in access.index):
                 reads.setdefault(access.array.name, set()).add(child.id)
-    around = {s.depth for s in perfect(_root(player, statement))}
+    around = {s.depth for s in perfect(_root(builder, statement))}
     for name, phases in reads.items():
-        indices = [a.index for leaf in player.nest.readers[name] for a in leaf.reads if a.array.name == name]
+        indices = [a.index for leaf in builder.nest.readers[name] for a in leaf.reads if a.array.name == name]
         by_row = any(e.variables() & around for index in indices for e in index)
-        if len(phases) > 1 and by_row and player.nest.arrays[name].intent is Intent.IN:
-            _copy(player, statement, name)
+        if len(phases) > 1 and by_row and builder.nest.arrays[name].intent is Intent.IN:
+            _copy(builder, statement, name)
 
 
-def _copy(player: Player, statement: str, name: str) -> bool:
-    return any(player.transact(lambda f=form: _copy_as(player, statement, name, f)) for form in ("iteration", "box"))
+def _copy(builder: PassBuilder, statement: str, name: str) -> bool:
+    return any(builder.transact(lambda f=form: _copy_as(builder, statement, name, f)) for form in ("iteration", "box"))
 
 
-def _copy_as(player: Player, statement: str, name: str, form: str) -> bool:
+def _copy_as(builder: PassBuilder, statement: str, name: str, form: str) -> bool:
     why = f"'{name}' is read once"
-    depth = len(perfect(_root(player, statement)))
-    position = _root(player, statement).position
-    root = _root(player, statement)
-    if not player.attempt("stage_in", root, why, array=name, location="heap", form=form):
+    depth = len(perfect(_root(builder, statement)))
+    position = _root(builder, statement).position
+    root = _root(builder, statement)
+    if not builder.attempt("stage_in", root, why, array=name, location="heap", form=form):
         return False
-    copy = player.nest.children[position]
+    copy = builder.nest.children[position]
     assert isinstance(copy, Scope)
     chain = [s.id for s in perfect(copy)]
     if len(chain) < depth + 1:
         return False
     for one in chain[:depth]:
-        if not player.attempt("join_scopes", f"%{one}", why):
+        if not builder.attempt("join_scopes", f"%{one}", why):
             return False
-    return collapse(player, chain[depth], why)
+    return collapse(builder, chain[depth], why)
 
 
-def _stage_results(player: Player, statement: str) -> None:
+def _stage_results(builder: PassBuilder, statement: str) -> None:
     """Keep the results of sums over a row in registers until they are complete, where others need them, too."""
-    root = _root(player, statement)
+    root = _root(builder, statement)
     around = {s.depth for s in perfect(root)}
-    private = _private(player, root)
+    private = _private(builder, root)
     found = [
         leaf.output.array.name
         for leaf in root.leaves
@@ -288,64 +288,64 @@ def _stage_results(player: Player, statement: str) -> None:
     ]
     for name in dict.fromkeys(found):
         if name not in private:
-            player.transact(lambda n=name: _copy_out(player, statement, n))
+            builder.transact(lambda n=name: _copy_out(builder, statement, n))
 
 
-def _copy_out(player: Player, statement: str, name: str) -> bool:
+def _copy_out(builder: PassBuilder, statement: str, name: str) -> bool:
     why = f"'{name}' is stored when it is complete"
-    root = _root(player, statement)
+    root = _root(builder, statement)
     depth = len(perfect(root))
-    if not player.attempt("stage_out", root, why, array=name, location="heap"):
+    if not builder.attempt("stage_out", root, why, array=name, location="heap"):
         return False
     for level in range(depth):
-        if not player.attempt("join_scopes", player.leaf(statement).chain[level], why):
+        if not builder.attempt("join_scopes", builder.leaf(statement).chain[level], why):
             return False
-    return len(perfect(_root(player, statement))) == depth
+    return len(perfect(_root(builder, statement))) == depth
 
 
-def _fuse_phases(player: Player, found: Sequence[Spread]) -> None:
+def _fuse_phases(builder: PassBuilder, found: Sequence[Spread]) -> None:
     """Join loops over a row, and the loops over turns inside, where each thread needs its own values only."""
     why = "values stay in the registers of a thread"
     for kind in ("threads", "turns"):
         ids = {getattr(s, kind) for s in found}
-        player.exhaust(lambda ids=ids: [s for s in player.nest.scopes if s.id in ids], "join_scopes", why)
+        builder.exhaust(lambda ids=ids: [s for s in builder.nest.scopes if s.id in ids], "join_scopes", why)
 
 
 # What they share
 
 
-def _root(player: Player, statement: str) -> Scope:
+def _root(builder: PassBuilder, statement: str) -> Scope:
     """The nest around a statement."""
-    return player.leaf(statement).chain[0]
+    return builder.leaf(statement).chain[0]
 
 
-def _grid(player: Player, ids: Sequence[str]) -> bool:
+def _grid(builder: PassBuilder, ids: Sequence[str]) -> bool:
     """Give as many of the loops, outermost first, to the grid as may be there; False if the last one may not."""
-    return all([player.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids][-1:])
+    return all([builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids][-1:])
 
 
-def _private(player: Player, scope: Scope) -> list[str]:
+def _private(builder: PassBuilder, scope: Scope) -> list[str]:
     """Names of the temporaries that only statements of a scope use."""
     inside = set(scope.leaves)
     found: list[str] = []
-    for name in player.temporaries():
-        users = {*player.nest.writers.get(name, ()), *player.nest.readers.get(name, ())}
+    for name in builder.temporaries():
+        users = {*builder.nest.writers.get(name, ()), *builder.nest.readers.get(name, ())}
         if users and users <= inside:
             found.append(name)
     return found
 
 
-def _reuse(player: Player, loops: Sequence[str], temporaries: Sequence[str]) -> None:
+def _reuse(builder: PassBuilder, loops: Sequence[str], temporaries: Sequence[str]) -> None:
     """Reuse the dimensions of temporaries that only these loops, which are around the whole nest, index."""
     for name in temporaries:
-        buffer = player.nest.arrays[name].buffer
-        uses = [(leaf, physical_index(a, leaf.chain)) for leaf, a in accesses_of(player.nest, buffer)]
+        buffer = builder.nest.arrays[name].buffer
+        uses = [(leaf, physical_index(a, leaf.chain)) for leaf, a in accesses_of(builder.nest, buffer)]
         for dimension in range(len(buffer.shape)):
             if all(leaf.chain[v].id in loops for leaf, index in uses for v in index[dimension].variables()):
-                player.attempt("reuse_dims", f"{name}:{dimension}", "no other iteration needs it")
+                builder.attempt("reuse_dims", f"{name}:{dimension}", "no other iteration needs it")
 
 
-def _keep(player: Player, temporaries: Sequence[str], *, fast: bool = False) -> bool:
+def _keep(builder: PassBuilder, temporaries: Sequence[str], *, fast: bool = False) -> bool:
     """Put temporaries into registers, else into shared memory or on the stack; the rest gets an element for each index.
 
     False if `fast` and one fits nowhere but on the heap.
@@ -356,10 +356,10 @@ def _keep(player: Player, temporaries: Sequence[str], *, fast: bool = False) -> 
         "stack": "each thread keeps its own elements, which its code indexes",
     }
     for name in temporaries:
-        if any(player.attempt("set_location", name, why, location=place) for place, why in places.items()):
+        if any(builder.attempt("set_location", name, why, location=place) for place, why in places.items()):
             continue
         if fast:
             return False
-        for dimension in range(len(player.nest.arrays[name].shape)):
-            player.attempt("materialize_dims", f"{name}:{dimension}", "too large for the memory of a block")
+        for dimension in range(len(builder.nest.arrays[name].shape)):
+            builder.attempt("materialize_dims", f"{name}:{dimension}", "too large for the memory of a block")
     return True

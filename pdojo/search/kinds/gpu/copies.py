@@ -9,8 +9,8 @@ from pdojo.dialect.analysis.async_copies import async_copy_problem
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import Tiles, tile
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.cpu.contraction import loop_at
 from pdojo.search.kinds.gpu.threads import collapse, spread
 
@@ -18,35 +18,35 @@ PADDING = 4
 """Elements between rows of shared memory, so that columns are in different banks."""
 
 
-def cut(player: Player, identifier: str, size: int, why: str) -> Tiles | None:
+def cut(builder: PassBuilder, identifier: str, size: int, why: str) -> Tiles | None:
     """Cut the loop of that identifier into tiles of `size` iterations; None if that is illegal."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     assert scope is not None
-    return tile(player, scope, size, why)
+    return tile(builder, scope, size, why)
 
 
-def to_registers(player: Player, identifier: str, name: str, depth: int) -> str | None:
+def to_registers(builder: PassBuilder, identifier: str, name: str, depth: int) -> str | None:
     """Keep a block's results in a buffer of its own until they are complete; the statement that stores them."""
     why = "each thread keeps its results in registers"
-    known = player.nest.by_id.keys()
-    scope = loop_at(player, identifier, depth + 1)
-    if not player.attempt("stage_out", scope, why, array=name, location="heap"):
+    known = builder.nest.by_id.keys()
+    scope = loop_at(builder, identifier, depth + 1)
+    if not builder.attempt("stage_out", scope, why, array=name, location="heap"):
         return None
-    stored = next(leaf.id for leaf in player.nest.leaves if leaf.id not in known)
-    copied = player.leaf(identifier).output.array.name
-    if loop_at(player, identifier, depth + 1).extent == 1:
+    stored = next(leaf.id for leaf in builder.nest.leaves if leaf.id not in known)
+    copied = builder.leaf(identifier).output.array.name
+    if loop_at(builder, identifier, depth + 1).extent == 1:
         # Copies have no scopes of one iteration.
-        beside = loop_at(player, stored, depth + 1)
-        player.attempt("tile_scope", beside, why, size=beside.extent)
-    if not player.attempt("join_scopes", loop_at(player, identifier, depth + 1), why):
+        beside = loop_at(builder, stored, depth + 1)
+        builder.attempt("tile_scope", beside, why, size=beside.extent)
+    if not builder.attempt("join_scopes", loop_at(builder, identifier, depth + 1), why):
         return None
-    _reuse_outer(player, copied, depth + 2)
+    _reuse_outer(builder, copied, depth + 2)
     return stored
 
 
-def _reuse_outer(player: Player, name: str, count: int) -> None:
+def _reuse_outer(builder: PassBuilder, name: str, count: int) -> None:
     for dimension in range(count):
-        player.attempt("reuse_dims", f"{name}:{dimension}", "a block needs its own part only")
+        builder.attempt("reuse_dims", f"{name}:{dimension}", "a block needs its own part only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,60 +66,60 @@ class Copy:
     """The statement that reads the operand into registers first; None if the copy is direct."""
 
 
-def share(player: Player, identifier: str, position: int, depth: int) -> Copy | None:
+def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy | None:
     """Copy what a step needs of an operand to shared memory, one row for each term."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     access = leaf.reads[position]
     threads, terms = leaf.chain[depth + 3], leaf.chain[depth + 5]
     along = lane_stride(access.index, access.array.shape, terms.depth) is Stride.CONTIGUOUS
     why = "the threads of a block share it"
     made = None
     if all(e.is_linear for e in access.index):
-        made = staged(player, threads, access.array.name, "box", why)
+        made = staged(builder, threads, access.array.name, "box", why)
     number = 1 if along else 0
-    if made is None or len(player.leaf(made[1]).chain) != depth + 5:
+    if made is None or len(builder.leaf(made[1]).chain) != depth + 5:
         # A loop over threads, the loop over terms, a thread's part.
-        made, number = made or staged(player, threads, access.array.name, "iteration", why), 1
+        made, number = made or staged(builder, threads, access.array.name, "iteration", why), 1
     if made is None:
         return None
     shared, store = made
-    first = len(player.nest.arrays[shared].shape) - (len(player.leaf(store).chain) - depth - 3)
+    first = len(builder.nest.arrays[shared].shape) - (len(builder.leaf(store).chain) - depth - 3)
     for dimension in reversed(range(first, first + number)):
-        if not player.attempt("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements"):
+        if not builder.attempt("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements"):
             return None
-    if not _order_copy(player, store, depth + 3, number, last=along):
+    if not _order_copy(builder, store, depth + 3, number, last=along):
         return None
     if along:
-        shape = player.nest.arrays[shared].shape
-        player.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
+        shape = builder.nest.arrays[shared].shape
+        builder.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
     return Copy(shared, access.array.name, store, is_transposed=along, through=along)
 
 
-def _order_copy(player: Player, store: str, depth: int, number: int, *, last: bool) -> bool:
+def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, last: bool) -> bool:
     """Make the loop over terms of a copy, the one with this number, the last or the first one."""
     why = "neighbouring threads copy neighbouring elements"
-    count = len(player.leaf(store).chain) - depth
+    count = len(builder.leaf(store).chain) - depth
     moves = range(number, count - 1) if last else reversed(range(number))
-    return all(player.attempt("swap_scopes", loop_at(player, store, depth + k), why) for k in moves)
+    return all(builder.attempt("swap_scopes", loop_at(builder, store, depth + k), why) for k in moves)
 
 
-def staged(player: Player, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:
+def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:
     """Stage an array for a scope; the copy's name and the statement that writes it."""
-    leaves, arrays = {leaf.id for leaf in player.nest.leaves}, set(player.nest.arrays)
-    if not player.attempt("stage_in", scope, why, array=name, location="heap", form=form):
+    leaves, arrays = {leaf.id for leaf in builder.nest.leaves}, set(builder.nest.arrays)
+    if not builder.attempt("stage_in", scope, why, array=name, location="heap", form=form):
         return None
-    (made,) = player.nest.arrays.keys() - arrays
-    (writer,) = (leaf.id for leaf in player.nest.leaves if leaf.id not in leaves)
+    (made,) = builder.nest.arrays.keys() - arrays
+    (writer,) = (leaf.id for leaf in builder.nest.leaves if leaf.id not in leaves)
     return made, writer
 
 
-def map_copies(player: Player, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy] | None:
+def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy] | None:
     """All threads of the block copy, neighbouring ones neighbouring elements, in vectors where they are aligned."""
     found: list[Copy] = []
     for copy in copies:
-        for way, lanes in _ways(player, copy):
+        for way, lanes in _ways(builder, copy):
             made: list[Copy] = []
-            if player.transact(lambda c=way, n=lanes, m=made: _map_copy(player, c, threads, n, depth, m)):
+            if builder.transact(lambda c=way, n=lanes, m=made: _map_copy(builder, c, threads, n, depth, m)):
                 found += made
                 break
         else:
@@ -127,12 +127,12 @@ def map_copies(player: Player, copies: Sequence[Copy], threads: int, depth: int)
     return found
 
 
-def _ways(player: Player, copy: Copy) -> Iterator[tuple[Copy, int]]:
+def _ways(builder: PassBuilder, copy: Copy) -> Iterator[tuple[Copy, int]]:
     """How a copy may go, through registers or not, and its lanes, the best first."""
-    array = player.nest.arrays[copy.shared]
+    array = builder.nest.arrays[copy.shared]
     lanes = [n for n in (8, 4, 2, 1) if n <= _most_lanes(array)]
     if copy.through is None:
-        sizes = player.game.machine.gpu.async_copy_bytes
+        sizes = builder.game.machine.gpu.async_copy_bytes
         yield from ((copy, n) for n in lanes if n * byte_width(array.dtype) in sizes)
         copy = replace(copy, through=True)
     yield from ((copy, n) for n in lanes)
@@ -143,123 +143,123 @@ def _most_lanes(array: Array) -> int:
     return 16 // min(4, byte_width(array.dtype))
 
 
-def _map_copy(player: Player, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
+def _map_copy(builder: PassBuilder, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
     """Give a copy to the threads, through registers if it has to; appends what became of it."""
     why = "neighbouring threads copy neighbouring elements"
-    if not collapse(player, loop_at(player, copy.store, depth + 3).id, why):
+    if not collapse(builder, loop_at(builder, copy.store, depth + 3).id, why):
         return False
-    found = spread(player, loop_at(player, copy.store, depth + 3).id, threads, lanes, why)
+    found = spread(builder, loop_at(builder, copy.store, depth + 3).id, threads, lanes, why)
     if found is None:
         return False
     statements = [copy.store]
     if copy.through:
-        threads_scope = player.scope(found.threads)
+        threads_scope = builder.scope(found.threads)
         assert threads_scope is not None
         why_through = "it is transposed on the way" if copy.is_transposed else "the loads have time until the stores"
-        loaded = staged(player, threads_scope, copy.operand, "iteration", why_through)
+        loaded = staged(builder, threads_scope, copy.operand, "iteration", why_through)
         if loaded is None:
             return False
         copy = replace(copy, load=loaded[1])
         statements.insert(0, loaded[1])
-    if not all(_map_loops(player, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements):
+    if not all(_map_loops(builder, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements):
         return False
     if copy.through is None:
-        if async_copy_problem(player.leaf(copy.store), player.game.machine) is not None:
+        if async_copy_problem(builder.leaf(copy.store), builder.game.machine) is not None:
             return False
         copy = replace(copy, through=False)
     made.append(copy)
     return True
 
 
-def _map_loops(player: Player, statement: str, in_vectors: bool, depth: int, why: str) -> bool:
+def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: int, why: str) -> bool:
     """Map the loops of a copy: threads, turns, and the elements that a thread copies together."""
-    threads, *inner = (s.id for s in player.leaf(statement).chain[depth + 3 :])
-    if not player.attempt("map_block", f"%{threads}", why):
+    threads, *inner = (s.id for s in builder.leaf(statement).chain[depth + 3 :])
+    if not builder.attempt("map_block", f"%{threads}", why):
         return False
     for loop in inner:
-        scope = player.scope(loop)
+        scope = builder.scope(loop)
         assert scope is not None
         child = scope.children[0]
         last = isinstance(child, Leaf) and scope.extent <= _most_lanes(child.output.array)
-        if not (in_vectors and last and player.attempt("vectorize", scope, why)):
+        if not (in_vectors and last and builder.attempt("vectorize", scope, why)):
             if in_vectors and last and len(inner) > 1:
                 return False
-            if not player.attempt("unroll", scope, why):
+            if not builder.attempt("unroll", scope, why):
                 return False
     return True
 
 
-def overlap(player: Player, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
+def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
     """Copy the next step's tiles while the block computes with this one's; the steps one by one if that is illegal."""
-    if not player.transact(lambda: _pipeline(player, identifier, copies, depth)):
-        for name in _step_buffers(player, copies):
-            player.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
+    if not builder.transact(lambda: _pipeline(builder, identifier, copies, depth)):
+        for name in _step_buffers(builder, copies):
+            builder.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
     return True
 
 
-def _step_buffers(player: Player, copies: Sequence[Copy]) -> list[str]:
+def _step_buffers(builder: PassBuilder, copies: Sequence[Copy]) -> list[str]:
     """The names of the buffers that hold what a step needs."""
-    return [player.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
+    return [builder.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
 
 
-def _pipeline(player: Player, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
+def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
     why = "the next tiles come while these are in use"
     # What reads memory comes first, what stores from registers last.
     first = [copy.store if copy.load is None else copy.load for copy in copies]
     last = [copy.store for copy in copies if copy.load is not None]
-    if not _order(player, [*first, *last], depth, why):
+    if not _order(builder, [*first, *last], depth, why):
         return False
-    for name in _step_buffers(player, copies):
-        if not player.attempt("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2):
+    for name in _step_buffers(builder, copies):
+        if not builder.attempt("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2):
             return False
-    steps = loop_at(player, identifier, depth + 2)
-    if not player.attempt("pipeline", steps, why, stages=2, after=len(first) + len(last)):
+    steps = loop_at(builder, identifier, depth + 2)
+    if not builder.attempt("pipeline", steps, why, stages=2, after=len(first) + len(last)):
         return False
     if last:
-        stage = loop_at(player, last[0], depth + 3)
-        if not player.attempt("split_scopes", stage, why, after=len(first)):
+        stage = loop_at(builder, last[0], depth + 3)
+        if not builder.attempt("split_scopes", stage, why, after=len(first)):
             return False
-        stage = loop_at(player, last[0], depth + 3)
-        if not player.attempt("swap_nodes", stage, "stored when the block has computed: the loads have time"):
+        stage = loop_at(builder, last[0], depth + 3)
+        if not builder.attempt("swap_nodes", stage, "stored when the block has computed: the loads have time"):
             return False
     for copy in copies:
         if copy.load is not None:
-            name = player.leaf(copy.load).output.array.name
-            player.attempt("reuse_dims", f"{name}:{depth + 2}", "in registers for one step only")
+            name = builder.leaf(copy.load).output.array.name
+            builder.attempt("reuse_dims", f"{name}:{depth + 2}", "in registers for one step only")
     return True
 
 
-def _order(player: Player, statements: Sequence[str], depth: int, why: str) -> bool:
+def _order(builder: PassBuilder, statements: Sequence[str], depth: int, why: str) -> bool:
     """Put the nodes with these statements first in a step, in this order."""
     for number, statement in enumerate(statements):
-        while (node := loop_at(player, statement, depth + 3)).position > number:
-            before = player.nest.previous_sibling(node)
-            if before is None or not player.attempt("swap_nodes", before, why):
+        while (node := loop_at(builder, statement, depth + 3)).position > number:
+            before = builder.nest.previous_sibling(node)
+            if before is None or not builder.attempt("swap_nodes", before, why):
                 return False
     return True
 
 
-def neutral_tails(player: Player, zero: str, identifier: str, copies: Sequence[Copy]) -> bool:
+def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequence[Copy]) -> bool:
     """Where tiles reach beyond the operands, fill them with zeros, so that the sums need no guards."""
     why = "what is beyond the operand adds nothing"
-    if not any(s.guard for leaf in (zero, identifier) for s in player.leaf(leaf).chain):
+    if not any(s.guard for leaf in (zero, identifier) for s in builder.leaf(leaf).chain):
         return False
     # x + 0 * -0.0 is x to the bit.
     for copy, value in zip(copies, ("-0.0", "0"), strict=True):
-        statement = player.leaf(copy.store if copy.load is None else copy.load)
+        statement = builder.leaf(copy.store if copy.load is None else copy.load)
         if any(s.guard for s in statement.chain):
             is_integer = not is_float(statement.output.array.dtype)
-            player.attempt("fill_tail", statement, why, value=0 if is_integer or value == "0" else value)
-    fragments = [w.id for a in player.leaf(identifier).reads for w in player.nest.writers[a.array.name]]
+            builder.attempt("fill_tail", statement, why, value=0 if is_integer or value == "0" else value)
+    fragments = [w.id for a in builder.leaf(identifier).reads for w in builder.nest.writers[a.array.name]]
     stores = [copy.store for copy in copies if copy.load is not None]
     for statement in (zero, *stores, *fragments, identifier):
         # Scopes of one iteration hold the stages of the pipeline.
-        for scope in [s.id for s in player.leaf(statement).chain if s.extent > 1]:
-            _drop_guards(player, scope, why)
+        for scope in [s.id for s in builder.leaf(statement).chain if s.extent > 1]:
+            _drop_guards(builder, scope, why)
     return True
 
 
-def _drop_guards(player: Player, identifier: str, why: str) -> None:
-    scope = player.scope(identifier)
+def _drop_guards(builder: PassBuilder, identifier: str, why: str) -> None:
+    scope = builder.scope(identifier)
     for constraint in reversed(range(len(scope.guard) if scope is not None else 0)):
-        player.attempt("drop_guard", f"%{identifier}", why, constraint=constraint)
+        builder.attempt("drop_guard", f"%{identifier}", why, constraint=constraint)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Scope
+from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.search.kinds.common.greedy import place_buffers
 from pdojo.search.kinds.common.loops import tile
 from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.search.kinds.common.player import Note, Player
 from pdojo.transforms.game import Game
 
 THREADS = 256
@@ -16,51 +16,51 @@ THREADS = 256
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then `:g`, `:b`, `:w` and faster memory wherever they are legal."""
-    return Player.play(game, _tune).notes
+    return PassBuilder.play(game, _tune).notes
 
 
-def _tune(player: Player) -> None:
-    fuse_and_reuse(player)
-    for identifier in [node.id for node in player.nest.children]:
-        _launch(player, identifier)
-    place_buffers(player)
+def _tune(builder: PassBuilder) -> None:
+    fuse_and_reuse(builder)
+    for identifier in [node.id for node in builder.nest.children]:
+        _launch(builder, identifier)
+    place_buffers(builder)
 
 
-def _launch(player: Player, identifier: str) -> None:
+def _launch(builder: PassBuilder, identifier: str) -> None:
     """Map the outermost loop that may be a grid, and the outermost ones inside it that may be threads."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     if scope is None:
         return
     inside = [child.id for child in scope.children if isinstance(child, Scope)]
     if not inside and scope.extent > THREADS:
-        tiles = tile(player, scope, THREADS, f"{THREADS} threads of a block")
-        if tiles is not None and player.attempt("map_grid", f"%{tiles.outer}", "independent: a block for each"):
-            _threads(player, tiles.inner)
+        tiles = tile(builder, scope, THREADS, f"{THREADS} threads of a block")
+        if tiles is not None and builder.attempt("map_grid", f"%{tiles.outer}", "independent: a block for each"):
+            _threads(builder, tiles.inner)
             return
-    mapped = player.attempt("map_grid", scope, "independent: a block for each")
+    mapped = builder.attempt("map_grid", scope, "independent: a block for each")
     for child in inside:
-        _threads(player, child) if mapped else _launch(player, child)
+        _threads(builder, child) if mapped else _launch(builder, child)
 
 
-def _threads(player: Player, identifier: str) -> None:
-    scope = player.scope(identifier)
+def _threads(builder: PassBuilder, identifier: str) -> None:
+    scope = builder.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     inside = [child.id for child in scope.children if isinstance(child, Scope)]
-    warp = player.game.machine.gpu.warp_size
+    warp = builder.game.machine.gpu.warp_size
     if (
         warp
         and scope.extent > warp
         and scope.extent % warp == 0
-        and scope.extent <= player.game.machine.gpu.block_threads
+        and scope.extent <= builder.game.machine.gpu.block_threads
     ):
-        tiles = tile(player, scope, warp, "warps of a block")
-        if tiles is not None and player.attempt("map_block", f"%{tiles.outer}", "independent: a warp for each"):
-            player.attempt("map_warp", f"%{tiles.inner}", "neighbouring threads")
+        tiles = tile(builder, scope, warp, "warps of a block")
+        if tiles is not None and builder.attempt("map_block", f"%{tiles.outer}", "independent: a warp for each"):
+            builder.attempt("map_warp", f"%{tiles.inner}", "neighbouring threads")
             return
         if tiles is not None:
             inside = [tiles.inner]
-    elif player.attempt("map_block", scope, "independent: a thread for each"):
+    elif builder.attempt("map_block", scope, "independent: a thread for each"):
         return
     for child in inside:
-        _threads(player, child)
+        _threads(builder, child)

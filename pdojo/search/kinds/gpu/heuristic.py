@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.kinds.common.choices import Decisions, Played
+from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, unfold
-from pdojo.search.kinds.common.player import Note, Player
+from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.gpu.blocks import map_nest
 from pdojo.search.kinds.gpu.launches import fuse, part_sums
@@ -18,20 +18,20 @@ def heuristic(game: Game) -> list[Note]:
     return open_heuristic(game).notes
 
 
-def open_heuristic(game: Game, decisions: Decisions | None = None) -> Played:
+def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
     """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
-    return Player.play(game, _tune, decisions)
+    return PassBuilder.play(game, _tune, decisions)
 
 
-def _tune(player: Player) -> None:
-    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
-    unfold(player)
-    drop_unit_loops(player)
-    flatten(player)
-    share_reciprocals(player)
-    split_terms_of_few(player)
-    tile_contractions(player)
-    part_sums(player)
-    fuse(player)
-    for statement in [node.leaves[0].id for node in player.nest.children if isinstance(node, Scope)]:
-        map_nest(player, statement)
+def _tune(builder: PassBuilder) -> None:
+    builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    unfold(builder)
+    drop_unit_loops(builder)
+    flatten(builder)
+    share_reciprocals(builder)
+    split_terms_of_few(builder)
+    tile_contractions(builder)
+    part_sums(builder)
+    fuse(builder)
+    for statement in [node.leaves[0].id for node in builder.nest.children if isinstance(node, Scope)]:
+        map_nest(builder, statement)

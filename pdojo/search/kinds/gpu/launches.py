@@ -9,8 +9,8 @@ from pdojo.dialect.analysis.atomics import atomic_operation
 from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import align
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.common.threads import work
 from pdojo.search.kinds.cpu.contraction import reorder, spatial_loops
 from pdojo.search.kinds.cpu.sums import Parts, alone, split_terms
@@ -26,56 +26,56 @@ COLUMN_TERMS = 1 << 9
 """The same if a thread adds up all terms of its results: neighbouring results are neighbours in memory."""
 
 
-def multiprocessors(player: Player) -> int:
+def multiprocessors(builder: PassBuilder) -> int:
     """Multiprocessors of the machine, as many as a model has that names none."""
-    return player.game.machine.gpu.multiprocessors or 64
+    return builder.game.machine.gpu.multiprocessors or 64
 
 
-def fuse(player: Player) -> None:
+def fuse(builder: PassBuilder) -> None:
     """Fuse neighbouring nests whose common loops keep the multiprocessors busy, or that have little to do."""
-    align(player)
+    align(builder)
     refused: set[tuple[str, str]] = set()
-    while any(_try(player, first, refused) for first in list(_neighbours(player))):
+    while any(_try(builder, first, refused) for first in list(_neighbours(builder))):
         pass
 
 
-def _neighbours(player: Player) -> Iterator[Scope]:
-    for node in player.nest.children:
-        second = player.nest.next_sibling(node)
-        if isinstance(node, Scope) and isinstance(second, Scope) and not {node.id, second.id} & player.sealed:
+def _neighbours(builder: PassBuilder) -> Iterator[Scope]:
+    for node in builder.nest.children:
+        second = builder.nest.next_sibling(node)
+        if isinstance(node, Scope) and isinstance(second, Scope) and not {node.id, second.id} & builder.sealed:
             yield node
 
 
-def _try(player: Player, first: Scope, refused: set[tuple[str, str]]) -> bool:
-    second = player.nest.next_sibling(first)
+def _try(builder: PassBuilder, first: Scope, refused: set[tuple[str, str]]) -> bool:
+    second = builder.nest.next_sibling(first)
     assert isinstance(second, Scope)
     if (first.id, second.id) in refused or first.extent != second.extent:
         return False
     little = work(first) + work(second) <= SMALL
 
     def joined() -> bool:
-        common = _join(player, first.id, second.id)
-        return common is not None and (little or common >= multiprocessors(player))
+        common = _join(builder, first.id, second.id)
+        return common is not None and (little or common >= multiprocessors(builder))
 
-    if player.transact(joined):
+    if builder.transact(joined):
         return True
     refused.add((first.id, second.id))
     return False
 
 
-def _join(player: Player, first: str, second: str) -> int | None:
+def _join(builder: PassBuilder, first: str, second: str) -> int | None:
     """Join two scopes, and the loops inside as far as they are alone; the iterations that they share, None if none."""
-    one, other = player.scope(first), player.scope(second)
+    one, other = builder.scope(first), builder.scope(second)
     assert one is not None
     assert other is not None
     inside, beside = _only(one), _only(other)
-    if not player.attempt("join_scopes", one, "nests that share their loops share a launch: values stay with a block"):
+    if not builder.attempt("join_scopes", one, "nests that share their loops share a launch: values stay with a block"):
         return None
     if inside is not None and beside is not None and inside.extent == beside.extent:
-        inner = _join(player, inside.id, beside.id)
+        inner = _join(builder, inside.id, beside.id)
         if inner is not None:
             return inner
-    scope = player.scope(first) or player.scope(second)
+    scope = builder.scope(first) or builder.scope(second)
     assert scope is not None
     return prod(s.extent for s in (*scope.chain[:-1], scope))
 
@@ -87,66 +87,66 @@ def _only(scope: Scope) -> Scope | None:
     return child
 
 
-def part_sums(player: Player) -> None:
+def part_sums(builder: PassBuilder) -> None:
     """Add up few results in parts, so that every multiprocessor has some."""
-    for identifier in [leaf.id for leaf in player.nest.leaves if leaf.accumulate is not None]:
-        if _top(player.leaf(identifier)).id not in player.sealed:
-            player.transact(lambda i=identifier: _terms_last(player, i))
-        leaf = player.leaf(identifier)
+    for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
+        if _top(builder.leaf(identifier)).id not in builder.sealed:
+            builder.transact(lambda i=identifier: _terms_last(builder, i))
+        leaf = builder.leaf(identifier)
         terms = len(leaf.chain) > len(spatial_loops(leaf))
-        if _top(leaf).id in player.sealed or not terms or any(s.guard for s in leaf.chain):
+        if _top(leaf).id in builder.sealed or not terms or any(s.guard for s in leaf.chain):
             continue
         results = prod(s.extent for s in leaf.chain if s.depth in spatial_loops(leaf))
         count = prod(s.extent for s in leaf.chain) // results
-        wanted = 2 * multiprocessors(player) * (256 if _columns(leaf) else 1) // results
+        wanted = 2 * multiprocessors(builder) * (256 if _columns(leaf) else 1) // results
         if wanted >= 2 and count >= (COLUMN_TERMS if _columns(leaf) else TERMS):
             parts = min(wanted, count // 64)
-            why = f"{results} results are too few for {multiprocessors(player)} multiprocessors"
-            ways = [LAUNCHED, ATOMIC] if _has_atomics(player, leaf) else [LAUNCHED]
-            way = player.choices.choose(f"parts of {leaf.output.array.name} are added up by", ways)
-            if way == LAUNCHED or not player.transact(lambda i=identifier, n=parts, w=why: _add_up(player, i, n, w)):
-                player.transact(lambda i=identifier, n=parts, w=why: part_terms(player, i, n, w))
+            why = f"{results} results are too few for {multiprocessors(builder)} multiprocessors"
+            ways = [LAUNCHED, ATOMIC] if _has_atomics(builder, leaf) else [LAUNCHED]
+            way = builder.choices.choose(f"parts of {leaf.output.array.name} are added up by", ways)
+            if way == LAUNCHED or not builder.transact(lambda i=identifier, n=parts, w=why: _add_up(builder, i, n, w)):
+                builder.transact(lambda i=identifier, n=parts, w=why: part_terms(builder, i, n, w))
 
 
-def _terms_last(player: Player, identifier: str) -> bool:
+def _terms_last(builder: PassBuilder, identifier: str) -> bool:
     """Move the loops over the terms of a sum inside of those over its results."""
     why = "one launch computes a result"
-    chain, spatial = player.leaf(identifier).chain, spatial_loops(player.leaf(identifier))
+    chain, spatial = builder.leaf(identifier).chain, spatial_loops(builder.leaf(identifier))
     order = sorted(chain, key=lambda s: s.depth not in spatial)
     if order == list(chain):
         return True
-    return alone(player, identifier, why) and reorder(player, identifier, [s.id for s in order])
+    return alone(builder, identifier, why) and reorder(builder, identifier, [s.id for s in order])
 
 
-def _has_atomics(player: Player, leaf: Leaf) -> bool:
+def _has_atomics(builder: PassBuilder, leaf: Leaf) -> bool:
     """Whether blocks may accumulate into the results of a sum."""
-    gpu, operation = player.game.machine.gpu, atomic_operation(leaf)
+    gpu, operation = builder.game.machine.gpu, atomic_operation(leaf)
     wanted = [Numerics.REASSOCIATES, *([Numerics.FLUSHES] if operation in gpu.flushing_atomics else [])]
-    return operation in gpu.atomics and all(player.game.program.permits(numerics) for numerics in wanted)
+    return operation in gpu.atomics and all(builder.game.program.permits(numerics) for numerics in wanted)
 
 
-def _add_up(player: Player, identifier: str, count: int, why: str) -> bool:
+def _add_up(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
     """Cut the loops over the terms of a sum into parts, each of which blocks add to the results."""
-    parts = _cut_terms(player, identifier, count, why)
+    parts = _cut_terms(builder, identifier, count, why)
     if parts is None:
         return False
-    loops = {i: _loop_over_parts(player.leaf(i), parts.array) for i in (parts.zero, parts.total, parts.combined)}
-    if not all(_part_first(player, statement, loop) for statement, loop in loops.items()):
+    loops = {i: _loop_over_parts(builder.leaf(i), parts.array) for i in (parts.zero, parts.total, parts.combined)}
+    if not all(_part_first(builder, statement, loop) for statement, loop in loops.items()):
         return False
-    for level in range(len(player.leaf(parts.zero).chain)):
+    for level in range(len(builder.leaf(parts.zero).chain)):
         for _ in (parts.total, parts.combined):
-            if not player.attempt("join_scopes", player.leaf(parts.zero).chain[level], why):
+            if not builder.attempt("join_scopes", builder.leaf(parts.zero).chain[level], why):
                 return False
-    _rest_first(player, parts.combined)
+    _rest_first(builder, parts.combined)
     return True
 
 
-def _rest_first(player: Player, identifier: str) -> None:
+def _rest_first(builder: PassBuilder, identifier: str) -> None:
     """Move a nest that adds what the parts left of the terms in front of them, to the initialisation."""
-    name = player.leaf(identifier).output.array.name
-    while isinstance(rest := player.nest.next_sibling(_top(player.leaf(identifier))), Scope):
+    name = builder.leaf(identifier).output.array.name
+    while isinstance(rest := builder.nest.next_sibling(_top(builder.leaf(identifier))), Scope):
         others = any(leaf.output.array.name != name or leaf.accumulate is None for leaf in rest.leaves)
-        if others or not player.attempt("swap_nodes", _top(player.leaf(identifier)), "added before the parts"):
+        if others or not builder.attempt("swap_nodes", _top(builder.leaf(identifier)), "added before the parts"):
             return
 
 
@@ -161,42 +161,42 @@ def _columns(leaf: Leaf) -> bool:
     )
 
 
-def part_terms(player: Player, identifier: str, count: int, why: str) -> bool:
+def part_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
     """Cut the loops over the terms of a sum into `count` parts with nests of their own."""
-    columns = _columns(player.leaf(identifier))
-    parts = _cut_terms(player, identifier, count, why)
+    columns = _columns(builder.leaf(identifier))
+    parts = _cut_terms(builder, identifier, count, why)
     if parts is None:
         return False
-    _sink_initial(player, parts.combined, why)
-    if columns and not all(_parts_first(player, i) for i in (parts.zero, parts.total)):
+    _sink_initial(builder, parts.combined, why)
+    if columns and not all(_parts_first(builder, i) for i in (parts.zero, parts.total)):
         return False
-    for level in range(len(player.leaf(parts.zero).chain)):
-        if not player.attempt("join_scopes", player.leaf(parts.zero).chain[level], why):
+    for level in range(len(builder.leaf(parts.zero).chain)):
+        if not builder.attempt("join_scopes", builder.leaf(parts.zero).chain[level], why):
             return False
     return True
 
 
-def _cut_terms(player: Player, identifier: str, count: int, why: str) -> Parts | None:
+def _cut_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> Parts | None:
     """A sum in parts whose statements have nests of their own; None if a move is illegal."""
-    if not alone(player, identifier, why):
+    if not alone(builder, identifier, why):
         return None
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
-    if terms != list(leaf.chain[-len(terms) :]) or not collapse(player, terms[0].id, why):
+    if terms != list(leaf.chain[-len(terms) :]) or not collapse(builder, terms[0].id, why):
         return None
-    parts = split_terms(player, identifier, count, why)
-    if parts is None or not all(alone(player, i, why) for i in (parts.zero, parts.total, parts.combined)):
+    parts = split_terms(builder, identifier, count, why)
+    if parts is None or not all(alone(builder, i, why) for i in (parts.zero, parts.total, parts.combined)):
         return None
     return parts
 
 
-def _sink_initial(player: Player, identifier: str, why: str) -> None:
+def _sink_initial(builder: PassBuilder, identifier: str, why: str) -> None:
     """Move the initialisation of a sum in front of it, so that one launch does both."""
-    target = player.leaf(identifier)
-    writers = player.nest.writers[target.output.array.name]
+    target = builder.leaf(identifier)
+    writers = builder.nest.writers[target.output.array.name]
     for initial in [w.id for w in writers if w.accumulate is None and w.order < target.order]:
-        while (root := _top(player.leaf(initial))).position + 1 < _top(player.leaf(identifier)).position:
-            if not player.attempt("swap_nodes", root, why):
+        while (root := _top(builder.leaf(initial))).position + 1 < _top(builder.leaf(identifier)).position:
+            if not builder.attempt("swap_nodes", root, why):
                 return
 
 
@@ -211,14 +211,14 @@ def _loop_over_parts(leaf: Leaf, array: str) -> str:
     return leaf.chain[depth].id
 
 
-def _part_first(player: Player, identifier: str, part: str) -> bool:
+def _part_first(builder: PassBuilder, identifier: str, part: str) -> bool:
     """Move the loop over the parts of a sum outside of all others."""
-    return reorder(player, identifier, [part, *(s.id for s in player.leaf(identifier).chain if s.id != part)])
+    return reorder(builder, identifier, [part, *(s.id for s in builder.leaf(identifier).chain if s.id != part)])
 
 
-def _parts_first(player: Player, identifier: str) -> bool:
+def _parts_first(builder: PassBuilder, identifier: str) -> bool:
     """Move the loop over the parts of a sum outside of the loops over its results."""
-    leaf = player.leaf(identifier)
+    leaf = builder.leaf(identifier)
     spatial = sorted(spatial_loops(leaf))
     rest = [s.id for s in leaf.chain if s.depth not in spatial]
-    return reorder(player, identifier, [leaf.chain[spatial[-1]].id, *(leaf.chain[d].id for d in spatial[:-1]), *rest])
+    return reorder(builder, identifier, [leaf.chain[spatial[-1]].id, *(leaf.chain[d].id for d in spatial[:-1]), *rest])

@@ -12,8 +12,8 @@ from math import prod
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import tile
-from pdojo.search.kinds.common.player import Player
 from pdojo.search.kinds.cpu.contraction import has_terms, is_alone, loop_at, reorder, spatial_loops, uses
 from pdojo.search.kinds.gpu.copies import Copy, cut, map_copies, neutral_tails, overlap, share, staged, to_registers
 from pdojo.search.kinds.gpu.launches import multiprocessors, part_terms
@@ -61,38 +61,38 @@ class Roles:
     terms: tuple[str, ...]
 
 
-def tile_contractions(player: Player) -> None:
+def tile_contractions(builder: PassBuilder) -> None:
     """Tile every contraction of two operands, each of which many results share."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        if has_terms(leaf) and is_alone(player, leaf) and len(leaf.reads) == 2:
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        if has_terms(leaf) and is_alone(builder, leaf) and len(leaf.reads) == 2:
             roles = _roles(leaf)
-            if roles is not None and player.transact(lambda i=identifier, r=roles: _prepare(player, i, r)):
-                player.sealed.add(loop_at(player, identifier, 0).id)
+            if roles is not None and builder.transact(lambda i=identifier, r=roles: _prepare(builder, i, r)):
+                builder.sealed.add(loop_at(builder, identifier, 0).id)
 
 
-def split_terms_of_few(player: Player) -> None:
+def split_terms_of_few(builder: PassBuilder) -> None:
     """Part the terms of contractions whose tiles are too few for the multiprocessors."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        if not has_terms(leaf) or not is_alone(player, leaf) or len(leaf.reads) != 2:
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        if not has_terms(leaf) or not is_alone(builder, leaf) or len(leaf.reads) != 2:
             continue
         roles = _roles(leaf)
         if roles is not None:
-            player.transact(lambda i=identifier, r=roles: _split_terms(player, i, r))
+            builder.transact(lambda i=identifier, r=roles: _split_terms(builder, i, r))
 
 
-def _split_terms(player: Player, identifier: str, roles: Roles) -> bool:
-    chain = {s.id: s.extent for s in player.leaf(identifier).chain}
+def _split_terms(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
+    chain = {s.id: s.extent for s in builder.leaf(identifier).chain}
     outer, rows, columns, terms = (
         prod(chain[s] for s in ids) for ids in (roles.outer, roles.rows, roles.columns, roles.terms)
     )
     blocks = outer * -(-rows // 64) * -(-columns // 64)
-    count = largest_power(min(2 * multiprocessors(player) / blocks, terms / MOST_TERMS))
+    count = largest_power(min(2 * multiprocessors(builder) / blocks, terms / MOST_TERMS))
     if count < 2 or rows < LEAST or columns < LEAST:
         return False
-    why = f"{blocks} tiles are too few for {multiprocessors(player)} multiprocessors"
-    return part_terms(player, identifier, count, why)
+    why = f"{blocks} tiles are too few for {multiprocessors(builder)} multiprocessors"
+    return part_terms(builder, identifier, count, why)
 
 
 def _roles(leaf: Leaf) -> Roles | None:
@@ -110,172 +110,172 @@ def _roles(leaf: Leaf) -> Roles | None:
     return Roles(both, tuple(s.id for s in rows), tuple(s.id for s in columns), terms)
 
 
-def _prepare(player: Player, identifier: str, roles: Roles) -> bool:
+def _prepare(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
     """One loop each over rows, columns and terms, then tiles of the first size that fits."""
     why = "one loop over rows, one over columns, one over terms"
-    if not reorder(player, identifier, [*roles.outer, *roles.rows, *roles.columns, *roles.terms]):
+    if not reorder(builder, identifier, [*roles.outer, *roles.rows, *roles.columns, *roles.terms]):
         return False
     depths = len(roles.outer), len(roles.rows), len(roles.columns), len(roles.terms)
     for start, count in ((sum(depths[:3]), depths[3]), (sum(depths[:2]), depths[2]), (depths[0], depths[1])):
         for _ in range(count - 1):
-            if not player.attempt("collapse_scopes", loop_at(player, identifier, start), why):
+            if not builder.attempt("collapse_scopes", loop_at(builder, identifier, start), why):
                 return False
-    chain = player.leaf(identifier).chain
+    chain = builder.leaf(identifier).chain
     rows, columns, terms = (s.extent for s in chain[-3:])
     if rows < FEW or columns < LEAST or terms < STEP:
         return False
-    if use_tensor_units(player, identifier):
+    if use_tensor_units(builder, identifier):
         return True
     outer = prod(s.extent for s in chain[:-3])
-    name = player.leaf(identifier).output.array.name
-    plans = {plan.title: plan for plan in _ordered(player, outer, rows, columns)}
+    name = builder.leaf(identifier).output.array.name
+    plans = {plan.title: plan for plan in _ordered(builder, outer, rows, columns)}
     if not plans:
         return False
-    chosen = player.choices.choose(f"tile of {name}", plans)
+    chosen = builder.choices.choose(f"tile of {name}", plans)
     ordered = [plans[chosen], *(plan for title, plan in plans.items() if title != chosen)]
-    return any(player.transact(lambda p=plan: _tile(player, identifier, p)) for plan in ordered)
+    return any(builder.transact(lambda p=plan: _tile(builder, identifier, p)) for plan in ordered)
 
 
-def _ordered(player: Player, outer: int, rows: int, columns: int) -> list[Plan]:
+def _ordered(builder: PassBuilder, outer: int, rows: int, columns: int) -> list[Plan]:
     """The plans, those first that take the least time, by loads from shared memory and idle multiprocessors."""
 
     def cost(plan: Plan) -> float:
         blocks = outer * -(-rows // plan.rows) * -(-columns // plan.columns)
-        rounds = -(-blocks // multiprocessors(player))
+        rounds = -(-blocks // multiprocessors(builder))
         return rounds * plan.rows * plan.columns * (1 + 2 / plan.height + 2 / plan.width)
 
     few = [Plan(rows, width, -(-rows // 2), 4) for width in (512, 256, 128)] if rows <= 16 else []
     return sorted((p for p in (*PLANS, *few) if p.rows <= rows and p.columns <= columns), key=cost)
 
 
-def _tile(player: Player, identifier: str, plan: Plan) -> bool:
-    depth = len(player.leaf(identifier).chain) - 3
-    zero = player.nest.leaves[player.leaf(identifier).order - 1].id
-    result = player.leaf(identifier).output.array.name
-    if not _in_blocks(player, identifier, plan, depth):
+def _tile(builder: PassBuilder, identifier: str, plan: Plan) -> bool:
+    depth = len(builder.leaf(identifier).chain) - 3
+    zero = builder.nest.leaves[builder.leaf(identifier).order - 1].id
+    result = builder.leaf(identifier).output.array.name
+    if not _in_blocks(builder, identifier, plan, depth):
         return False
-    results = to_registers(player, identifier, result, depth)
+    results = to_registers(builder, identifier, result, depth)
     if results is None:
         return False
-    tiles = [share(player, identifier, k, depth) for k in (0, 1)]
+    tiles = [share(builder, identifier, k, depth) for k in (0, 1)]
     if None in tiles:
         return False
     shared = [copy for copy in tiles if copy is not None]
-    if not all(_fragment(player, identifier, copy.shared, depth) for copy in shared):
+    if not all(_fragment(builder, identifier, copy.shared, depth) for copy in shared):
         return False
-    if not _map_block(player, (zero, results), identifier, depth):
+    if not _map_block(builder, (zero, results), identifier, depth):
         return False
-    copies = map_copies(player, shared, plan.threads, depth)
-    if copies is None or not overlap(player, identifier, copies, depth) or not _place(player, copies, identifier):
+    copies = map_copies(builder, shared, plan.threads, depth)
+    if copies is None or not overlap(builder, identifier, copies, depth) or not _place(builder, copies, identifier):
         return False
-    player.transact(lambda: neutral_tails(player, zero, identifier, copies))
+    builder.transact(lambda: neutral_tails(builder, zero, identifier, copies))
     return True
 
 
-def _in_blocks(player: Player, identifier: str, plan: Plan, depth: int) -> bool:
+def _in_blocks(builder: PassBuilder, identifier: str, plan: Plan, depth: int) -> bool:
     """[rows, columns, terms] to [row tiles, column tiles {zeros, steps {threads {terms {part of a tile}}}}]."""
     why = plan.title
-    chain = player.leaf(identifier).chain
+    chain = builder.leaf(identifier).chain
     outer, rows, columns = [s.id for s in chain[:depth]], chain[depth].id, chain[depth + 1].id
-    lanes = min(4, *vector_lanes(player, [player.leaf(identifier)])[:1])
+    lanes = min(4, *vector_lanes(builder, [builder.leaf(identifier)])[:1])
     order: list[list[str]] = [[], [], []]
     for loop, whole, own in ((rows, plan.rows, plan.height), (columns, plan.columns, lanes)):
-        tiles = cut(player, loop, whole, why)
+        tiles = cut(builder, loop, whole, why)
         if tiles is None:
             return False
         order[0].append(tiles.outer)
         inner = tiles.inner
         if loop == columns and plan.width > lanes:
-            groups = cut(player, inner, whole * lanes // plan.width, why)
+            groups = cut(builder, inner, whole * lanes // plan.width, why)
             if groups is None:
                 return False
             order[2].append(groups.outer)
             inner = groups.inner
-        parts = cut(player, inner, own, why)
+        parts = cut(builder, inner, own, why)
         if parts is None:
             return False
         order[1].append(parts.outer)
         order[2].append(parts.inner)
-    if not reorder(player, identifier, [*outer, *order[0], *order[1], *order[2]]):
+    if not reorder(builder, identifier, [*outer, *order[0], *order[1], *order[2]]):
         return False
     for level in reversed(range(depth + 2, depth + 4 + len(order[2]))):
-        if not player.attempt("split_scopes", loop_at(player, identifier, level), why, after=1):
+        if not builder.attempt("split_scopes", loop_at(builder, identifier, level), why, after=1):
             return False
-    steps = tile(player, loop_at(player, identifier, -1), STEP, f"{STEP} terms at a time")
+    steps = tile(builder, loop_at(builder, identifier, -1), STEP, f"{STEP} terms at a time")
     if steps is None:
         return False
-    ids = [s.id for s in player.leaf(identifier).chain]
+    ids = [s.id for s in builder.leaf(identifier).chain]
     wanted = [*ids[: depth + 2], steps.outer, *ids[depth + 2 : depth + 4], steps.inner, *ids[depth + 4 : -2]]
-    return reorder(player, identifier, wanted)
+    return reorder(builder, identifier, wanted)
 
 
-def _fragment(player: Player, identifier: str, shared: str, depth: int) -> bool:
+def _fragment(builder: PassBuilder, identifier: str, shared: str, depth: int) -> bool:
     """Read what a thread needs for one term into registers."""
-    scope = loop_at(player, identifier, depth + 6)
-    return staged(player, scope, shared, "iteration", "one read for several products") is not None
+    scope = loop_at(builder, identifier, depth + 6)
+    return staged(builder, scope, shared, "iteration", "one read for several products") is not None
 
 
-def _map_block(player: Player, others: Sequence[str], identifier: str, depth: int) -> bool:
+def _map_block(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> bool:
     """The threads of the block, and straight code for the part of each."""
     why = "a part of the tile for each thread"
-    ids = [s.id for s in player.leaf(identifier).chain[: depth + 2]]
-    if not all(player.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids):
+    ids = [s.id for s in builder.leaf(identifier).chain[: depth + 2]]
+    if not all(builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids):
         return False
     for statement, level in ((identifier, depth + 3), *((other, depth + 2) for other in others)):
         for _ in range(2):
-            if not player.attempt("map_block", loop_at(player, statement, level), why):
+            if not builder.attempt("map_block", loop_at(builder, statement, level), why):
                 return False
             level += 1
-        if not _straighten(player, loop_at(player, statement, level).id, why):
+        if not _straighten(builder, loop_at(builder, statement, level).id, why):
             return False
     return True
 
 
-def _straighten(player: Player, identifier: str, why: str) -> bool:
+def _straighten(builder: PassBuilder, identifier: str, why: str) -> bool:
     """Unroll loops, the innermost ones as vectors of what a load or a fused multiply-add takes."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     assert scope is not None
     for inner in [
-        s.id for s in player.nest.scopes if s.id in {c.id for leaf in scope.leaves for c in leaf.chain[scope.depth :]}
+        s.id for s in builder.nest.scopes if s.id in {c.id for leaf in scope.leaves for c in leaf.chain[scope.depth :]}
     ]:
-        loop = player.scope(inner)
+        loop = builder.scope(inner)
         assert loop is not None
         last = len(loop.children) == 1 and isinstance(loop.children[0], Leaf)
-        if last and _in_vectors(player, loop, why):
+        if last and _in_vectors(builder, loop, why):
             continue
-        if not player.attempt("unroll", loop, why):
+        if not builder.attempt("unroll", loop, why):
             return False
     return True
 
 
-def _in_vectors(player: Player, loop: Scope, why: str) -> bool:
-    lanes = min(4, *vector_lanes(player, list(loop.leaves))[:1])
+def _in_vectors(builder: PassBuilder, loop: Scope, why: str) -> bool:
+    lanes = min(4, *vector_lanes(builder, list(loop.leaves))[:1])
     if lanes in (1, loop.extent):
-        return lanes > 1 and player.attempt("vectorize", loop, why)
+        return lanes > 1 and builder.attempt("vectorize", loop, why)
 
     def tiled() -> bool:
-        tiles = tile(player, loop, lanes, why) if loop.extent % lanes == 0 else None
+        tiles = tile(builder, loop, lanes, why) if loop.extent % lanes == 0 else None
         return (
             tiles is not None
-            and player.attempt("vectorize", f"%{tiles.inner}", why)
-            and player.attempt("unroll", f"%{tiles.outer}", why)
+            and builder.attempt("vectorize", f"%{tiles.inner}", why)
+            and builder.attempt("unroll", f"%{tiles.outer}", why)
         )
 
-    return player.transact(tiled)
+    return builder.transact(tiled)
 
 
-def _place(player: Player, copies: Sequence[Copy], identifier: str) -> bool:
+def _place(builder: PassBuilder, copies: Sequence[Copy], identifier: str) -> bool:
     """Tiles of the block to shared memory, parts of a thread to registers."""
     why = "the threads of a block share it"
     for copy in copies:
-        if not player.attempt("set_location", copy.shared, why, location="shared"):
+        if not builder.attempt("set_location", copy.shared, why, location="shared"):
             return False
-    own = {player.leaf(c.load).output.array.name for c in copies if c.load is not None}
-    own |= {a.array.name for a in player.leaf(identifier).accesses}
+    own = {builder.leaf(c.load).output.array.name for c in copies if c.load is not None}
+    own |= {a.array.name for a in builder.leaf(identifier).accesses}
     for name in sorted(own):
-        if not player.attempt("set_location", name, "each thread keeps its own part", location="register"):
+        if not builder.attempt("set_location", name, "each thread keeps its own part", location="register"):
             return False
     for copy in copies:
         if copy.load is None:
-            player.attempt("async_copy", copy.shared, "the copy runs while the block computes")
+            builder.attempt("async_copy", copy.shared, "the copy runs while the block computes")
     return True

@@ -12,10 +12,10 @@ from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.analysis.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.search.kinds.common.fusion import CHEAP, recompute
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, indexing, sink, straighten, tile
 from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.search.kinds.common.player import Note, Player
 from pdojo.transforms.game import Game
 
 UNROLLED = 96
@@ -26,39 +26,39 @@ COPIES = 4
 
 def greedy(game: Game) -> list[Note]:
     """The naive pass, then every hardware move wherever it is legal."""
-    return Player.play(game, _greedily).notes
+    return PassBuilder.play(game, _greedily).notes
 
 
-def _greedily(player: Player) -> None:
-    _simplify(player)
-    fuse_and_reuse(player)
-    use_hardware(player)
+def _greedily(builder: PassBuilder) -> None:
+    _simplify(builder)
+    fuse_and_reuse(builder)
+    use_hardware(builder)
 
 
 def heuristic(game: Game) -> list[Note]:
     """Fuse loops, tile the outermost of each nest by four and unroll that tile innermost; then every hardware move."""
-    return Player.play(game, _tune).notes
+    return PassBuilder.play(game, _tune).notes
 
 
-def _tune(player: Player) -> None:
-    _simplify(player)
-    player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
-    _recompute(player)
-    for identifier in [s.id for s in reversed(player.nest.scopes)]:
-        _vectorize(player, identifier)
-    _join_behind_zeros(player)
-    for node in list(player.nest.children):
+def _tune(builder: PassBuilder) -> None:
+    _simplify(builder)
+    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
+    _recompute(builder)
+    for identifier in [s.id for s in reversed(builder.nest.scopes)]:
+        _vectorize(builder, identifier)
+    _join_behind_zeros(builder)
+    for node in list(builder.nest.children):
         if isinstance(node, Scope):
-            _interleave(player, node.id)
-    player.exhaust(player.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
-    use_hardware(player)
-    _unroll_rest(player)
+            _interleave(builder, node.id)
+    builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+    use_hardware(builder)
+    _unroll_rest(builder)
 
 
-def _unroll_rest(player: Player) -> None:
+def _unroll_rest(builder: PassBuilder) -> None:
     """Unroll short loops of single instructions without hardware loops, and parts of longer ones."""
-    for identifier in [s.id for s in reversed(player.nest.scopes)]:
-        scope = player.scope(identifier)
+    for identifier in [s.id for s in reversed(builder.nest.scopes)]:
+        scope = builder.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or scope.depth == 0:
             continue
         mappings = {s.mapping for leaf in scope.leaves for s in leaf.chain}
@@ -68,17 +68,17 @@ def _unroll_rest(player: Player) -> None:
         each = _instances(scope) // scope.extent
         most = max(n for n in range(1, scope.extent + 1) if scope.extent % n == 0 and (n == 1 or n * each <= UNROLLED))
         if most > 1:
-            player.transact(lambda scope=scope, most=most: _unroll(player, scope, most))
+            builder.transact(lambda scope=scope, most=most: _unroll(builder, scope, most))
 
 
-def _unroll(player: Player, scope: Scope, count: int) -> bool:
+def _unroll(builder: PassBuilder, scope: Scope, count: int) -> bool:
     why = "fewer loops to count, equal loads become one"
     if count < scope.extent:
-        tiles = tile(player, scope, count, why)
+        tiles = tile(builder, scope, count, why)
         if tiles is None:
             return False
-        scope = _scope(player, tiles.inner)
-    return player.attempt("unroll", scope, why)
+        scope = _scope(builder, tiles.inner)
+    return builder.attempt("unroll", scope, why)
 
 
 def _instances(scope: Scope) -> int:
@@ -87,24 +87,24 @@ def _instances(scope: Scope) -> int:
     return sum(prod(s.extent for s in chain if s.mapping is not Mapping.VECTOR) for chain in chains)
 
 
-def _recompute(player: Player) -> None:
+def _recompute(builder: PassBuilder) -> None:
     """Recompute single-instruction values in other loops that use them, so that they need no memory."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.nest.by_id.get(identifier)
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
             continue
         name = leaf.output.array.name
-        elsewhere = any(reader.parent is not leaf.parent for reader in player.nest.readers[name])
-        if leaf.output.array.buffer.op is not None and player.nest.writers[name] == [leaf] and elsewhere:
-            player.transact(lambda leaf=leaf, name=name: recompute(player, leaf, name))
+        elsewhere = any(reader.parent is not leaf.parent for reader in builder.nest.readers[name])
+        if leaf.output.array.buffer.op is not None and builder.nest.writers[name] == [leaf] and elsewhere:
+            builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name))
 
 
-def _vectorize(player: Player, identifier: str) -> None:
+def _vectorize(builder: PassBuilder, identifier: str) -> None:
     """Pack the numbers of one register along a contiguous loop; sums over it get partial sums."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL or _has_lanes(scope):
         return
-    lanes = min(player.lanes(leaf) for leaf in scope.leaves)
+    lanes = min(builder.lanes(leaf) for leaf in scope.leaves)
     if lanes < 2 or scope.extent % lanes or scope.extent < 2 * lanes:
         return
     accesses = [access for leaf in scope.leaves for access in leaf.accesses]
@@ -113,24 +113,24 @@ def _vectorize(player: Player, identifier: str) -> None:
         return
     sums = [leaf for leaf in scope.leaves if not any(e.uses(scope.depth) for e in leaf.output.index)]
     if not sums:
-        player.transact(lambda: _packed(player, identifier, lanes))
+        builder.transact(lambda: _packed(builder, identifier, lanes))
     elif len(scope.children) == 1 and scope.children[0] is sums[0] and sums[0].accumulate is not None:
         alone = all(s.extent % COPIES for s in scope.chain[:-1]) and scope.extent % (COPIES * lanes) == 0
-        player.transact(lambda: _packed_sum(player, identifier, lanes, COPIES if alone else 1))
+        builder.transact(lambda: _packed_sum(builder, identifier, lanes, COPIES if alone else 1))
 
 
 def _has_lanes(scope: Scope) -> bool:
     return any(s.mapping is Mapping.VECTOR for leaf in scope.leaves for s in leaf.chain)
 
 
-def _packed(player: Player, identifier: str, lanes: int) -> bool:
+def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
     why = f"{lanes} numbers in a register"
-    tiles = tile(player, _scope(player, identifier), lanes, why)
+    tiles = tile(builder, _scope(builder, identifier), lanes, why)
     if tiles is None:
         return False
-    parts = sink(player, tiles.inner, why)
-    made = all(player.attempt("vectorize", f"%{part}", why) for part in parts)
-    return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(player, part).leaves)
+    parts = sink(builder, tiles.inner, why)
+    made = all(builder.attempt("vectorize", f"%{part}", why) for part in parts)
+    return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(builder, part).leaves)
 
 
 def _is_aligned(leaf: Leaf) -> bool:
@@ -140,34 +140,34 @@ def _is_aligned(leaf: Leaf) -> bool:
     return not any(known_alignment(access, leaf, lanes) % WORD for access in moving)
 
 
-def _packed_sum(player: Player, identifier: str, lanes: int, copies: int) -> bool:
-    return _partial_sums(player, identifier, lanes, copies, f"{lanes * copies} partial sums, {lanes} in a register")
+def _packed_sum(builder: PassBuilder, identifier: str, lanes: int, copies: int) -> bool:
+    return _partial_sums(builder, identifier, lanes, copies, f"{lanes * copies} partial sums, {lanes} in a register")
 
 
-def _partial_sums(player: Player, identifier: str, lanes: int, copies: int, why: str) -> bool:
-    scopes, arrays = player.nest.by_id.keys(), player.nest.arrays.keys()
-    if not player.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
+def _partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> bool:
+    scopes, arrays = builder.nest.by_id.keys(), builder.nest.arrays.keys()
+    if not builder.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
         return False
-    (parts,) = player.nest.arrays.keys() - arrays
-    return all(straighten(player, s, lanes, why) for s in indexing(player, parts) if s not in scopes)
+    (parts,) = builder.nest.arrays.keys() - arrays
+    return all(straighten(builder, s, lanes, why) for s in indexing(builder, parts) if s not in scopes)
 
 
-def _join_behind_zeros(player: Player) -> None:
+def _join_behind_zeros(builder: PassBuilder) -> None:
     """Join loops that only the initialisation of a sum separates; it can move before both."""
     why = "loops behind it can be fused"
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.leaf(identifier)
-        while not leaf.reads and isinstance(before := player.nest.previous_sibling(leaf), Scope):
-            if not player.attempt("swap_nodes", before, why):
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.leaf(identifier)
+        while not leaf.reads and isinstance(before := builder.nest.previous_sibling(leaf), Scope):
+            if not builder.attempt("swap_nodes", before, why):
                 break
-            leaf = player.leaf(identifier)
-    player.exhaust(player.scopes, "join_scopes", "fused loops keep values in registers")
-    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
+            leaf = builder.leaf(identifier)
+    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
+    builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
 
 
-def _interleave(player: Player, identifier: str) -> None:
+def _interleave(builder: PassBuilder, identifier: str) -> None:
     """Interleave four iterations of a nest's outermost loop, innermost; a lone sum gets four partial sums."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
@@ -178,30 +178,30 @@ def _interleave(player: Player, identifier: str) -> None:
     if scope.extent % COPIES == 0:
         if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
             why = "four partial sums hide the latency of the FPU"
-            player.transact(lambda: _partial_sums(player, identifier, 1, COPIES, why))
+            builder.transact(lambda: _partial_sums(builder, identifier, 1, COPIES, why))
         else:
-            player.transact(lambda: _four_at_a_time(player, identifier))
+            builder.transact(lambda: _four_at_a_time(builder, identifier))
         return
     for child in [child.id for child in scope.children]:
-        _interleave(player, child)
+        _interleave(builder, child)
 
 
-def _four_at_a_time(player: Player, identifier: str) -> bool:
+def _four_at_a_time(builder: PassBuilder, identifier: str) -> bool:
     why = "four results at a time hide the latency of the FPU"
-    tiles = tile(player, _scope(player, identifier), COPIES, why)
+    tiles = tile(builder, _scope(builder, identifier), COPIES, why)
     if tiles is None:
         return False
-    _stage_sums(player, tiles.inner)
-    parts = sink(player, tiles.inner, why)
+    _stage_sums(builder, tiles.inner)
+    parts = sink(builder, tiles.inner, why)
     for part in parts:
-        player.attempt("unroll", f"%{part}", why)
-    _cut_temporaries(player, why)
+        builder.attempt("unroll", f"%{part}", why)
+    _cut_temporaries(builder, why)
     return bool(parts)
 
 
-def _stage_sums(player: Player, identifier: str) -> None:
+def _stage_sums(builder: PassBuilder, identifier: str) -> None:
     """Accumulate inside the four iterations into registers, so that the loops can be split."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     assert scope is not None
     names = dict.fromkeys(
         leaf.output.array.name
@@ -210,47 +210,47 @@ def _stage_sums(player: Player, identifier: str) -> None:
     )
     for name in names:
         why = "sums are in registers until they are complete"
-        player.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
+        builder.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
 
 
-def _cut_temporaries(player: Player, why: str) -> None:
+def _cut_temporaries(builder: PassBuilder, why: str) -> None:
     """Reduce the temporaries' dimensions that the tiled loop indexes to four elements."""
-    for name in list(player.temporaries()):
-        for dimension, extent in enumerate(player.nest.arrays[name].shape):
+    for name in list(builder.temporaries()):
+        for dimension, extent in enumerate(builder.nest.arrays[name].shape):
             if extent > COPIES and extent % COPIES == 0:
-                player.transact(lambda name=name, d=dimension: _cut(player, name, d, why))
+                builder.transact(lambda name=name, d=dimension: _cut(builder, name, d, why))
 
 
-def _cut(player: Player, name: str, dimension: int, why: str) -> bool:
+def _cut(builder: PassBuilder, name: str, dimension: int, why: str) -> bool:
     place = f"{name}:{dimension}"
-    return player.attempt("tile_dim", place, why, size=COPIES) and player.attempt("reuse_dims", place, why)
+    return builder.attempt("tile_dim", place, why, size=COPIES) and builder.attempt("reuse_dims", place, why)
 
 
-def _simplify(player: Player) -> None:
-    player.exhaust(lambda: player.nest.leaves, "contract", "a fused multiply-add is one instruction")
-    drop_unit_loops(player)
-    flatten(player)
+def _simplify(builder: PassBuilder) -> None:
+    builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    drop_unit_loops(builder)
+    flatten(builder)
 
 
-def use_hardware(player: Player) -> None:
+def use_hardware(builder: PassBuilder) -> None:
     """Use registers, streams and hardware loops wherever they are legal."""
-    _keep_sums(player)
-    _keep_invariants(player)
-    for name in list(player.temporaries()):
-        player.attempt("set_location", name, "only constants index it: registers", location="register")
-    for node in list(player.nest.children):
+    _keep_sums(builder)
+    _keep_invariants(builder)
+    for name in list(builder.temporaries()):
+        builder.attempt("set_location", name, "only constants index it: registers", location="register")
+    for node in list(builder.nest.children):
         if isinstance(node, Scope):
-            _spare_streams(player, node.id)
-    for node in list(player.nest.children):
-        _stream(player, node.id)
-    for scope in [s.id for s in player.nest.scopes]:
-        found = player.scope(scope)
+            _spare_streams(builder, node.id)
+    for node in list(builder.nest.children):
+        _stream(builder, node.id)
+    for scope in [s.id for s in builder.nest.scopes]:
+        found = builder.scope(scope)
         if found is not None and found.mapping is Mapping.SEQUENTIAL and _is_innermost(found):
-            player.attempt("frep", found, "the sequencer repeats the instructions, the core goes on")
-    for scope in [s.id for s in player.nest.scopes]:
-        found = player.scope(scope)
+            builder.attempt("frep", found, "the sequencer repeats the instructions, the core goes on")
+    for scope in [s.id for s in builder.nest.scopes]:
+        found = builder.scope(scope)
         if found is not None and found.mapping is Mapping.SEQUENTIAL and _wraps_hardware_loop(found):
-            player.attempt("frep", found, "the sequencer repeats what is around its loop too")
+            builder.attempt("frep", found, "the sequencer repeats what is around its loop too")
 
 
 def _wraps_hardware_loop(scope: Scope) -> bool:
@@ -268,42 +268,42 @@ def _is_innermost(scope: Scope) -> bool:
     )
 
 
-def _keep_sums(player: Player) -> None:
+def _keep_sums(builder: PassBuilder) -> None:
     """Accumulate into registers: the loops that add to one element work on a copy of it."""
-    for identifier in [leaf.id for leaf in player.nest.leaves]:
-        leaf = player.nest.by_id.get(identifier)
+    for identifier in [leaf.id for leaf in builder.nest.leaves]:
+        leaf = builder.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.accumulate is None or leaf.output.array.buffer.op is not None:
             continue
         scope = _around_sum(leaf)
         if scope is not None:
-            player.transact(lambda scope=scope, name=leaf.output.array.name: _in_registers(player, scope, name))
+            builder.transact(lambda scope=scope, name=leaf.output.array.name: _in_registers(builder, scope, name))
 
 
-def _in_registers(player: Player, scope: Scope, name: str) -> bool:
+def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> bool:
     """Let a scope accumulate one element, or a few unrolled ones, in registers."""
     why = "sums are in registers until they are complete"
-    if len(player.nest.siblings(scope)) > 1 and scope.parent is not None:
+    if len(builder.nest.siblings(scope)) > 1 and scope.parent is not None:
         # Include the zeros before the loop and the statements behind it.
-        tiles = tile(player, scope.parent, 1, why)
+        tiles = tile(builder, scope.parent, 1, why)
         if tiles is None:
             return False
-        scope = _scope(player, tiles.inner)
-    before = set(player.nest.arrays)
-    if not player.attempt("stage_out", scope, why, array=name, location="stack"):
+        scope = _scope(builder, tiles.inner)
+    before = set(builder.nest.arrays)
+    if not builder.attempt("stage_out", scope, why, array=name, location="stack"):
         return False
-    (copy,) = set(player.nest.arrays) - before
-    users = [*player.nest.writers[copy], *player.nest.readers[copy]]
+    (copy,) = set(builder.nest.arrays) - before
+    users = [*builder.nest.writers[copy], *builder.nest.readers[copy]]
     packed = any(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in users)
     for leaf in users:
         for inner in leaf.chain[scope.depth :]:
             if inner.mapping is Mapping.SEQUENTIAL and any(e.uses(inner.depth) for e in leaf.output.index):
                 is_lanes = packed and inner is leaf.parent
-                player.attempt("vectorize" if is_lanes else "unroll", f"%{inner.id}", why)
-    return player.attempt("set_location", copy, why, location="register")
+                builder.attempt("vectorize" if is_lanes else "unroll", f"%{inner.id}", why)
+    return builder.attempt("set_location", copy, why, location="register")
 
 
-def _scope(player: Player, identifier: str) -> Scope:
-    found = player.scope(identifier)
+def _scope(builder: PassBuilder, identifier: str) -> Scope:
+    found = builder.scope(identifier)
     assert found is not None
     return found
 
@@ -319,15 +319,15 @@ def _around_sum(leaf: Leaf) -> Scope | None:
     return found
 
 
-def _keep_invariants(player: Player) -> None:
+def _keep_invariants(builder: PassBuilder) -> None:
     """Before each innermost loop, copy the values that all its iterations read into registers."""
-    for identifier in [s.id for s in player.nest.scopes]:
-        scope = player.scope(identifier)
+    for identifier in [s.id for s in builder.nest.scopes]:
+        scope = builder.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not _is_innermost(scope):
             continue
         for name in _invariants(scope):
             why = "all iterations read it: a register instead of a stream"
-            player.attempt("stage_in", f"%{identifier}", why, array=name, location="register")
+            builder.attempt("stage_in", f"%{identifier}", why, array=name, location="register")
 
 
 def _invariants(scope: Scope) -> list[str]:
@@ -343,21 +343,21 @@ def _invariants(scope: Scope) -> list[str]:
     return [name for name, fixed in found.items() if fixed]
 
 
-def _spare_streams(player: Player, identifier: str) -> None:
+def _spare_streams(builder: PassBuilder, identifier: str) -> None:
     """If a perfect nest needs more streams than there are, move another loop innermost and load what it shares."""
-    most = player.game.machine.snitch.stream_registers
-    loops = _perfect(player, identifier)
-    if not loops or _streams(player, loops[0]) <= most:
+    most = builder.game.machine.snitch.stream_registers
+    loops = _perfect(builder, identifier)
+    if not loops or _streams(builder, loops[0]) <= most:
         return
     for loop in [s.id for s in loops]:
-        if player.transact(lambda loop=loop: _innermost(player, loop) and _shared(player, loop) <= most):
+        if builder.transact(lambda loop=loop: _innermost(builder, loop) and _shared(builder, loop) <= most):
             return
 
 
-def _perfect(player: Player, identifier: str) -> list[Scope]:
+def _perfect(builder: PassBuilder, identifier: str) -> list[Scope]:
     """The sequential loops of a perfect nest, without unrolled ones; empty if the nest is not perfect."""
     found: list[Scope] = []
-    node: Node | None = player.nest.by_id.get(identifier)
+    node: Node | None = builder.nest.by_id.get(identifier)
     while isinstance(node, Scope):
         if node.mapping is Mapping.SEQUENTIAL:
             found.append(node)
@@ -369,81 +369,81 @@ def _perfect(player: Player, identifier: str) -> list[Scope]:
     return found
 
 
-def _innermost(player: Player, identifier: str) -> bool:
+def _innermost(builder: PassBuilder, identifier: str) -> bool:
     """Move a loop of a perfect nest inwards, up to the unrolled ones."""
     why = "its iterations share what they read"
-    while isinstance(child := _scope(player, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
-        if not player.attempt("swap_scopes", f"%{identifier}", why):
+    while isinstance(child := _scope(builder, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
+        if not builder.attempt("swap_scopes", f"%{identifier}", why):
             return False
     return True
 
 
-def _shared(player: Player, loop: str) -> int:
+def _shared(builder: PassBuilder, loop: str) -> int:
     """Load what all iterations of the innermost loop read into registers; returns the streams still needed."""
     why = "all iterations read it: a register instead of a stream"
-    for name in _invariants(_scope(player, loop)):
-        player.transact(lambda name=name: _load(player, _scope(player, loop), name, why))
-    root = player.nest.by_id[loop].chain[0]
-    return _streams(player, root)
+    for name in _invariants(_scope(builder, loop)):
+        builder.transact(lambda name=name: _load(builder, _scope(builder, loop), name, why))
+    root = builder.nest.by_id[loop].chain[0]
+    return _streams(builder, root)
 
 
-def _streams(player: Player, region: Scope) -> int:
-    return len(streams_of(player.nest, region, player.game.machine))
+def _streams(builder: PassBuilder, region: Scope) -> int:
+    return len(streams_of(builder.nest, region, builder.game.machine))
 
 
-def _spare_in_loop(player: Player, identifier: str) -> None:
+def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
     """If an innermost loop needs more streams than there are, load what its unrolled statements share."""
-    most = player.game.machine.snitch.stream_registers
+    most = builder.game.machine.snitch.stream_registers
     why = "all copies read it: a register instead of a stream"
-    for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
-        for access in player.leaf(leaf).reads:
-            if _streams(player, _scope(player, identifier)) <= most:
+    for leaf in [leaf.id for leaf in _scope(builder, identifier).leaves]:
+        for access in builder.leaf(leaf).reads:
+            if _streams(builder, _scope(builder, identifier)) <= most:
                 return
-            inside = player.leaf(leaf).chain[_scope(player, identifier).depth + 1 :]
+            inside = builder.leaf(leaf).chain[_scope(builder, identifier).depth + 1 :]
             is_shared = inside and not any(e.uses(s.depth) for s in inside for e in access.index)
             if access.array.buffer.memory is Memory.HEAP and is_shared:
-                player.transact(lambda at=inside[0], name=access.array.name: _load(player, at, name, why))
+                builder.transact(lambda at=inside[0], name=access.array.name: _load(builder, at, name, why))
 
 
-def _load(player: Player, scope: Scope, name: str, why: str) -> bool:
+def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> bool:
     """Load what a scope reads of an array into registers before the scope, without a stream."""
-    before = set(player.nest.arrays)
-    if not player.attempt("stage_in", scope, why, array=name, location="register"):
+    before = set(builder.nest.arrays)
+    if not builder.attempt("stage_in", scope, why, array=name, location="register"):
         return False
-    (copy,) = set(player.nest.arrays) - before
-    return all(player.attempt("hint", w, why, kind="ordinary", access=1) for w in list(player.nest.writers[copy]))
+    (copy,) = set(builder.nest.arrays) - before
+    return all(builder.attempt("hint", w, why, kind="ordinary", access=1) for w in list(builder.nest.writers[copy]))
 
 
-def _stream(player: Player, identifier: str) -> None:
+def _stream(builder: PassBuilder, identifier: str) -> None:
     """Stream the memory accesses of the outermost scopes that allow it."""
-    scope = player.scope(identifier)
+    scope = builder.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     why = "streams load and store what the scope accesses"
     if _is_innermost(scope):
-        _spare_in_loop(player, identifier)
+        _spare_in_loop(builder, identifier)
         # A scope is a streaming region or a hardware loop: a region around a hardware loop has one iteration.
-        player.transact(lambda: _wrapped(player, scope, why))
+        builder.transact(lambda: _wrapped(builder, scope, why))
         return
-    if player.attempt("stream", scope, why) or player.transact(lambda: _beside_scalars(player, identifier, why)):
+    if builder.attempt("stream", scope, why) or builder.transact(lambda: _beside_scalars(builder, identifier, why)):
         return
     for child in scope.children:
-        _stream(player, child.id)
+        _stream(builder, child.id)
 
 
-def _beside_scalars(player: Player, identifier: str, why: str) -> bool:
+def _beside_scalars(builder: PassBuilder, identifier: str, why: str) -> bool:
     """Stream a scope, except reads that all lanes of packed numbers share: these are no whole words."""
     found = False
-    for leaf in [leaf.id for leaf in _scope(player, identifier).leaves]:
-        for number, access in enumerate(player.leaf(leaf).accesses):
-            lanes = player.leaf(leaf).parent
+    for leaf in [leaf.id for leaf in _scope(builder, identifier).leaves]:
+        for number, access in enumerate(builder.leaf(leaf).accesses):
+            lanes = builder.leaf(leaf).parent
             if number and lanes is not None and lanes.mapping is Mapping.VECTOR:
                 is_shared = not any(e.uses(lanes.depth) for e in access.index)
                 if access.array.buffer.memory is Memory.HEAP and is_shared:
-                    found |= player.attempt("hint", f"%{leaf}", "all lanes read it", kind="ordinary", access=number)
-    return found and player.attempt("stream", f"%{identifier}", why)
+                    found |= builder.attempt("hint", f"%{leaf}", "all lanes read it", kind="ordinary", access=number)
+    return found and builder.attempt("stream", f"%{identifier}", why)
 
 
-def _wrapped(player: Player, scope: Scope, why: str) -> bool:
-    tiles = tile(player, scope, scope.extent, "the region has one iteration, the loop is inside")
-    return tiles is not None and player.attempt("stream", f"%{tiles.outer}", why)
+def _wrapped(builder: PassBuilder, scope: Scope, why: str) -> bool:
+    tiles = tile(builder, scope, scope.extent, "the region has one iteration, the loop is inside")
+    return tiles is not None and builder.attempt("stream", f"%{tiles.outer}", why)

@@ -11,7 +11,7 @@ import numpy
 
 from pdojo.errors import UsageError
 from pdojo.files import changed
-from pdojo.search.environment.offers import Offer
+from pdojo.search.environment.actions import Action
 from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Vector, import_torch, one_thread
 from pdojo.search.perfllm.text.model import TextModel
@@ -41,7 +41,7 @@ class TextEncoder:
         """Rows of lines in `_lines`."""
         self._lines: Any = self._torch.empty(0, model.shape.width)
 
-    def encode(self, programs: Sequence[Offer]) -> list[Vector]:
+    def encode(self, programs: Sequence[Action]) -> list[Vector]:
         """The vector of each program."""
         texts = [one.text for one in programs]
         known = self._kept.of(texts)

@@ -18,7 +18,7 @@ from pdojo.errors import PdojoError, UsageError
 from pdojo.files import exists, read_text, replace_file
 from pdojo.kernels import kernel_names, workload
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.offers import offers_of
+from pdojo.search.environment.actions import actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.perfllm.schema import Row, check
@@ -78,7 +78,7 @@ def _walk(random: Random) -> Walk:
             continue
     found = Walk(kernel, described.name, [state.text], [_features(state)], [])
     for _ in range(MOVES):
-        _, *drawn = offers_of(state, Rules(1), random)
+        _, *drawn = actions_of(state, Rules(1), random)
         if not drawn:
             break
         state = drawn[0].state()

@@ -11,7 +11,7 @@ from typing import Any
 
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.prices import HARMLESS, Prices
+from pdojo.search.environment.reward_model import HARMLESS, RewardModel
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.encoders import Encoder, encoder
 from pdojo.search.perfllm.learner import policy_schema
@@ -82,7 +82,7 @@ class Player:
         self._settings = settings
         self._seed = seed
         self._screen = Screen(settings.screen) if settings.screen else None
-        self._prices: dict[int, Prices] = {}
+        self._prices: dict[int, RewardModel] = {}
 
     def play(self, order: Order, policy: bytes | None) -> Played:
         """Play an episode. `policy` is a tree of `Learner.policy` as bytes, None for new networks."""
@@ -92,7 +92,7 @@ class Player:
         agent = Agent(self._settings, reader, Random(f"{self._seed} {order.number}"), networks, self._screen)
         return _Episode(agent, self._prices_of(order.kernel), order).played(kernel.dojo())
 
-    def _prices_of(self, number: int) -> Prices:
+    def _prices_of(self, number: int) -> RewardModel:
         if number not in self._prices:
             self._prices[number] = self._kernels[number].prices()
         return self._prices[number]
@@ -107,7 +107,7 @@ class Player:
 class _Episode:
     """The state of one call of `Player.play`."""
 
-    def __init__(self, agent: Agent, prices: Prices, order: Order) -> None:
+    def __init__(self, agent: Agent, prices: RewardModel, order: Order) -> None:
         self._agent, self._prices, self._order = agent, prices, order
         self._drawing = self._evaluating = 0.0
         self._transitions: list[Transition] = []

@@ -8,7 +8,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import Workload
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.environment.prices import Prices
+from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.evaluators.named import make_evaluator
 
 
@@ -34,8 +34,8 @@ class Kernel:
         """The plain kernel."""
         return Dojo(parse_notation(self.text)[0], self.machine)
 
-    def prices(self) -> Prices:
+    def prices(self) -> RewardModel:
         """Prices of its programs. The caller closes them."""
         start = self.dojo()
         costs = make_evaluator(self.evaluator, self.machine, start.plain, self.seed)
-        return Prices(start, costs, database=self.database, workload=self.workload)
+        return RewardModel(start, costs, database=self.database, workload=self.workload)

@@ -17,19 +17,19 @@ from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
 from pdojo.search.contract.progress import Progress
-from pdojo.search.tuning.run import Baselines, Found, PlannedSearch
-from pdojo.search.tuning.scheduled_kernel import Tuning
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.run import Baselines, SearchOutcome, SearchRun
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
+from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
 from pdojo.search.tuning.variants import Raced
-from pdojo.search.tuning.verify import Decision
+from pdojo.search.tuning.verify import Verification
 from pdojo.search.tuning.workflow import TuneListener
 
 
-class Narrator(TuneListener):
+class ConsoleReporter(TuneListener):
     """Prints the progress of tuning a kernel."""
 
-    def __init__(self, console: Console, subject: Subject) -> None:
+    def __init__(self, console: Console, subject: TuningTask) -> None:
         self._console = console
         self._subject = subject
         self.has_found = False
@@ -43,7 +43,7 @@ class Narrator(TuneListener):
         """Show the current step."""
         return phase(self._console, what)
 
-    def searching(self, search: PlannedSearch, baselines: Baselines) -> AbstractContextManager[Display]:
+    def searching(self, search: SearchRun, baselines: Baselines) -> AbstractContextManager[Display]:
         """Show the progress of the search."""
         plan = search.plan
         title = f"{self._subject.title}: {plan.strategy}, {plan.neighbourhood}, seed {search.seed}"
@@ -53,11 +53,11 @@ class Narrator(TuneListener):
         """Print which variant of the pass won."""
         self.say(raced_text(raced))
 
-    def goes_on(self, search: PlannedSearch) -> None:
+    def goes_on(self, search: SearchRun) -> None:
         """Print that a run is resumed."""
         self.say(goes_on_text(search))
 
-    def found(self, found: Found) -> None:
+    def found(self, found: SearchOutcome) -> None:
         """Print the result of a search."""
         self.has_found = True
         result = found.result
@@ -78,7 +78,7 @@ class Narrator(TuneListener):
             )
             self.say(f"failed: {kinds}")
 
-    def chosen(self, tuning: Tuning, note: str) -> None:
+    def chosen(self, tuning: ScheduledKernel, note: str) -> None:
         """Print the programs before and after, and the trace."""
         if note:
             self.say(note)
@@ -86,7 +86,7 @@ class Narrator(TuneListener):
         print_program(self._console, "after", tuning.after)
         print_trace(self._console, "trace", tuning)
 
-    def verified(self, decision: Decision) -> None:
+    def verified(self, decision: Verification) -> None:
         """Print the decision."""
         self._console.print(decision.said, highlight=False, markup=False, soft_wrap=True)
 
@@ -138,7 +138,7 @@ def raced_text(raced: Raced) -> str:
     return f"{begins}{what}, so the first stays ({raced.start.title}); {near}"
 
 
-def goes_on_text(search: PlannedSearch) -> str:
+def goes_on_text(search: SearchRun) -> str:
     """A sentence about a resumed run."""
     return (
         f"going on with the run of seed {search.seed}, of which {search.known} evaluations are known; "

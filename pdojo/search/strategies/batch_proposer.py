@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Children, Here, Parents
+from pdojo.search.engine.executor import LocalExecutor, Parents, ProposalExecutor
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.strategies.seen import Seen
+from pdojo.search.strategies.proposed_set import ProposedSet
 
 Draw: TypeAlias = Parents | Callable[[], Proposal | None]
 """Whose child is proposed, or what makes a proposal in this process."""
@@ -43,15 +43,15 @@ class Around:
         return None if near is None else Proposal(near, self.node)
 
 
-class Brood:
+class BatchProposer:
     """Proposals from what a strategy draws. Known costs do not change within a batch, so it is drawn at once.
 
     What was drawn and not asked for is dropped when costs are told.
     """
 
     def __init__(self, root: Node, near: Neighbourhood, draw: Callable[[], Draw], batch: int, tries: int) -> None:
-        self.seen = Seen(root)
-        self.children: Children = Here(near)
+        self.seen = ProposedSet(root)
+        self.children: ProposalExecutor = LocalExecutor(near)
         self.batch = batch
         """Most proposals that are drawn at once."""
         self._draw, self._tries = draw, tries
@@ -59,7 +59,7 @@ class Brood:
         self._made: Iterator[Dojo | None] = iter(())
 
     def ask(self) -> Proposal | None:
-        """The first new proposal of some draws, as `Seen.fresh`."""
+        """The first new proposal of some draws, as `ProposedSet.fresh`."""
         return self.seen.fresh(self._next, self._tries)
 
     def told(self, node: Node) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pdojo.search.contract.node import Node, Proposal
 
 
-class Seen:
+class ProposedSet:
     """The fingerprints of evaluated and of proposed programs."""
 
     def __init__(self, root: Node) -> None:

@@ -9,7 +9,7 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.search.kinds.common.choices import Choices, Decisions, Played
+from pdojo.search.kinds.common.parameters import ParameterValues, PassResult, TuningParameters
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move, Param
 
@@ -23,14 +23,14 @@ class Note:
 
 
 @dataclass
-class Player:
+class PassBuilder:
     """Makes moves on a game and notes the reasons. Nodes are named by identifier: objects change with every move."""
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
     sealed: set[str] = field(default_factory=set[str])
     """Finished scopes: passes fuse nothing with them and move nothing out of them."""
-    choices: Choices = field(default_factory=Choices)
+    choices: TuningParameters = field(default_factory=TuningParameters)
     """Questions that the pass leaves open."""
 
     @property
@@ -74,13 +74,15 @@ class Player:
         return False
 
     @classmethod
-    def play(cls, game: Game, plan: Callable[[Player], None], decisions: Decisions | None = None) -> Played:
+    def play(
+        cls, game: Game, plan: Callable[[PassBuilder], None], decisions: ParameterValues | None = None
+    ) -> PassResult:
         """Make all moves of a plan on a game at once, with these answers to the questions that it leaves open."""
 
-        def played() -> Played:
-            player = cls(game, choices=Choices(decisions))
-            plan(player)
-            return Played(player.notes, player.choices.made)
+        def played() -> PassResult:
+            builder = cls(game, choices=TuningParameters(decisions))
+            plan(builder)
+            return PassResult(builder.notes, builder.choices.made)
 
         return game.at_once(played)
 

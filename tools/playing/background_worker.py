@@ -11,7 +11,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Lane:
+class BackgroundWorker:
     """A thread that runs jobs in the order of their submission."""
 
     def __init__(self, name: str) -> None:

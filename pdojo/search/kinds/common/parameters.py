@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from pdojo.search.kinds.common.player import Note
+    from pdojo.search.kinds.common.builder import Note
 
-Decisions: TypeAlias = Mapping[str, str]
+ParameterValues: TypeAlias = Mapping[str, str]
 """Answers by question; questions without one get the first answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TuningParameter:
     """A question that the pass asked."""
 
     question: str
@@ -33,17 +33,17 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PassResult:
     """What an expert pass did on a game."""
 
     notes: list[Note]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[TuningParameter, ...] = ()
 
 
-class Choices:
+class TuningParameters:
     """The decisions of one run of a pass, and the questions it has asked."""
 
-    def __init__(self, decisions: Decisions | None = None) -> None:
+    def __init__(self, decisions: ParameterValues | None = None) -> None:
         self._decisions = dict(decisions or {})
         self._asked: dict[str, tuple[str, ...]] = {}
 
@@ -58,10 +58,10 @@ class Choices:
         return decided if decided in offered else offered[0]
 
     @property
-    def made(self) -> tuple[Choice, ...]:
+    def made(self) -> tuple[TuningParameter, ...]:
         """The questions with more than one answer, in the order in which they were asked."""
         return tuple(
-            Choice(question, options, self._decisions[question])
+            TuningParameter(question, options, self._decisions[question])
             for question, options in self._asked.items()
             if len(options) > 1
         )

@@ -9,7 +9,7 @@ from itertools import islice
 from random import Random
 
 from pdojo.dialect.analysis.program import Program
-from pdojo.search.contract.candidates import Choice, choices, shuffled
+from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.program import features
@@ -33,7 +33,7 @@ STOP = "stop"
 """Family and label of the action that ends an episode."""
 
 
-class Offer:
+class Action:
     """An action of a state: the stop, a move, or a run of moves.
 
     It stays valid after the episode has gone on. What it leads to is computed when it is first asked for, and does not
@@ -41,7 +41,7 @@ class Offer:
     """
 
     def __init__(
-        self, dojo: Dojo, choice: Choice | None = None, *, is_run: bool = False, after: Program | None = None
+        self, dojo: Dojo, choice: MoveCandidate | None = None, *, is_run: bool = False, after: Program | None = None
     ) -> None:
         self._before = dojo
         self._program = dojo.game.program
@@ -120,10 +120,10 @@ class Offer:
         return everywhere(self._before, self._choice.move)
 
     def __repr__(self) -> str:
-        return f"<Offer {self.label}>"
+        return f"<Action {self.label}>"
 
 
-class Edit(Offer):
+class EditAction(Action):
     """An action that alters the trace anywhere: what it leads to has been made."""
 
     def __init__(self, dojo: Dojo, after: Dojo) -> None:
@@ -162,7 +162,7 @@ class Edit(Offer):
         return self._made.fork()
 
 
-def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Offer]:
+def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Action]:
     """At most `count` edits that lead to different programs.
 
     Some are nearest neighbours. Others are random ones, of the trace or of its cross with a mate, or the cross itself.
@@ -182,12 +182,12 @@ def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Rand
             after = base if is_whole else near.neighbour(base, random)
         if after is not None and after.fingerprint not in met:
             met.add(after.fingerprint)
-            yield Edit(dojo, after)
+            yield EditAction(dojo, after)
             if len(met) > count:
                 return
 
 
-def offers_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Offer]:
+def actions_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Action]:
     """The stop, then actions: all, or at most `rules.offered` different ones that are drawn.
 
     For a draw, a family is drawn from those that have legal actions left, then an action of it. So a family with many
@@ -196,20 +196,20 @@ def offers_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence
     """
     if rules.granularity == "edits":
         assert rules.offered is not None
-        return [Offer(dojo), *_edits(dojo, rules.offered, mates, random)]
+        return [Action(dojo), *_edits(dojo, rules.offered, mates, random)]
     kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
     streams = [_stream(dojo, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
     if rules.offered is None:
-        return [Offer(dojo), *(offer for stream in streams for offer in stream)]
-    return [Offer(dojo), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
+        return [Action(dojo), *(offer for stream in streams for offer in stream)]
+    return [Action(dojo), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
 
 
-def offer_of_move(dojo: Dojo, move: Move) -> Offer:
+def action_of_move(dojo: Dojo, move: Move) -> Action:
     """The action of one move. Raises IllegalMove or LocationError if it is not legal."""
-    return Offer(dojo, Choice(*legal(dojo.game.program, move)))
+    return Action(dojo, MoveCandidate(*legal(dojo.game.program, move)))
 
 
-def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> Iterator[Offer]:
+def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
     """The actions of one kind, lazily: drawn, or in a fixed order if `random` is None."""
     names = transformation_names()
     families = {_of_family(dojo, name, is_run, beside, random): family_weight(name) for name in names}
@@ -218,7 +218,7 @@ def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> It
     return interleaved(families, random)
 
 
-def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Offer]:
+def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
     program = dojo.game.program
     found = useful(choices(program, [name]), program)
     groups = _alike(found) if is_run else [[choice] for choice in found]
@@ -229,12 +229,12 @@ def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random
         legal = next((choice for choice in group if choice.is_legal(program)), None)
         if legal is not None:
             # The check may have made the move to know what it leads to.
-            yield Offer(dojo, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
+            yield Action(dojo, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
 
 
-def _alike(found: Sequence[Choice]) -> list[list[Choice]]:
+def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
     """The candidates of a family by parameters, each group in order."""
-    groups: dict[object, list[Choice]] = {}
+    groups: dict[object, list[MoveCandidate]] = {}
     for choice in found:
         groups.setdefault(choice.transformation, []).append(choice)
     return list(groups.values())

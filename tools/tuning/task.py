@@ -8,11 +8,11 @@ from pdojo_tools.programs import load_named, machine_for
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
-from pdojo.search.tuning.task import Subject
+from pdojo.search.tuning.task import TuningTask
 from pdojo.transforms.trace import Trace
 
 
-def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> Subject:
+def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
     """The subject that a word of the command line names. Raises PdojoError for a bad kernel or trace.
 
     `host` replaces the machine of that name.
@@ -21,4 +21,4 @@ def subject_of(title: str, given: argparse.Namespace, host: Machine | None = Non
     machine = machine_for(found.kernel, given.machine, given.threads, host, trust=given.trust_machine)
     trace = None if given.trace is None else Trace.load(given.trace)
     begun = make_moves(assume_alignment(found.kernel, given.align, trace), machine, None, trace)
-    return Subject(found.title, found.workload, begun, found.source, given.expert, trace)
+    return TuningTask(found.title, found.workload, begun, found.source, given.expert, trace)

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
-from pdojo_tools.playing.board import TABS, Board
+from pdojo_tools.playing.background_worker import BackgroundWorker
 from pdojo_tools.playing.dialogs import Ask, Help, Leave, Leaving
-from pdojo_tools.playing.lane import Lane
 from pdojo_tools.playing.look import CSS, THEME
+from pdojo_tools.playing.main_view import TABS, MainView
 from pdojo_tools.playing.session import PlaySession, View, spell_count
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -43,7 +43,7 @@ LONGEST = 8
 """Most lines of a message that are shown outside of the log."""
 
 
-class Desk(App[str]):
+class AppShell(App[str]):
     """An application with a game; its result is the farewell message."""
 
     CSS = CSS
@@ -61,20 +61,20 @@ class Desk(App[str]):
         self.saved = False
         """True if the trace was stored."""
         self.messages: list[str] = []
-        self._game = Lane("game")
+        self._game = BackgroundWorker("game")
         self._status = ""
 
     def compose(self) -> ComposeResult:
         """Textual's hook: the widgets."""
         yield Static("", id="status", markup=False)
-        yield Board()
+        yield MainView()
         yield Footer(compact=True, show_command_palette=False)
 
     @property
-    def board(self) -> Board:
+    def board(self) -> MainView:
         """The two sides of the screen."""
         # The bottom screen, as a dialog may be above it.
-        return self.screen_stack[0].query_one(Board)
+        return self.screen_stack[0].query_one(MainView)
 
     def on_mount(self) -> None:
         """Handle lost connections."""
@@ -110,7 +110,7 @@ class Desk(App[str]):
         shown = "\n".join(text.splitlines()[-LONGEST:])
         self.notify(shown, severity="error" if error else "information", timeout=8 if error else 4, markup=False)
 
-    async def done(self, lane: Lane, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    async def done(self, lane: BackgroundWorker, job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """The result of a job; None if it failed, which is reported.
 
         Raises CancelledError if the application closes.

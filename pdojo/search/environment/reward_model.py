@@ -28,7 +28,7 @@ HARMLESS = ("Timeout", "OutOfMemory", "NoModel")
 """Failures that do not end an episode: the program may be right, and moves may make it better."""
 
 
-class Prices:
+class RewardModel:
     """Costs of the programs of one kernel, each evaluated once.
 
     Computed costs (`analytical`, `cycles`) are the evaluator's. Timed programs run in turns with the start, on inputs
@@ -66,7 +66,7 @@ class Prices:
         self._open = WeakSet([self])
         """The copies that are not closed, which share evaluator and database."""
 
-    def copy(self) -> Prices:
+    def copy(self) -> RewardModel:
         """Independent prices with the same known costs. Evaluator and database end with the last copy."""
         other = copy.copy(self)
         other._costs = Costs(self._evaluator, self._memory, Times(), lambda _: None)

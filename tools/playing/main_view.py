@@ -22,7 +22,7 @@ TABS = {"program": "left", "code": "left", "moves": "right", "trace": "right", "
 """The tabs in the order of their keys, with their sides."""
 
 
-class Board(Horizontal):
+class MainView(Horizontal):
     """The two sides of the screen."""
 
     def compose(self) -> ComposeResult:
