@@ -1,4 +1,4 @@
-"""docs/table3.svg is that of the stored results."""
+"""docs/table3.svg and the first figures of README.md are those of the stored results."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from benchmarks.compare import Results
 from benchmarks.records import OURS
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
+
+ROOT = Path(__file__).parents[2]
 
 
 def ratios(path: Path) -> list[float]:
@@ -49,6 +51,12 @@ def test_the_chart_names_all_ratios_and_their_means() -> None:
     assert named == [f"{ratio:.2f}" for path in shown_files() for ratio in ratios(path)]
     means = [text.rpartition(" ")[2] for text in shown if "geometric mean" in text]
     assert means == [f"{geometric_mean(ratios(path)):.2f}" for path in shown_files()]
+
+
+def test_the_readme_quotes_the_stored_results() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for path in shown_files():
+        assert f"**{geometric_mean(ratios(path)):.2f}**" in readme
 
 
 def test_results_of_other_workloads_have_no_common_chart(tmp_path: Path) -> None:
