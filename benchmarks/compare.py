@@ -172,8 +172,8 @@ def keep(folder: Path, after: Results) -> list[Path]:
         suite = suite_of(folder, {record.label for record in records})
         if suite is None:
             raise UsageError("these workloads are neither Table 3 nor the awkward shapes nor those of a stored file")
-        path = folder / file_name(suite, n, processor)
-        write_output(json.dumps(results_of({**after.settings, "threads": [n]}, records), indent=1) + "\n", str(path))
+        path, settings = folder / file_name(suite, n, processor), {**after.settings, "threads": [n]}
+        write_output(json.dumps(results_of(settings, records), separators=(",", ":")) + "\n", str(path))
         written.append(path)
     return written
 

@@ -63,13 +63,23 @@ def test_processors_name_files() -> None:
 
 def test_shipped_results_have_the_names_of_their_processors() -> None:
     for path in compare.RESULTS.glob("*-thread*-*.json"):
-        if path.name.startswith("20"):
-            continue
         found = Results.read(path)
         (threads,) = found.settings["threads"]
         suite = suite_of(compare.RESULTS, {record.label for record in found.records})
         assert suite is not None
         assert path.name == file_name(suite, threads, found.settings["environment"]["processor"])
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
+def test_tracked_results_stay_small() -> None:
+    """The folder keeps pages and what code reads; older data is in the history."""
+    listed = subprocess.run(
+        ["git", "-C", str(compare.RESULTS), "ls-files", "-z"], check=False, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("no repository here")
+    paths = [compare.RESULTS / name for name in listed.stdout.split("\0") if name]
+    assert sum(path.stat().st_size for path in paths if path.exists()) < 1_000_000
 
 
 def test_the_greatest_losses_come_first(tmp_path: Path) -> None:

@@ -1,0 +1,71 @@
+"""docs/table3.svg and the first figures of README.md are those of the stored results."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from statistics import geometric_mean, median
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks import chart
+from benchmarks.chart import CHART, drawn, shown_files
+from benchmarks.compare import Results
+from benchmarks.records import OURS
+from pdojo.errors import UsageError
+from pdojo.kernels import TABLE_3
+
+ROOT = Path(__file__).parents[2]
+
+
+def ratios(path: Path) -> list[float]:
+    """The fastest peer's median over that of our last row, for each workload, from the file as it is stored."""
+    found: list[float] = []
+    for record in json.loads(path.read_text())["records"]:
+        rows = [row for row in record["rows"] if row["outcome"]["kind"] == "Ok"]
+        ours = [row for row in rows if row["library"] == OURS][-1]
+        peers = min(middle(row) for row in rows if row["library"] != OURS)
+        found.append(peers / middle(ours))
+    return found
+
+
+def middle(row: dict[str, Any]) -> float:
+    return median(row["outcome"]["samples"])
+
+
+def texts(svg: str) -> list[str]:
+    return [" ".join(element.itertext()) for element in ElementTree.fromstring(svg) if element.tag.endswith("text")]
+
+
+def test_the_chart_is_that_of_the_stored_results() -> None:
+    assert CHART.read_text() == drawn([Results.read(path) for path in shown_files()]), "run python -m benchmarks.chart"
+
+
+def test_the_chart_names_all_ratios_and_their_means() -> None:
+    shown = texts(CHART.read_text())
+    assert set(TABLE_3) <= set(shown)
+    named = [text.split()[0] for text in shown if re.fullmatch(r"\d\.\d\d  ?\S.*", text)]
+    assert named == [f"{ratio:.2f}" for path in shown_files() for ratio in ratios(path)]
+    means = [text.rpartition(" ")[2] for text in shown if "geometric mean" in text]
+    assert means == [f"{geometric_mean(ratios(path)):.2f}" for path in shown_files()]
+
+
+def test_the_readme_quotes_the_stored_results() -> None:
+    readme = (ROOT / "README.md").read_text()
+    for path in shown_files():
+        assert f"**{geometric_mean(ratios(path)):.2f}**, least {min(ratios(path)):.2f} " in readme
+    newest = shown_files()[-1]
+    assert f"programs are {geometric_mean(ratios(newest)):.2f} times as fast as the fastest" in readme
+
+
+def test_results_of_other_workloads_have_no_common_chart(tmp_path: Path) -> None:
+    whole = json.loads(shown_files()[0].read_text())
+    part = tmp_path / "part.json"
+    part.write_text(json.dumps({**whole, "records": whole["records"][:3]}))
+    with pytest.raises(UsageError, match="different workloads"):
+        drawn([Results.read(shown_files()[0]), Results.read(part)])
+    assert chart.main([str(part), "-o", str(tmp_path / "part.svg")]) == 0
+    assert texts((tmp_path / "part.svg").read_text()).count(TABLE_3[0]) == 1
