@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from pdojo_tools.command import Arguments, add_machine, positive, random_seed, run_tool
 
@@ -14,8 +13,6 @@ from pdojo.search.contract.names import EVALUATORS
 from pdojo.search.perfllm.settings import Settings
 
 DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."
-HELD_OUT = ("matmul*", "bmm*", "gemv*", "*softmax", "*pool*")
-"""Kernels that are not learned from by default: losses on them tell whether the vectors carry over."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -40,12 +37,6 @@ def _costs(given: argparse.Namespace) -> None:
     train_costs(given)
 
 
-def _text(given: argparse.Namespace) -> None:
-    from pdojo_tools.training.text import train_text
-
-    train_text(given)
-
-
 def _parser() -> Arguments:
     parser = Arguments(prog="pdojo-train", description=DESCRIPTION)
     parser.add_version()
@@ -56,9 +47,6 @@ def _parser() -> Arguments:
     costs = commands.add_parser("costs", help="a cost model over the database, for --agent screen=FILE")
     _add_costs(costs)
     costs.set_defaults(train=_costs)
-    text = commands.add_parser("text", help="weights of the encoder text-small, for --agent encoder=text-small:FILE")
-    _add_text(text)
-    text.set_defaults(train=_text)
     return parser
 
 
@@ -111,19 +99,6 @@ def _add_costs(parser: Arguments) -> None:
     add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator that they are by")
     add("--updates", type=positive, default=5000, metavar="N", help="most updates of the network (5000)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the network (0)")
-
-
-def _add_text(parser: Arguments) -> None:
-    add = parser.add_argument
-    add("file", type=Path, help="the weights to write, FILE.safetensors; the same command goes on with them")
-    add("--minutes", type=positive, default=30, help="most minutes of this run (30)")
-    add("--states", type=positive, default=20_000, help="programs to learn from (20000)")
-    add("--steps", type=positive, default=3000, help="batches to learn from (3000)")
-    add(
-        "--hold-out", nargs="*", default=list(HELD_OUT), metavar="KERNEL",
-        help=f"kernels to leave out; * stands for anything ({' '.join(HELD_OUT)})",
-    )  # fmt: skip
-    add("--seed", type=random_seed, default=0, help="seed of walks and networks (0)")
 
 
 def _settings(text: str) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -24,19 +24,13 @@ from pdojo.kernels import workload
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Node, States, Verdict
-from pdojo.search.environment.actions import actions_of
-from pdojo.search.environment.rules import Rules
-from pdojo.search.features.structure import SIZE, VERSION, structure
+from pdojo.search.features.structure import SIZE, VERSION
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.ranking import Ranking
 from pdojo.search.perfllm.screening import KIND, Screen
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.storing import dump, load
-from pdojo.search.perfllm.text.model import Shape, TextModel
-from pdojo.search.perfllm.text.pretraining import Pretraining, fresh, segments_of
-from pdojo.search.perfllm.text.states import Collection, Walk
-from pdojo.search.perfllm.text.weights import load_model, stamp
+from pdojo.search.perfllm.storing import dump
 from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here
 from pdojo.search.perfllm.training.trainer import Row, Trainer
@@ -45,7 +39,6 @@ from pdojo.search.strategies.perfllm import PerfLLM
 SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=True)
 MACHINE = machine("toy")
 EPISODES = 4
-SHAPE = Shape(4, 2, 1, 1)
 _VALUES: tuple[Any, ...] = (
     None, 0, -1, 1, 10**12, 2**63, 10**400, 1.5, 1e308, float("nan"), True, "x", "", "é\ud800", [], [[1]], {},
     {"dict": []}, {"dict": 3}, {"dict": [[(), 1]]}, {"dict": [["a", 1]]},
@@ -83,24 +76,6 @@ def _trained() -> tuple[Trainer, list[Row]]:
         return trainer, list(trainer.run(players))
     finally:
         players.close()
-
-
-@cache
-def _walk() -> Walk:
-    """A walk of three moves."""
-    state, random = _kernel().dojo(), Random(1)
-    found = Walk("softmax", "toy", [state.text], [structure(state.game.program.nest, MACHINE)], [])
-    for _ in range(3):
-        offer = actions_of(state, Rules(1), random)[1]
-        state = offer.state()
-        found.texts.append(state.text)
-        found.features.append(structure(state.game.program.nest, MACHINE))
-        found.families.append(offer.family)
-    return found
-
-
-def _pretraining() -> Pretraining:
-    return fresh(SHAPE, segments_of([_walk()]), 3, 1)
 
 
 @cache
@@ -153,26 +128,11 @@ def _read_costs(file: Path) -> None:
     Screen(str(file)).ranking.costs([numpy.zeros(SIZE, numpy.float32)])
 
 
-def _read_weights(file: Path) -> None:
-    load_model(file)
-
-
-def _read_pretraining(file: Path) -> None:
-    training = _pretraining()
-    training.restore(load(file.read_bytes(), training.schema()))
-    if training.done < training.steps:
-        training.step()
-
-
 def _read_search(file: Path) -> None:
     strategy = PerfLLM(8, SETTINGS)
     _started(strategy)
     strategy.restore(file.read_bytes(), _searched()[1])
     strategy.ask()
-
-
-def _read_walks(file: Path) -> None:
-    segments_of(Collection(file, 1).walks)
 
 
 def _read_settings(file: Path) -> None:
@@ -218,34 +178,17 @@ def _written_settings(folder: Folder) -> Path:
     return folder.path / "settings.json"
 
 
-def _written_walks(folder: Folder) -> Path:
-    path = folder.path / "walks"
-    header = Collection(path, 1)
-    assert not header.walks
-    path.write_text(f"{path.read_text()}{json.dumps(asdict(_walk()))}\n")
-    return path
-
-
 Reader = Callable[[Path], None]
 FILES: Mapping[str, tuple[str, Reader, Callable[[], bytes]]] = {
     "checkpoint": ("checkpoint", _read_checkpoint, lambda: _trained()[0].save()),
     "policy": ("policy", _read_policy, lambda: _trained()[0].policy({})),
     "costs": ("costs", _read_costs, lambda: dump(Ranking(SIZE).state(), {"kind": KIND, "features": str(VERSION)})),
-    "weights": ("weights", _read_weights, lambda: dump(TextModel(SHAPE).parts.state_dict(), stamp(SHAPE, {}))),
-    "pretraining": ("pretraining", _read_pretraining, lambda: dump(_pretraining_after().state())),
     "search": ("search", _read_search, lambda: _searched()[0]),
-    "walks": ("walks", _read_walks, lambda: _of_training(_written_walks)),
     "settings": ("settings.json", _read_settings, lambda: _of_training(_written_settings)),
     "log": ("log.csv", _read_log, lambda: _of_training(_written_log)),
     "vectors": ("embeddings.sqlite", _read_vectors, _vectors),
 }
 """By form: the file's name, a reader, and a valid file. The reader raises PdojoError if it refuses the file."""
-
-
-def _pretraining_after() -> Pretraining:
-    training = _pretraining()
-    training.step()
-    return training
 
 
 @cache

@@ -274,7 +274,7 @@ def offers(dojo: Dojo, count: int) -> list[Action]:
 
 
 def test_unknown_encoders_are_named() -> None:
-    with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, text-small:FILE, hf:MODEL"):
+    with pytest.raises(UsageError, match="unknown encoder 'words'; known are structure, hf:MODEL"):
         encoder("words", MACHINE)
 
 

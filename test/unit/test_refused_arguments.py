@@ -158,15 +158,12 @@ def test_messages_do_not_repeat_what_was_given() -> None:
         (tune, ["relu:4", "-o", LONG], "File name too long"),
         (tune, ["relu:4", "--search", "sample", "--budget", f"{'9' * 400}h"], "is no budget"),
         (tune, ["relu:4", "--search", "sample", "--budget", "9" * 400], "is no budget"),
-        (tune, ["relu:4", "--search", "perfllm", "--agent", f"encoder=text-small:{LONG}"], "File name too long"),
     ],
 )
 def test_command_lines(
     tool: Any, arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    if any("text-small" in each for each in arguments):
-        pytest.importorskip("torch", reason="PyTorch is not installed")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "search.sqlite"))
     assert tool.main(arguments) in (1, 2)

@@ -13,7 +13,7 @@ from pdojo.search.environment.actions import Action
 from pdojo.search.features.structure import SIZE, VERSION, structure
 from pdojo.search.perfllm.learner import Vector
 
-ENCODERS = ("structure", "text-small:FILE", "hf:MODEL")
+ENCODERS = ("structure", "hf:MODEL")
 """Names of the encoders."""
 
 
@@ -56,10 +56,6 @@ def encoder(name: str, machine: Machine) -> Encoder:
         from pdojo.search.perfllm.transformer import transformer_encoder
 
         return transformer_encoder(model)
-    if kind == "text-small":
-        from pdojo.search.perfllm.text.encoder import text_encoder
-
-        return text_encoder(model)
     if name != "structure":
         raise UsageError(f"unknown encoder '{name}'; known are {', '.join(ENCODERS)}")
     return StructureEncoder(machine)

@@ -48,7 +48,7 @@ class Settings:
     """`max`: the max-Bellman equation (P 3.2, equation 4; Gottipati et al., 2020). `sum`: the ordinary one (P equation
     3). `one-step`: no look-ahead, a control."""
     encoder: str = "structure"
-    """`structure` (D), `text-small:FILE` (D), or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
+    """`structure` (D), or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
     granularity: str = "single"
     """`single` moves (P), the same move `everywhere` at once (D), `both`, or `edits` of traces (D):
     `environment.rules.Rules`."""

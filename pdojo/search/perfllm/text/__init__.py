@@ -1,1 +1,0 @@
-"""`text-small`: an encoder that reads the notation with its own tokens and a small transformer."""
