@@ -140,7 +140,7 @@ def test_a_file_that_may_only_be_read(
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(DatabaseError, match="has version 4 of the tables, may not be written"):
+    with pytest.raises(DatabaseError, match="has version 4 of the tables; this pdojo knows version 1"):
         Database(path)
     assert path.read_bytes()[:4096] != before[:4096]
     assert [each.name for each in tmp_path.iterdir()] == ["a.sqlite"]

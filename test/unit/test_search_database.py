@@ -1,4 +1,4 @@
-"""The memory of searches: what is kept, what a file must be, older versions, several writers, kills."""
+"""The memory of searches: what is kept, what a file must be, several writers, kills."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.progress import Budget, Result, Row
 from pdojo.search.database import Database, Entry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.database.schema import APPLICATION, MIGRATIONS, TABLES, VERSION, canonical
+from pdojo.search.database.schema import TABLES, VERSION, canonical
 from pdojo.search.engine.driver import search
 from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
-
-VERSION_1 = Path(__file__).parent / "search_version_1.sql"
 
 
 def find(path: Path, evaluations: int, seed: int = 1, pause: float = 0.0) -> Result:
@@ -313,7 +311,9 @@ def test_databases_of_others_and_of_the_future(tmp_path: Path) -> None:
     connection.close()
     with pytest.raises(DatabaseError, match="not one of pdojo's"):
         Database(other)
-    with pytest.raises(DatabaseError, match=rf"newer pdojo \(version {VERSION + 1} of the tables; this one knows"):
+    with pytest.raises(
+        DatabaseError, match=f"version {VERSION + 1} of the tables; this pdojo knows version {VERSION}:"
+    ):
         Database(future)
     with pytest.raises(DatabaseError, match="there is no database"):
         Database(tmp_path / "none.sqlite", create=False)
@@ -345,93 +345,6 @@ def test_one_text_for_equal_values() -> None:
     assert canonical({"b": (1, 2.5), "a": {"x": None}}) == '{"a":{"x":null},"b":[1,2.5]}'
     assert canonical([inf, -inf]) == '["inf","-inf"]'
     assert canonical("\udcff") == '"\\udcff"'
-
-
-# Older versions
-
-
-NEW = ("races", "incumbents", "decisions")
-"""Tables that came after version 4."""
-
-
-def test_a_file_of_version_1_is_migrated(tmp_path: Path) -> None:
-    path = tmp_path / "old.sqlite"
-    connection = sqlite3.connect(path)
-    connection.executescript(VERSION_1.read_text())
-    assert connection.execute("PRAGMA user_version").fetchone() == (1,)
-    assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-    before = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES if table not in NEW}
-    connection.close()
-    assert before["evaluations"]
-    with Database(path) as database:
-        assert [tuple(row.values()) for row in database.connection.rows("PRAGMA user_version")] == [(VERSION,)]
-        for table, rows in before.items():
-            assert [tuple(row.values()) for row in database.connection.rows(f"SELECT * FROM {table}")] == rows
-        # What was measured is known; what counts as the best has stood a duel since.
-        assert not database.connection.rows("SELECT * FROM best")
-        costs = TextCosts()
-        memory = database.memory(Problem.of(start()), costs)
-        query = "SELECT p.hash, m.cost FROM measurements m JOIN programs p ON p.id = m.program"
-        measured = database.connection.rows(query)
-        assert len(measured) > 1
-        for row in measured:
-            found = memory.find(row["hash"])
-            assert found is not None
-            assert found.is_ok == (row["cost"] is not None)
-        search(start(), costs, Downhill(), Edges(), Budget(6), 1, database=database)
-        assert start().fingerprint not in costs.evaluated
-        assert len(database.connection.rows("SELECT * FROM best")) == 1
-    with Database(tmp_path / "new.sqlite") as database:
-        made = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
-    with Database(path) as database:
-        migrated = database.connection.rows("SELECT type, name, sql FROM sqlite_master ORDER BY name")
-    assert made == migrated
-
-
-def test_a_file_of_version_4_is_migrated(tmp_path: Path) -> None:
-    """The best stays the best, and what was found to be wrong stays wrong."""
-    new, old = tmp_path / "new.sqlite", tmp_path / "old.sqlite"
-    find(new, 20)
-    connection = sqlite3.connect(old)
-    for migrate in MIGRATIONS[:4]:
-        migrate(connection)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute("PRAGMA user_version = 4")
-    connection.execute("ATTACH ? AS new", (str(new),))
-    for table in TABLES:
-        if table not in NEW:
-            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
-            connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")
-    (settings,) = connection.execute("SELECT id FROM settings").fetchone()
-    programs = [row[0] for row in connection.execute("SELECT program FROM measurements WHERE failure = ''")]
-    # The second won twice, the third turned out to be wrong, the fourth failed as the best.
-    duels = [
-        (programs[0], None, 9.0, "", None, "", 1, 0),
-        (programs[1], programs[0], 7.0, "", 9.0, "", 1, 0),
-        (programs[2], programs[1], None, "WrongResult", 7.0, "", 0, 0),
-        (programs[4], programs[3], 6.0, "", None, "Crash", 1, 0),
-        (programs[1], programs[4], 5.0, "", 6.0, "", 1, 0),
-        (programs[0], programs[1], 9.0, "", 5.0, "", 0, 1),
-        (programs[5], programs[1], None, "NotTimed", 5.0, "", 0, 0),
-    ]
-    for number, (program, against, cost, failure, other, against_failure, won, again) in enumerate(duels):
-        connection.execute(
-            "INSERT INTO duels VALUES (NULL, ?, ?, ?, ?, ?, '{}', NULL, ?, ?, ?, '{}', ?, ?)",
-            (program, against, settings, cost, failure, other, against_failure, won, f"2026-01-0{number + 1}", again),
-        )
-    connection.commit()
-    before = connection.execute("SELECT * FROM main.best").fetchall()
-    failed = connection.execute("SELECT * FROM main.failed ORDER BY program").fetchall()
-    connection.close()
-    assert [row[2] for row in before] == [programs[1]]
-    names = ("problem", "settings", "program", "trace", "cost", "measured")
-    assert [tuple(row[name] for name in names) for row in contents(old, "best")] == before
-    assert [tuple(row.values()) for row in contents(old, "failed ORDER BY program")] == failed
-    assert [row[0] for row in failed] == sorted([programs[2], programs[3]])
-    made, migrated = (
-        [(row["name"], row["sql"]) for row in contents(path, "sqlite_master ORDER BY name")] for path in (new, old)
-    )
-    assert made == migrated
 
 
 # Several writers, and kills

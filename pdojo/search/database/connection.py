@@ -1,4 +1,4 @@
-"""A connection to a search database: migrates old files, waits for other writers, explains bad files."""
+"""A connection to a search database: makes the tables, waits for other writers, explains bad files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.database.rows import visible
-from pdojo.search.database.schema import APPLICATION, MIGRATIONS, NUMBERS, VERSION, fits
+from pdojo.search.database.schema import APPLICATION, NUMBERS, VERSION, create, fits
 
 PATIENCE = 60.0
 """Seconds to wait for other writers."""
@@ -28,7 +28,7 @@ class Connection:
     """A database file, or memory if `path` is None. A connection belongs to one thread.
 
     Every change is one short transaction, which is atomic even if the process dies. Raises DatabaseError for a file
-    that is missing (unless `create` is set), no search database, damaged or too new, and for SQLite's name
+    that is missing (unless `create` is set), no search database, damaged or of another version, and for SQLite's name
     `:memory:`, which would become a file.
     """
 
@@ -123,18 +123,15 @@ class Connection:
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA cell_size_check = ON")
         version = self._version()
-        if version != VERSION and self._is_read_only:
-            raise DatabaseError(
-                f"{self.name} has version {version} of the tables, may not be written, and cannot be brought up to"
-                f" version {VERSION}: copy it"
-            )
-        if version != VERSION:
+        if version == 0 and self._is_read_only:
+            raise DatabaseError(f"{self.name} is empty and may not be written")
+        if version == 0:
             with self.transaction() as connection:
-                # Another process may have migrated the file meanwhile.
-                for migrate in MIGRATIONS[self._version() :]:
-                    migrate(connection)
-                connection.execute(f"PRAGMA application_id = {APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                # Another process may have made the tables meanwhile.
+                if self._version() == 0:
+                    create(connection)
+                    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
         tables = self._patiently(lambda: self._sqlite.execute(_SCHEMA).fetchall())
         if [tuple(row) for row in tables] != _schema():
             raise DatabaseError(f"{self.name} is damaged: its tables are not those of version {VERSION}")
@@ -148,7 +145,7 @@ class Connection:
         execute("PRAGMA foreign_keys = ON")
 
     def _version(self) -> int:
-        """The version of the file; 0 if it is empty. Raises DatabaseError if it is not pdojo's or too new."""
+        """The version of the file; 0 if it is empty. Raises DatabaseError for files of others and other versions."""
         application, version, tables = self._patiently(
             lambda: self._sqlite.execute(
                 "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
@@ -157,10 +154,10 @@ class Connection:
         )
         if application != APPLICATION and (application or version or tables):
             raise DatabaseError(f"'{self.path}' is an SQLite database, but not one of pdojo's")
-        if version > VERSION:
+        if version not in (0, VERSION):
             raise DatabaseError(
-                f"'{self.path}' was written by a newer pdojo (version {version} of the tables; this one knows up to"
-                f" {VERSION}): use that one, or another file"
+                f"'{self.path}' has version {version} of the tables; this pdojo knows version {VERSION}: use another"
+                " file, or the pdojo that wrote this one"
             )
         return version
 
@@ -202,8 +199,7 @@ _SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 @cache
 def _schema() -> list[tuple[object, ...]]:
     connection = sqlite3.connect(":memory:")
-    for migrate in MIGRATIONS:
-        migrate(connection)
+    create(connection)
     found = connection.execute(_SCHEMA).fetchall()
     connection.close()
     return found

@@ -17,10 +17,8 @@ from pdojo.search.database.rows import Key, insert, read_json, visible
 from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical, fits
 
 FORMAT = "pdojo searches"
-LAYOUT = 6
+LAYOUT = 1
 """The layout of exported rows: the version of the tables that last changed it."""
-OLDER = (2, 4, 5)
-"""The older layouts that can be imported, those before 5 without their duels."""
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
@@ -74,12 +72,10 @@ class _Record:
 def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     number, first = next(numbered, (1, "{}"))
-    layout = _layout(_object(first, source, number), source, number)
+    _check_layout(_object(first, source, number), source, number)
     for number, line in numbered:
         values = _object(line, source, number)
         name = values.pop("table", None)
-        if name == "duels" and layout < 5:
-            continue
         if not isinstance(name, str) or name not in TABLES:
             _fail(source, number, f"'{str(name)[:40]}' is no table; known: {', '.join(TABLES)}")
         table = TABLES[name]
@@ -97,15 +93,12 @@ def _parse(lines: Iterable[str], source: str) -> Iterator[_Record]:
         yield _Record(number, name, hashed, values)
 
 
-def _layout(header: JSON, source: str, number: int) -> int:
+def _check_layout(header: JSON, source: str, number: int) -> None:
     layout = header.get("version")
     if header.get("format") != FORMAT or not isinstance(layout, int):
         _fail(source, number, f"this is no export of searches: it begins with a line for '{FORMAT}'")
-    if layout > LAYOUT:
-        _fail(source, number, f"version {layout} was exported by a newer pdojo; this one knows {LAYOUT}")
-    if layout not in (LAYOUT, *OLDER):
-        _fail(source, number, f"version {layout} was never exported; this pdojo knows {LAYOUT}")
-    return layout
+    if layout != LAYOUT:
+        _fail(source, number, f"version {layout} was exported by another pdojo; this one knows {LAYOUT}")
 
 
 def _object(line: str, source: str, number: int) -> JSON:

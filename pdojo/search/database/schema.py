@@ -1,4 +1,4 @@
-"""The tables of a search database: the migrations of all versions, and the columns of the current one."""
+"""The tables of a search database, and what their columns hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 APPLICATION = 0x70646F6A
 """`PRAGMA application_id` of our files: the letters `pdoj`."""
 
-_VERSION_1 = """
+_SCRIPT = """
 CREATE TABLE machines (
     id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, name TEXT NOT NULL, text TEXT NOT NULL
 );
@@ -58,93 +58,7 @@ CREATE TABLE evaluations (
     cost REAL, failure TEXT NOT NULL, best INTEGER NOT NULL, seconds REAL NOT NULL,
     UNIQUE (run, number), CHECK ((cost IS NULL) = (failure <> ''))
 );
-CREATE VIEW best AS
-SELECT problem, settings, program, trace, cost, measured FROM (
-    SELECT t.problem, m.settings, m.program, min(t.id) AS trace, m.cost, m.measured,
-        row_number() OVER (PARTITION BY t.problem, m.settings ORDER BY m.cost, m.id) AS place
-    FROM measurements m JOIN traces t ON t.program = m.program JOIN problems p ON p.id = t.problem
-        JOIN settings s ON s.id = m.settings AND s.machine = p.machine
-    WHERE m.failure = ''
-    GROUP BY t.problem, m.id
-) WHERE place = 1
-"""
-
-# The fastest in one measurement may lose a duel: the best is the winner of duels from here on.
-_VERSION_2 = """
-CREATE TABLE duels (
-    id INTEGER PRIMARY KEY,
-    program INTEGER NOT NULL REFERENCES programs, against INTEGER REFERENCES programs,
-    settings INTEGER NOT NULL REFERENCES settings,
-    cost REAL, failure TEXT NOT NULL, detail TEXT NOT NULL, environment INTEGER REFERENCES environments,
-    against_cost REAL, against_failure TEXT NOT NULL, won INTEGER NOT NULL,
-    seconds TEXT NOT NULL, measured TEXT NOT NULL, CHECK ((cost IS NULL) = (failure <> ''))
-);
-CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0));
-CREATE INDEX duels_against ON duels (against, settings);
 CREATE INDEX evaluations_of_program ON evaluations (program);
-DROP VIEW best;
-CREATE VIEW best AS
-SELECT problem, settings, program, trace, cost, measured FROM (
-    SELECT t.problem, d.settings, d.program, min(t.id) AS trace, d.cost, d.measured,
-        row_number() OVER (PARTITION BY t.problem, d.settings ORDER BY d.cost, d.id) AS place
-    FROM duels d JOIN traces t ON t.program = d.program JOIN problems p ON p.id = t.problem
-        JOIN settings s ON s.id = d.settings AND s.machine = p.machine
-    WHERE d.won
-        AND NOT EXISTS (
-            SELECT 1 FROM duels o WHERE o.program = d.program AND o.settings = d.settings
-            AND (o.failure <> '' OR (o.won AND o.measured > d.measured))
-        )
-        AND NOT EXISTS (
-            SELECT 1 FROM duels o WHERE o.against = d.program AND o.settings = d.settings
-            AND o.won AND o.measured > d.measured AND NOT EXISTS (
-                SELECT 1 FROM duels f WHERE f.program = o.program AND f.settings = o.settings AND f.failure <> ''
-            )
-        )
-    GROUP BY t.problem, d.id
-) WHERE place = 1
-"""
-
-# A failure as the best of a duel counts as a failure, and a lost duel disqualifies the best unless all lost.
-_VERSION_3 = """
-DROP VIEW best;
-CREATE VIEW failed AS
-SELECT program, settings FROM duels WHERE failure NOT IN ('', 'NotTimed')
-UNION SELECT against, settings FROM duels WHERE against_failure NOT IN ('', 'NotTimed');
-CREATE VIEW best AS
-SELECT problem, settings, program, trace, cost, measured FROM (
-    SELECT t.problem, d.settings, d.program, min(t.id) AS trace, d.cost, d.measured,
-        row_number() OVER (
-            PARTITION BY t.problem, d.settings
-            ORDER BY EXISTS (
-                SELECT 1 FROM duels o WHERE o.settings = d.settings AND o.measured > d.measured AND (
-                    (o.against = d.program AND o.won
-                        AND (o.program, o.settings) NOT IN (SELECT program, settings FROM failed))
-                    OR (o.program = d.program AND NOT o.won
-                        AND (o.against, o.settings) NOT IN (SELECT program, settings FROM failed))
-                )
-            ), d.cost, d.id
-        ) AS place
-    FROM duels d JOIN traces t ON t.program = d.program JOIN problems p ON p.id = t.problem
-        JOIN settings s ON s.id = d.settings AND s.machine = p.machine
-    WHERE d.won
-        AND (d.program, d.settings) NOT IN (SELECT program, settings FROM failed)
-        AND NOT EXISTS (
-            SELECT 1 FROM duels o WHERE o.program = d.program AND o.settings = d.settings
-            AND o.won AND o.measured > d.measured
-        )
-    GROUP BY t.problem, d.id
-) WHERE place = 1
-"""
-
-# A duel shows that a program is faster by more than luck, a return match that it is not slower at another time.
-_VERSION_4 = """
-ALTER TABLE duels ADD COLUMN again INTEGER NOT NULL DEFAULT 0;
-DROP INDEX duels_once;
-CREATE UNIQUE INDEX duels_once ON duels (program, settings, ifnull(against, 0), again)
-"""
-
-# Races replace duels. Failures of duels stay; the best of each problem becomes its incumbent.
-_VERSION_5 = """
 CREATE TABLE races (
     id INTEGER PRIMARY KEY,
     program INTEGER NOT NULL REFERENCES programs, against INTEGER REFERENCES programs,
@@ -159,22 +73,14 @@ CREATE TABLE incumbents (
     against INTEGER REFERENCES programs, gain REAL, measured TEXT NOT NULL,
     UNIQUE (problem, settings, program), CHECK ((against IS NULL) = (gain IS NULL))
 );
-INSERT INTO races SELECT NULL, program, NULL, settings, 'match', failure, '', detail, environment, seconds, measured
-FROM duels WHERE id IN (
-    SELECT max(id) FROM duels WHERE failure NOT IN ('', 'NotTimed') GROUP BY program, settings
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL, settings INTEGER NOT NULL REFERENCES settings, text TEXT NOT NULL, gain REAL NOT NULL,
+    measured TEXT NOT NULL, UNIQUE (kind, settings)
 );
-INSERT INTO races SELECT NULL, against, NULL, settings, 'final', against_failure, '', '{}', NULL, '{}', measured
-FROM duels WHERE id IN (
-    SELECT max(id) FROM duels WHERE against_failure NOT IN ('', 'NotTimed') GROUP BY against, settings
-);
-INSERT INTO incumbents SELECT NULL, problem, settings, program, s.evaluator = 'runtime', cost, NULL, NULL, measured
-FROM best JOIN settings s ON s.id = settings;
 CREATE UNIQUE INDEX races_once ON races (program, settings, ifnull(against, 0), kind);
 CREATE INDEX races_against ON races (against, settings);
 CREATE INDEX incumbents_of_program ON incumbents (program);
-DROP VIEW best;
-DROP VIEW failed;
-DROP TABLE duels;
 CREATE VIEW failed AS
 SELECT program, settings FROM races WHERE failure <> ''
 UNION SELECT against, settings FROM races WHERE against_failure <> '';
@@ -189,31 +95,15 @@ SELECT problem, settings, program, trace, timed, cost, against, gain, measured F
     GROUP BY i.id
 ) WHERE place = 1
 """
-
-# What measurements decided that a pass leaves open, by kind of kernel.
-_VERSION_6 = """
-CREATE TABLE decisions (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL, settings INTEGER NOT NULL REFERENCES settings, text TEXT NOT NULL, gain REAL NOT NULL,
-    measured TEXT NOT NULL, UNIQUE (kind, settings)
-)
-"""
+VERSION = 1
+"""The version of the tables; `PRAGMA user_version` of a file."""
 
 
-def _script(text: str) -> Callable[[sqlite3.Connection], None]:
-    def migrate(connection: sqlite3.Connection) -> None:
-        for statement in text.split(";\n"):
-            connection.execute(statement)
+def create(connection: sqlite3.Connection) -> None:
+    """Make the tables in an empty file."""
+    for statement in _SCRIPT.split(";\n"):
+        connection.execute(statement)
 
-    return migrate
-
-
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = tuple(
-    _script(text) for text in (_VERSION_1, _VERSION_2, _VERSION_3, _VERSION_4, _VERSION_5, _VERSION_6)
-)
-"""Migration N turns version N into version N + 1; version 0 is an empty file. All run in one transaction."""
-VERSION = len(MIGRATIONS)
-"""The version that this pdojo reads and writes; `PRAGMA user_version` of a file."""
 
 JSON: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["text", "json", "integer", "real"]
