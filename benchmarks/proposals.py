@@ -27,7 +27,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.contract.progress import Budget
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods import neighbourhood

@@ -19,8 +19,8 @@ from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listen
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database
-from pdojo.search.engine.driver import search
 from pdojo.search.engine.racing import Race, TimingRequest
+from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.transforms.move import Move
 

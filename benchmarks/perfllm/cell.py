@@ -22,7 +22,7 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget, Ending, Progress, Row
 from pdojo.search.database import Database, Problem
-from pdojo.search.engine.driver import run_settings, search
+from pdojo.search.engine.search import run_settings, search
 from pdojo.search.evaluators.named import make_evaluator
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy

@@ -13,7 +13,7 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.progress import Budget, Ending, Result
 from pdojo.search.database import Database
 from pdojo.search.engine.campaign import Stage, Standing, Task, campaign, search_task
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from search_games import Downhill, Edges, TextCosts, start
 
 

@@ -26,7 +26,7 @@ from pdojo.errors import LoweringError, MemoryDamage, UsageError
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.progress import Budget
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from pdojo.search.kinds.snitch.cycles import PATIENCE, SPARE, Cycles
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy

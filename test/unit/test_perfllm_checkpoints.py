@@ -22,8 +22,8 @@ from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.engine import driver
-from pdojo.search.engine.driver import search
+from pdojo.search.engine import resuming
+from pdojo.search.engine.search import search
 from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm import storing
@@ -87,8 +87,8 @@ def run(
 @pytest.fixture
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after each program."""
-    monkeypatch.setattr(driver, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(driver, "SAVE_SHARE", 1e9)
+    monkeypatch.setattr(resuming, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(resuming, "SAVE_SHARE", 1e9)
 
 
 @pytest.mark.usefixtures("_often")
@@ -163,7 +163,7 @@ def test_a_checkpoint_that_does_not_fit_is_dropped(tmp_path: Path, monkeypatch: 
     run(path, stop=20)
     with Database(path) as database, database.connection.transaction() as connection:
         connection.execute("UPDATE evaluations SET trace = (SELECT min(id) FROM traces) WHERE number = 4")
-    monkeypatch.setattr(driver, "MOVES", ("errors.py",))  # other code
+    monkeypatch.setattr(resuming, "MOVES", ("errors.py",))  # other code
     strategy = Counting(BUDGET, SETTINGS)
     assert facts(run(path, strategy=strategy)) == facts(whole)
     assert strategy.asked >= BUDGET
@@ -201,9 +201,9 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dataclasses import replace
 from math import exp
 from pathlib import Path
-from pdojo.search.engine import driver
+from pdojo.search.engine import resuming
 from test_perfllm_checkpoints import PositiveCosts, run
-driver.SAVE_EVERY, driver.SAVE_SHARE = 0.05, 1e9
+resuming.SAVE_EVERY, resuming.SAVE_SHARE = 0.05, 1e9
 run(Path(sys.argv[1]), PositiveCosts(pause=0.01))
 print("done")
 """

@@ -30,9 +30,9 @@ from pdojo.search.contract.node import Node, States, Verdict
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine import executor as children
 from pdojo.search.engine import pool as pool_module
-from pdojo.search.engine.driver import search
 from pdojo.search.engine.executor import LocalExecutor, Parents, ProcessExecutor
 from pdojo.search.engine.pool import ATTEMPTS, Pool
+from pdojo.search.engine.search import search
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate

@@ -12,8 +12,8 @@ from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
-from pdojo.search.engine import driver
-from pdojo.search.engine.driver import search
+from pdojo.search.engine import resuming
+from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import Saved, Strategy, states, strategy
 from search_games import TextCosts, Weather, facts, start
@@ -81,8 +81,8 @@ def uninterrupted(name: str) -> Result:
 @pytest.fixture
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after each batch."""
-    monkeypatch.setattr(driver, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(driver, "SAVE_SHARE", 1e9)
+    monkeypatch.setattr(resuming, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(resuming, "SAVE_SHARE", 1e9)
 
 
 @pytest.mark.usefixtures("_often")
@@ -131,7 +131,7 @@ def test_a_longer_search_goes_on_as_if_it_had_been_long(tmp_path: Path) -> None:
 def test_other_code_makes_the_moves_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "search.sqlite"
     run("evolve", path, stop=30)
-    monkeypatch.setattr(driver, "whole_digest", other_code)
+    monkeypatch.setattr(resuming, "whole_digest", other_code)
     with Database(path) as database, database.connection.transaction() as connection:
         connection.execute("UPDATE evaluations SET trace = (SELECT min(id) FROM traces) WHERE number = 4")
     asks: list[int] = []

@@ -27,8 +27,8 @@ from pdojo.search.contract.progress import Budget, Result, Row
 from pdojo.search.database import Database, Entry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import TABLES, VERSION, canonical
-from pdojo.search.engine.driver import search
 from pdojo.search.engine.racing import Race
+from pdojo.search.engine.search import search
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
@@ -355,7 +355,7 @@ from pathlib import Path
 from search_games import Downhill, Edges, TextCosts, start
 from pdojo.search.database import Database
 from pdojo.search.contract.dojo import Dojo
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from pdojo.search.contract.progress import Budget
 
 class Loud(TextCosts):

@@ -17,7 +17,7 @@ from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listen
 from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Ending, Progress
 from pdojo.search.database import Database
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from search_games import Downhill, Edges, TextCosts, facts, find, start
 
 

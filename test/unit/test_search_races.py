@@ -14,8 +14,8 @@ from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database, Problem
-from pdojo.search.engine.driver import search
 from pdojo.search.engine.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
+from pdojo.search.engine.search import search
 from search_games import Downhill, Edges, Weather, best_in, facts, find, start
 
 CANDIDATE = Candidate.of(start())

@@ -26,8 +26,8 @@ from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
 from pdojo.search.database.schema import TABLES
-from pdojo.search.engine.driver import search
 from pdojo.search.engine.racing import Race
+from pdojo.search.engine.search import search
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 

@@ -28,7 +28,7 @@ from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.progress import Budget, Ending
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.schema import canonical, digest
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from pdojo.search.evaluators.named import evaluator_for, make_evaluator, version_of
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy

@@ -17,7 +17,7 @@ from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.contract.progress import Listener as SearchListener
 from pdojo.search.database import Database
-from pdojo.search.engine.driver import search
+from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Strategy
 

@@ -1,6 +1,6 @@
 """Strategies propose states to evaluate and learn their costs; they use neither clock nor files.
 
-The driver (`pdojo.search.engine.driver`) calls `start` once. Then it repeatedly asks for a batch of proposals,
+The driver (`pdojo.search.engine.search`) calls `start` once. Then it repeatedly asks for a batch of proposals,
 evaluates the new programs, and tells the whole batch in the order of the proposals.
 """
 

@@ -17,8 +17,8 @@ from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
 from pdojo.search.engine.costs import Costs
-from pdojo.search.engine.driver import run_settings, search
 from pdojo.search.engine.racing import Race
+from pdojo.search.engine.search import run_settings, search
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.proposals import has_proposals
 from pdojo.search.perfllm.settings import Settings
