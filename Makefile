@@ -44,7 +44,7 @@ bench: $(INSTALLED)
 bench-compare: $(INSTALLED)
 	$(BIN)/python -m benchmarks.compare $(COMPARE)
 
-# The quick tests, on all processors; TESTS='test/unit/test_moves.py -k fuse' for others.
+# The quick tests, on all processors; TESTS='test/unit/transforms/test_moves.py -k fuse' for others.
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 test: $(READY)
 	$(PYTEST) --quick $(TESTS)

@@ -19,7 +19,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
 from pdojo.dialect.view.build import nest_of
-from unit.test_loops import execute, lowered
+from unit.backends.test_loops import execute, lowered
 
 FOLDED = {
     "stencil of rows": """

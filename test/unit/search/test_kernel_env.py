@@ -24,7 +24,7 @@ from pdojo.env import ID, KernelEnv, kernel_env
 from pdojo.errors import IllegalMove, PdojoError, UsageError
 from search_games import TextCosts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 USUAL: dict[str, Any] = {"kernel": "softmax:4x8", "machine": "x86-64-avx2", "evaluator": "analytical", "offered": 8}

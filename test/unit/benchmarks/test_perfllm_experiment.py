@@ -27,7 +27,7 @@ from benchmarks.perfllm.statistics import Findings, contests, holm, interval, si
 from pdojo.errors import UsageError
 from pdojo.search.contract.progress import Row
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 AXPY = Task("axpy:1x256", "snitch", "cycles", 10)
 EDGES = next(method for method in METHODS if method.name == "anneal-edges")
 SMALL = Grid("snitch", (AXPY,), (EDGES,), (0, 1, 2))

@@ -30,7 +30,7 @@ from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.semantics.functions import apply
 from pdojo.dialect.semantics.rounding import CARRIERS
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def context() -> Context:

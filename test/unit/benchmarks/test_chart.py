@@ -18,7 +18,7 @@ from benchmarks.records import OURS
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def ratios(path: Path) -> list[float]:

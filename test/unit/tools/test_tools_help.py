@@ -16,7 +16,7 @@ from pdojo.kernels import PRESETS
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES
 from pdojo.search.kinds.kind import target_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 MODULES = [f"pdojo_tools.{place.partition(':')[2]}" for place in COMMANDS.values()]
 CHECKS = ["benchmarks.bench", "benchmarks.demo", "qa.completeness", "qa.fuzz", "qa.fuzz_inputs", "qa.mutants"]

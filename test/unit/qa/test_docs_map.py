@@ -11,7 +11,7 @@ import pytest
 from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.plugins import BACKENDS, MACHINES, TARGETS, TRANSFORMATIONS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCS = ROOT / "docs"
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]+)\)")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

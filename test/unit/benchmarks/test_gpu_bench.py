@@ -27,7 +27,7 @@ from pdojo.search.kinds.common.parameters import PassResult, TuningParameter
 from pdojo.transforms.game import Game
 from standin import gpu as standin
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CHILD = """
 import json, os, sys, time
 for line in sys.stdin:

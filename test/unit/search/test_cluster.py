@@ -330,7 +330,7 @@ def test_ray_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("alone")
 def test_a_campaign_whose_driver_is_killed_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
-    driver = Path(__file__).parents[1] / "cluster_driver.py"
+    driver = Path(__file__).parents[2] / "cluster_driver.py"
     command = [sys.executable, str(driver), str(path)]
     killed = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120

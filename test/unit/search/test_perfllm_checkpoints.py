@@ -196,7 +196,7 @@ def test_checkpoints_of_pruned_runs_are_removed(tmp_path: Path) -> None:
 
 CHILD = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from dataclasses import replace
 from math import exp

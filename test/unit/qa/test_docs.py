@@ -26,7 +26,7 @@ from pathlib import Path
 import pytest
 from pdojo_tools.opt import main
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<exempt>[^\n]*) -->\n|^<!-- smaller\n(?P<smaller>[^`]*?)-->\n)?"
     r"^```(?P<language>\w+)\n(?P<code>.*?)^```$",

@@ -20,7 +20,7 @@ from pdojo.transforms.storage.slots import ReuseDims
 from pdojo.transforms.trace import Trace
 from sample import sampled
 
-PAGE = Path(__file__).parents[2] / "docs" / "oracle.md"
+PAGE = Path(__file__).parents[3] / "docs" / "oracle.md"
 
 
 def tuned(name: str, expert: str | None, moves: str = "") -> ScheduledKernel:

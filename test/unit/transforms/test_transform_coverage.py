@@ -29,7 +29,7 @@ from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.mapping.unmap import storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
-FOLDER = Path(__file__).parents[1] / "filecheck" / "transforms"
+FOLDER = Path(__file__).parents[2] / "filecheck" / "transforms"
 SHARED = Program, StorageChecks
 """Classes whose methods are called on objects that transformations are given."""
 

@@ -41,11 +41,11 @@ def test_every_mutant_names_moves() -> None:
         (returns("None"), "2 places instead of one: return ''"),
         (Quoted("conflict = ask(None)", "conflict ="), "is no Python"),
         (replaced("ask(None)", "ask ( None )"), "changes nothing"),
-        (answers("storage_after", "nonsense"), "uses a name that transforms/ordering.py lacks: nonsense"),
+        (answers("storage_after", "nonsense"), "uses a name that transforms/structure/ordering.py lacks: nonsense"),
     ],
 )
 def test_a_mutant_that_does_not_fit_is_an_error(change: Change, message: str) -> None:
-    mutant = family("transforms/ordering.py", "reordered", "join_scopes")("x", "", change)
+    mutant = family("transforms/structure/ordering.py", "reordered", "join_scopes")("x", "", change)
     with pytest.raises(UsageError, match=f"^mutant 'x' .*{message}"):
         mutant.mutated(ROOT)
 
@@ -53,7 +53,11 @@ def test_a_mutant_that_does_not_fit_is_an_error(change: Change, message: str) ->
 @pytest.mark.parametrize(
     ("file", "symbol", "message"),
     [
-        ("transforms/ordering.py", "nothing", "does not fit transforms/ordering.py, nothing: there is no 'nothing'"),
+        (
+            "transforms/structure/ordering.py",
+            "nothing",
+            "does not fit transforms/structure/ordering.py, nothing: there is no 'nothing'",
+        ),
         ("transforms/nothing.py", "reordered", "mutant 'x': cannot read 'transforms/nothing.py'"),
     ],
 )
@@ -111,11 +115,11 @@ def test_the_test_that_noticed_a_defect_before_is_asked_first() -> None:
     (stage,) = asked_before(ROOT, killer)
     assert stage.only == killer
     assert judge(ROOT, Runner(), by_name("tile: one iteration too many"), killer=killer).stage == "as before"
-    (stage,) = asked_before(ROOT, "test/unit/test_analysis.py::test_what_a_write_covers[every")
-    assert stage.command[-1] == "test/unit/test_analysis.py::test_what_a_write_covers"
+    (stage,) = asked_before(ROOT, "test/unit/dialect/test_analysis.py::test_what_a_write_covers[every")
+    assert stage.command[-1] == "test/unit/dialect/test_analysis.py::test_what_a_write_covers"
     for gone in (
         "test/unit/nothing.py::test_it",
-        "test/unit/test_start.py::test_it",
+        "test/unit/tools/test_start.py::test_it",
         "transforms/nothing.pdojo",
         "a test hangs: nothing for 600 s",
         "",

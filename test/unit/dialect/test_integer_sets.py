@@ -20,7 +20,7 @@ from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from property.walks import random_texts
 from qa.walks import Counts, draw
 from sample import sampled
-from unit.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
+from unit.dialect.test_planted import ILLEGAL, NESTED, RAGGED, forced, program_of, without_guards, without_remainder
 
 OTHERS = {name for name, case in ILLEGAL.items() if not transformation(Move.parse(case.move).name).keeps_statements}
 """What changes statements or indices is seen by execution only."""

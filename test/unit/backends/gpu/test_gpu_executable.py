@@ -39,7 +39,7 @@ from standin import gpu as standin_gpu
 from standin.gpu import FiberCompiler, Standin
 
 pytestmark = standin_gpu.NEEDS
-KERNELS = Path(__file__).parents[2] / "pdojo" / "kernels"
+KERNELS = Path(__file__).parents[4] / "pdojo" / "kernels"
 
 HEAD = "kernel k(x) -> (y)\nx f32 [6, 64] heap\ny f32 [6, 64] heap\n"
 ADD = f"{HEAD}\n6:g 64:b y[{{0}},{{1}}] = x[{{0}},{{1}}] + 1\n"

@@ -15,7 +15,7 @@ from pdojo.transforms.document import DECLARATION, document, example_of
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 from qa.inverses import lost_on_the_way_back
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 @pytest.mark.parametrize("name", TRANSFORMATION_NAMES)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "out_of_tree"
+PACKAGE = Path(__file__).parents[2] / "out_of_tree"
 SQUARES = """kernel squares(x) -> (y)
 x f32 [8] heap
 y f32 [8] heap

@@ -375,7 +375,7 @@ print(len(costs.evaluated), result.progress.known)
 
 
 def spawn(path: Path, evaluations: int, seed: int, pause: float) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", _SEARCH, str(path), str(evaluations), str(seed), str(pause)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
