@@ -145,7 +145,7 @@ def _bits(dtype: str) -> int:
 
 
 def check_types(function: str | None, operands: Sequence[str], result: str) -> str | None:
-    """None if `function` takes dtypes `operands` to `result`; otherwise what is wrong, in one phrase."""
+    """The mistake, in one phrase, if `function` does not take dtypes `operands` to `result`; None if it does."""
     if function is None:
         if len(operands) != 1:
             return f"a copy takes one operand, not {len(operands)}"

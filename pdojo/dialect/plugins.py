@@ -51,7 +51,7 @@ def load(entry: EntryPoint) -> object:
 
 
 def find(group: str, name: str, own: Mapping[str, str]) -> object | None:
-    """The object called `name`: of `own`, as `module:attribute`, else of an entry point of the group; None if unknown.
+    """The object called `name`, from `own` (`module:attribute`) or from an entry point of the group; None if unknown.
 
     Raises PluginError.
     """

@@ -41,7 +41,7 @@ def interpret(
 def interpret_stepwise(
     kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
 ) -> dict[str, Values]:
-    """What `interpret` does, one statement instance at a time; a seed also interleaves threads.
+    """`interpret`, one statement instance at a time; a seed also interleaves threads.
 
     Raises PdojoError for programs that are too large for the exact oracle to enumerate.
     """

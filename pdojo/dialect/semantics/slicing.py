@@ -17,9 +17,9 @@ from pdojo.dialect.view.nest import Array, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 1 << 24
-"""Elements of a temporary above which only a slice is kept."""
+"""Number of elements above which only a slice of a temporary is kept."""
 SMALL = 1 << 16
-"""Elements of an iteration below which a loop over the iterations would take longer than memory for all of them."""
+"""Number of elements per iteration below which a loop would take longer than whole memory."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Slices:
 
 
 def slices_of(nest: Nest) -> abc.Mapping[Array, Slices]:
-    """The slices of all large temporaries that have some."""
+    """Slices of the large temporaries that can be sliced."""
     found: dict[Array, Slices] = {}
     for array in nest.arrays.values():
         if array.intent is None and prod(array.shape) > LARGE:

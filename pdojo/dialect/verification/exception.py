@@ -1,4 +1,4 @@
-"""The error of a verification, with the operation that it is about."""
+"""The error of verification; it holds the operation at fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verification of what the operations of a kernel say, before there is a view: declarations, scopes, maps."""
+"""Verification of a kernel's operations, before there is a view: declarations, scopes, maps."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def verify_body(kernel: KernelOp) -> None:
 
 
 def verify_declarations(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
-    """Raise `KernelVerifyException` if a declaration is malformed; `sound` are those that were accepted as they are."""
+    """Raise `KernelVerifyException` if a declaration is malformed; declarations in `sound` were accepted before."""
     declared = True
     position = -1
     for operation in kernel.body.block.ops:
@@ -142,7 +142,7 @@ def _verify_swizzles(buffer: BufferOp, name: str) -> None:
 
 
 def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
-    """Why a dimension cannot be swizzled so; None if it can."""
+    """The reason why `swizzle` does not fit a dimension; None if it does."""
     by, granule = swizzle
     if not 0 <= by < len(shape) or by == dimension:
         return Reason("'by' must be another dimension")
@@ -179,7 +179,8 @@ def _verify_structure(operation: Operation, depth: int = 0) -> None:
 
 
 def verify_operation(operation: Operation, depth: int) -> None:
-    """Raise `KernelVerifyException` if an operation inside `depth` scopes, whatever it holds, is malformed."""
+    """Raise `KernelVerifyException` if an operation inside `depth` scopes is malformed; its children are not
+    checked."""
     match operation:
         case ScopeOp():
             _verify_scope(operation, depth)
@@ -248,7 +249,8 @@ def _verify_maps(op: OpOp) -> None:
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
-    """Check that an expression is small enough for recursion, and its numbers for the integers of generated code."""
+    """Check that an expression is small enough for recursion, and that its numbers fit the integers of generated
+    code."""
     parts, seen = [expression], 0
     while parts:
         part = parts.pop()

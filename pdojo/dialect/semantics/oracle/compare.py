@@ -1,7 +1,7 @@
-"""Does a program mean the same as another? The exact oracle's answer, by execution.
+"""The exact oracle's answer, by execution: does a program mean the same as another?
 
 The program before runs on its elements in order, which gives its meaning. The program after runs on its memory cells
-under adversarial schedules. Nothing here uses dependences, so it can judge the analysis that does.
+under adversarial schedules. No dependences are used, so the oracle can judge the analysis that computes them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ DEFAULT_SEEDS = 12
 """Independent seeds per prime."""
 
 _MEANING_POISON = 1 << 40
-"""Seed of the meaning's unwritten memory; no schedule has it, so that unwritten values differ from every run's."""
+"""Seed of unwritten memory in the reference run; no schedule has it, so unwritten values differ from every other
+run."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An element of an interface array that is not what it should be after a program."""
+    """An array element with a wrong value at the end of a program."""
 
     kernel: str
     array: str
@@ -43,9 +44,9 @@ class Difference:
     elements: int
     """How many elements of the array differ."""
     schedule: int
-    """Seed of a schedule that shows it."""
+    """Seed of a schedule that shows the difference."""
     lanes: int
-    """In how many of the `lanes_run` independent arithmetics this element differs."""
+    """Number of the `lanes_run` independent arithmetics in which this element differs."""
     lanes_run: int
     is_written: bool
     """Whether the program writes the element at all."""
@@ -61,10 +62,10 @@ class Difference:
 
 
 class Oracle:
-    """The meaning of a program in exact arithmetic, with which other programs are compared.
+    """The meaning of a program in exact arithmetic, against which other programs are compared.
 
     `seed` draws the inputs and the random maps that stand for functions; `seeds` is the number of independent draws per
-    prime, `limit` the most statement instances. Raises PdojoError for a program too large to enumerate.
+    prime, `limit` the largest number of statement instances. Raises PdojoError for a program too large to enumerate.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class Keys:
         return union_map(dict.fromkeys(pieces))
 
     def named(self, flow: isl.UnionMap) -> isl.UnionMap:
-        """A relation between instances as a relation between keys."""
+        """A relation between instances, translated to keys."""
         return flow.apply_domain(self.writes).apply_range(self.writes.union(self.reads))
 
     def count(self, group: str) -> int | None:
@@ -118,7 +118,7 @@ class Match:
                 return f"instances: {before.statement(group)} runs {one} times before the move, {two} times after"
         ways = [(before, after, "missing"), (after, before, "new")]
         if self.injective and all(one is not None and two is not None for _, one, two in counts):
-            # Both sides have as many, so one way is enough: the one whose target is easier to solve for.
+            # Both programs have equally many instances, so one inclusion is enough: the one with the simpler target.
             ways = [way for way in ways if way[0] is self.finer]
         for one, two, what in ways:
             same = one.writes.apply_range(two.writes.reverse())
@@ -133,7 +133,7 @@ class Match:
         return max((self.after, self.before), key=lambda keys: sum(leaf.depth for leaf in keys.groups))
 
     def differences(self, before: isl.UnionMap, after: isl.UnionMap) -> list[tuple[isl.UnionMap, isl.UnionMap, str]]:
-        """Relations between instances of the two programs, made comparable: (one, the other, whose the first is)."""
+        """Relations of the two programs over the same instances: (one, the other, name of the program of the first)."""
         if not self.injective:
             before, after = self.before.named(before), self.after.named(after)
         elif self.finer is self.after:

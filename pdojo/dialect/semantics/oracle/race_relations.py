@@ -22,11 +22,11 @@ from pdojo.dialect.semantics.oracle.schedule import is_torn
 from pdojo.dialect.view.nest import Scope
 
 _TREES = (Mapping.BLOCK, Mapping.WARP)
-"""Mappings whose iterations combine by a tree what they accumulate into one cell."""
+"""Mappings whose iterations accumulate into one cell by a reduction tree."""
 
 
 def race(memory: MemoryEvents) -> str | None:
-    """Two events in either order on one cell: not exists x, y unordered: cell(x) = cell(y), one of them writing."""
+    """A race: events x, y, unordered, one of them writing, with cell(x) = cell(y); None if there is none."""
     pieces: list[str] = []
     for scope in memory.nest.scopes:
         inside = [e for e in memory.events if scope in e.leaf.chain]
@@ -85,10 +85,10 @@ def _names(prefix: str, event: Event) -> list[str]:
 
 
 def _stream_conflict(memory: MemoryEvents) -> str | None:
-    """A stream reads from the heap as early as its region begins, and writes as late as it ends.
+    """Find a conflict of a stream, whose reads may happen at the region's entry and whose writes at its end.
 
-    not exists w before r in one run of the region: cell(w) = cell(r); nor two that write one cell; one of the two by a
-    stream.
+    There must be no write w before a read r in one run of the region with cell(w) = cell(r), and no two writes to one
+    cell, if one of the two events belongs to a stream.
     """
     stale: list[str] = []
     unordered: list[str] = []

@@ -140,7 +140,7 @@ class Field:
         return self._keys[name]
 
     def random_map(self, name: str, operands: Sequence[Residues]) -> Residues:
-        """The random map of that name."""
+        """The random map called `name`, applied to operands."""
         state = self._key(name)
         for operand in operands:
             state = _mix((state + operand) * np.uint64(0x9E3779B97F4A7C15))
@@ -170,7 +170,7 @@ def _ends(function: str, dtype: str) -> tuple[float, float]:
 
 
 def fits(values: NDArray[np.int64], dtype: str, *, signed: bool) -> NDArray[np.bool_]:
-    """Which integers the type represents exactly."""
+    """A mask of the integers that the type represents exactly."""
     if is_float(dtype):
         digits = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}[dtype]
         return np.abs(values) <= 1 << digits

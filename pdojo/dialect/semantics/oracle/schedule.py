@@ -30,7 +30,7 @@ class Part(IntEnum):
     """The part of its event that a step does. A step is `4 * event + part`."""
 
     RUN = 0
-    """Everything that no other step of the event does."""
+    """All actions that no other step of the event performs."""
     STORE = 1
     """Write the new value of a torn accumulation."""
     FETCH = 2
@@ -53,7 +53,7 @@ class Style(IntEnum):
 
 
 def is_torn(leaf: Leaf) -> bool:
-    """Whether another thread may write the accumulated cell between load and store (not if each has its own)."""
+    """Whether another thread may write the accumulated cell between load and store (not if each thread has its own)."""
     mappings = {scope.mapping for scope in leaf.chain}
     if leaf.accumulate is None or mappings.isdisjoint(_TEARING):
         return False
@@ -65,7 +65,7 @@ def is_torn(leaf: Leaf) -> bool:
 def _is_atomic(leaf: Leaf) -> bool:
     """Whether graphics processors have an atomic operation for an accumulation.
 
-    They add numbers, and take maxima, minima, `and` and `or` of integers, of 32 and 64 bits each.
+    They have additions of numbers, and maxima, minima, `and` and `or` of integers, of 32 and 64 bits each.
     """
     assert leaf.accumulate is not None
     added = leaf.accumulate in ("arith.addf", "arith.addi")
@@ -79,7 +79,7 @@ def schedule(instances: Instances, seed: int | None) -> Ints:
 
 
 def is_streamed(access: Access, leaf: Leaf) -> bool:
-    """Whether the access goes through a stream register, earlier or later than the statement."""
+    """Whether the access goes through a stream register and may happen earlier or later than the statement."""
     on_heap = access.array.buffer.memory is Memory.HEAP and "ordinary" not in access.hints.data
     return on_heap and any(s.mapping is Mapping.STREAM for s in leaf.chain)
 
@@ -126,7 +126,7 @@ class _Scheduler:
         if not any(streamed):
             return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
         assert self.seed is not None
-        # Every second schedule takes every stream as early or late as possible, the others only some streams.
+        # In every second schedule all streams are as early or late as possible, in the others only some.
         everything = self.seed % 2 == 0
         early = any(streamed[1:]) or (streamed[0] and leaf.accumulate is not None)
         parts = [Part.FETCH] if early and (everything or self.random.random() < 0.5) else []
@@ -134,9 +134,9 @@ class _Scheduler:
         return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
-        """All early reads first, all late writes last: each stream keeps its order, one stream after another.
+        """All early reads first, all late writes last; each stream keeps its order, and streams follow one another.
 
-        In every second schedule the last stream in the text comes first, in the others any.
+        In every second schedule the last stream in the text comes first; in the others the order is random.
         """
         assert self.seed is not None
         part = steps & 3
