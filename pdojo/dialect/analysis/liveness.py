@@ -31,7 +31,7 @@ class LiveRange:
     def span(self) -> tuple[int, int]:
         """The orders of the first and the last statement between which other buffers cannot use the memory.
 
-        The whole scope around the uses is between them, because its next iteration may need the values.
+        All statements of the scope around the uses are between them, because its next iteration may need the values.
         """
         if self.scope is None:
             return self.first.order, self.last.order

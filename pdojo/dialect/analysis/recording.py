@@ -1,4 +1,4 @@
-"""A program that records what it is asked: the evidence for or against a move, from the very checks that decide."""
+"""A program that records its questions: the evidence for or against a move, from the very checks that decide."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ class Question:
     """One question that a legality check asked, its answer, and how it was found."""
 
     kind: str
-    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: where does one come from?"""
+    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: which write does one come
+    from?"""
     about: str
     relation: str
-    """For `cell`, how the iterations of the two accesses compare, scope by scope."""
+    """For `cell`, the order of the two accesses' iterations, scope by scope."""
     answer: str
     how: str
     """`digits`, `guess`, `instances`, `integer sets`, or `commute` if accumulations needed no question."""
@@ -44,7 +45,7 @@ class Record:
 
     questions: list[Question] = field(default_factory=list[Question])
     machine: dict[str, str] = field(default_factory=dict[str, str])
-    """The facts of the machine that were read."""
+    """The machine's facts that were read."""
 
     def add(self, question: Question) -> None:
         """Record a question, once."""
@@ -61,7 +62,7 @@ class RecordingProgram(Program):
     """A program that records its questions and passes the record on to its successors."""
 
     has_excerpts: ClassVar = False
-    """False, because questions are recorded with the names of this program."""
+    """False, because recorded questions use the names of this program."""
 
     def __init__(
         self,
@@ -128,7 +129,7 @@ class RecordingProgram(Program):
 
 
 def _counts(answers: StorageChecks | Origins) -> tuple[int, int]:
-    """How many questions integer sets, and all instances, have settled."""
+    """The number of questions settled by integer sets, and by enumeration."""
     return answers.exact_queries, answers.enumerated
 
 
@@ -146,7 +147,7 @@ def _tuple(iteration: Sequence[int]) -> str:
 
 
 class _Collisions(Collisions):
-    """Remembers how each answer was found, and the last question."""
+    """Records how each answer was found, and the last question."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -24,11 +24,11 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.errors import Undecided
 
 OPERATIONS = 20_000
-"""The budget of isl to see that all that is read was written: questions that take longer are asked of all flows."""
+"""isl's operation budget for the check that all reads are of written elements; harder questions go to full flows."""
 
 
 def in_ring(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
-    """Whether uses of one array surely find their values in a circular buffer (not complete).
+    """Whether uses of one array certainly find their values in a circular buffer (not complete).
 
     `reuse` are the slots of each dimension; no value may leave an iteration of the scope at depth `owner`.
     """
@@ -52,7 +52,7 @@ def in_ring(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> boo
 
 
 def _scope_of(uses: Sequence[Use], dimension: int) -> int | None:
-    """The depth of the outermost scope whose iterations the indices count, up to constants; None if there is none."""
+    """Depth of the outermost scope whose iterations equal the indices, up to constants; None if there is none."""
     indices, chain = [use.access.index[dimension] for use in uses], uses[0].chain
     terms = dict(indices[0].terms)
     depths = sorted(atom for atom in terms if isinstance(atom, int))
@@ -81,7 +81,7 @@ def _apart(uses: Sequence[Use], reuse: Sequence[int], folded: int, depth: int) -
 
 
 def _written(read: Use, writes: Sequence[Use], constants: dict[Use, int], depth: int) -> int | None:
-    """The constant of the writes that surely write all that is read, before it; None if none are known to."""
+    """The constant of the writes that certainly write every read element before the read; None if none is known."""
     mine = constants[read]
     if any(constants[w] == mine and covers(w.leaf, w.access, read.leaf, read.access) for w in writes):
         return mine
@@ -100,5 +100,5 @@ def _written(read: Use, writes: Sequence[Use], constants: dict[Use, int], depth:
 
 
 def _has_multiple(low: int, high: int, factor: int) -> bool:
-    """Whether a multiple of a number other than 0 is in an interval."""
+    """Whether a non-zero multiple of a number is in an interval."""
     return any(m != 0 for m in range(-(-low // factor), high // factor + 1))

@@ -1,7 +1,7 @@
 """Fast path for two groups of arrays in one memory: in every cell, one group is done before the other begins.
 
-Then neither overwrites a value of the other. The question goes pair by pair of accesses, so that only what a move
-touched is asked again; integer sets are needed only if the digits of the indices do not settle a pair.
+Then neither overwrites a value of the other. The question is asked per pair of accesses, so that only a move's changes
+are asked again; integer sets are needed only if the digits of the indices do not settle a pair.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from pdojo.dialect.machines.templates import template_of
 LANGUAGES = ("llvm", "c", "cuda", "hip", "fibers", "snitch")
 """Languages that a template may be in; code is generated from all but the last one."""
 FREE: Literal["*"] = "*"
-"""A stride that may be any number; the template receives it."""
+"""A stride that may have any value; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]
 
 

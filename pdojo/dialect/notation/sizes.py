@@ -7,9 +7,9 @@
     type T = f32
     type A = wide(T)
 
-The lines stand above a kernel and hold for all kernels below. A name is replaced by its value wherever it occurs, so
-that a program of plain numbers is parsed. A name whose right side is a literal is a parameter: callers of the parser
-may give it another value, and the other names follow.
+The lines stand above a kernel and hold for all kernels below. Each use of a name is replaced by its value, so the
+parser sees plain numbers. A name whose right side is a literal is a parameter: callers of the parser may give it
+another value, and names computed from it follow.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Names:
 
     given: Given = field(default_factory=dict[str, Value])
     values: dict[str, Value] = field(default_factory=dict[str, Value])
-    """In the order of definition."""
+    """Values by name, in the order of definition."""
     parameters: list[str] = field(default_factory=list[str])
-    """Names whose value can be given."""
+    """Names to which callers may give a value."""
     depth: int = 0
     """Parentheses, signs and calls that are open."""
 
@@ -79,7 +79,7 @@ class Names:
         self.values[name.text] = value
 
     def put(self, cursor: Cursor) -> Cursor:
-        """The same line with values for names. A word after a colon is a mapping or a reuse flag, not a size."""
+        """The line with values in place of names. A word after a colon is a mapping or a reuse flag, not a size."""
         if not self.values:
             return cursor
         tokens = list(cursor.tokens)
@@ -92,7 +92,7 @@ class Names:
         return Cursor(cursor.source, tokens)
 
     def check_given(self) -> None:
-        """Check that the text has a name for every given value; raises UsageError."""
+        """Check that the text defines every given name; raises UsageError."""
         for name in self.given:
             if name in self.values and name not in self.parameters:
                 raise UsageError(f"'{name}' follows from other sizes and cannot be given")
@@ -214,7 +214,7 @@ def sizes_of(text: str) -> dict[str, int]:
 
 
 def _is_literal(cursor: Cursor) -> bool:
-    """Whether one number, with or without a sign, or one element type is all that follows."""
+    """Whether the rest of the line is one number, with or without a sign, or one element type."""
     behind = 1 if cursor.at("-") else 0
     token = cursor.peek(behind)
     plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in ELEMENT_TYPES)

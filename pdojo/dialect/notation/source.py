@@ -50,7 +50,7 @@ class Source:
 
 
 def element_type_hint(word: str) -> str:
-    """`did_you_mean` for an element type: a word with the first letters of a kind of numbers is one of that kind."""
+    """`did_you_mean` for an element type: a word that starts like a kind of numbers gets a type of that kind."""
     kinds = {"f": is_float, "bf": is_float, "i": _is_integer, "u": _is_integer}
     of_kind = next((kind for first, kind in kinds.items() if word.startswith(first)), None)
     return did_you_mean(word, filter(of_kind, ELEMENT_TYPES) if of_kind is not None else ELEMENT_TYPES)

@@ -1,7 +1,7 @@
-"""Familiar spelling of functions: which function a sign or a short name means for which element types.
+"""Familiar spelling of functions: the function that a sign or a short name means for given element types.
 
 One table serves the parser and the printer. A spelling names candidates; the types of the operands and of the result
-choose among them. Operands whose type is open (constants, index values) take the type that the function wants.
+choose among them. Operands of open type (constants, index values) take the type that the function wants.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ def call_candidates(name: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The function that is meant, and the types of its operands; no function is a copy."""
+    """The chosen function, and the types of its operands; None stands for a copy."""
 
     function: str | None
     operands: tuple[str, ...]
 
 
 class ResolutionError(Exception):
-    """No candidate fits; the message says why, and `hint` says what to do."""
+    """The error if no candidate fits; the message gives the reason, `hint` the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -109,7 +109,7 @@ class ResolutionError(Exception):
 
 
 class UndeterminedTypeError(ResolutionError):
-    """Nothing determines the type of the operands."""
+    """The error if nothing determines the type of the operands."""
 
 
 def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
@@ -190,7 +190,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How to write a function application so that it is read back unchanged."""
+    """A way to write a function application so that the parser reads it back unchanged."""
 
     style: Style
     text: str

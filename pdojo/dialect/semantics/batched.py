@@ -28,8 +28,7 @@ GRID_LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class _Grid:
-    """A block of iterations: a range of each batched scope, outermost first, and fixed values of the other
-    variables."""
+    """A block of iterations: a range of each batched scope, outermost first; the other variables are fixed."""
 
     fixed: Mapping[int, int]
     depths: tuple[int, ...]

@@ -1,5 +1,4 @@
-"""Placement rules of mappings: where in the tree a scope of each mapping may stand, on any machine
-(docs/mappings.md)."""
+"""Placement rules of mappings: where in the tree a scope of each mapping may stand (docs/mappings.md says why)."""
 
 from __future__ import annotations
 

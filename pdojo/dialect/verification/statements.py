@@ -42,8 +42,7 @@ def verify_statement(leaf: Leaf) -> None:
 
 
 def _verify_independent(leaf: Leaf) -> None:
-    """Check that no statement depends on another iteration of itself; only statements that read their output array
-    can."""
+    """Check that no statement depends on another iteration of itself; only a statement that reads its array can."""
     if all(access.array is not leaf.output.array for access in leaf.reads):
         return
     found = dependent_iteration(leaf)

@@ -179,8 +179,7 @@ def _verify_structure(operation: Operation, depth: int = 0) -> None:
 
 
 def verify_operation(operation: Operation, depth: int) -> None:
-    """Raise `KernelVerifyException` if an operation inside `depth` scopes is malformed; its children are not
-    checked."""
+    """Raise `KernelVerifyException` if an operation inside `depth` scopes is malformed; children are not checked."""
     match operation:
         case ScopeOp():
             _verify_scope(operation, depth)

@@ -1,4 +1,4 @@
-"""Grids: which statements run in a launch on a graphics processor, and how many blocks one has."""
+"""Grids: the statements of a launch on a graphics processor, and its number of blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
 
 
 def grid_problem(blocks: int, threads: int, machine: Machine) -> str | None:
-    """Why a machine does not launch a grid of so many blocks with so many threads each; None if it does."""
+    """The reason why a machine cannot launch a grid of `blocks` blocks with `threads` threads each; None if it can."""
     if blocks > MOST_BLOCKS:
         return f"a grid would have {blocks} blocks, more than {MOST_BLOCKS}"
     most = machine.gpu.grid_threads

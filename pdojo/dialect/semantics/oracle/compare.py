@@ -29,8 +29,7 @@ DEFAULT_SEEDS = 12
 """Independent seeds per prime."""
 
 _MEANING_POISON = 1 << 40
-"""Seed of unwritten memory in the reference run; no schedule has it, so unwritten values differ from every other
-run."""
+"""Seed of unwritten memory in the reference run; no schedule has it, so unwritten values differ in every other run."""
 
 
 @dataclass(frozen=True)
