@@ -37,8 +37,7 @@ def async_copy_problem(leaf: Leaf, machine: Machine, lanes: Scope | None = None)
 
 
 def lanes_apart(leaf: Leaf, lanes: Scope, machine: Machine) -> Reason | None:
-    """The reason why lanes cannot be one copy: both sides contiguous and aligned, all or no lanes copied; None if they
-    can."""
+    """The reason why lanes cannot be one copy; None if both sides are contiguous, aligned, and copied as a whole."""
     if common_guard(lanes) is None:
         return Reason(f"the guard of {describe_scope(lanes)} excludes some lanes of a copy; peel_scope parts them")
     strict = replace(machine, aligned_vectors=True)

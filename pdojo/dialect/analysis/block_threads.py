@@ -69,8 +69,7 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
 
 
 def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
-    """Groups of innermost thread scopes around accesses to one buffer in registers, by the number of thread scopes
-    outside."""
+    """Groups of innermost thread scopes that access one buffer in registers, by the number of thread scopes outside."""
     for buffer in nest.buffers:
         levels: dict[int, list[Scope]] = {}
         for leaf, access in own_accesses(nest, buffer):

@@ -20,8 +20,7 @@ LIMITED = (Memory.STACK, Memory.REGISTER)
 
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
-    """The reason why the buffers of `memory` do not fit, with `needed` bytes for the buffer `present`; None if they
-    fit."""
+    """The reason why the buffers of `memory` do not fit, with `needed` bytes for `present`; None if they fit."""
     limit = limit_of(program.machine, memory)
     if limit is None:
         return None
@@ -59,8 +58,7 @@ MOST_STATEMENTS = 1 << 14
 
 
 def unrolled(nest: Nest, most: int = MOST_STATEMENTS, also: Scope | None = None) -> Reason | None:
-    """The reason why a kernel is too large once scopes `:u` and scopes of one iteration are unrolled; None if it is
-    not.
+    """The reason why a kernel is too large once unrolled (scopes `:u` and those of one iteration); None if it is not.
 
     `also` is a scope to be treated as `:u`.
     """

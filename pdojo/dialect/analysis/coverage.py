@@ -20,8 +20,7 @@ def common_depth(leaves: Sequence[Leaf]) -> int:
 
 
 def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
-    """Whether a write, earlier in the text, covers every element that a read reads in an iteration of the common
-    scopes.
+    """Whether an earlier write covers every element that a read reads in an iteration of the common scopes.
 
     Sound, not complete. Per dimension, the parts over the inner variables must be the same digits of equal scopes, or
     the write's part must run through an interval that contains the read's.
@@ -136,8 +135,7 @@ def interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None
 
 
 def fills(writer: Leaf, write: Access) -> bool:
-    """Whether an unguarded write certainly covers its whole array: each dimension is an interval of its own
-    variables."""
+    """Whether an unguarded write certainly covers its array: each dimension is an interval of its own variables."""
     return not writer.guards and fills_box(write.index, write.array.shape, writer.extents)
 
 

@@ -27,8 +27,7 @@ _WIDEST = 1 << 62
 """Exclusive bound of the numbers of times and places."""
 
 Place: TypeAlias = Sequence[int | Expr]
-"""The place that a use touches: numbers, and expressions over the scopes around it. Places of different lengths
-differ."""
+"""The place that a use touches: numbers, and expressions over its scopes. Places of different lengths differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +210,7 @@ class Values:
         return self._first(reads, self.sources[reads] != self._at(write, at, reads, writes=True))
 
     def change(self, first: int, second: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
-        """An iteration of the read `second` whose source differs from that of `first` in iteration `at`; None if
-        none."""
+        """An iteration of the read `second` whose source is not that of `first` in iteration `at`; None if none."""
         reads = self._reads(second)
         there = self._at(first, at, reads, writes=False)
         expected = np.where(there >= 0, self.sources[there], -1)
@@ -270,8 +268,7 @@ class Values:
         return np.flatnonzero((self.events.use == number) & ~self.events.writes)
 
     def _at(self, number: int, at: Sequence[Expr], reads: Ints, *, writes: bool) -> Ints:
-        """Per read, the event of a use in the iteration `at`, over the read's iteration; -2 if there is no such
-        event."""
+        """Per read, the event of a use in iteration `at`, over the read's iteration; -2 if there is no such event."""
         events = self.events
         theirs = np.flatnonzero((events.use == number) & (events.writes == writes))
         around = events.iterations[:, reads]

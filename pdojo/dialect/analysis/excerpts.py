@@ -38,8 +38,7 @@ class Excerpt:
 
 
 def excerpt_of(program: Program, *nodes: Node) -> Excerpt:
-    """The excerpt with the nests of `nodes`, and all nests that share folded buffers, registers or arrays' memory with
-    them."""
+    """The excerpt with the nests of `nodes`, and all nests that share slots, registers or joint buffers with them."""
     return _excerpt_at(program, frozenset(_root(node).position for node in nodes))
 
 

@@ -75,8 +75,7 @@ def _instances(scope: Scope, violated: Expr) -> list[tuple[Leaf, Instances]]:
 def _needed(
     program: Program, leaf: Leaf, inside: dict[Leaf, Instances]
 ) -> tuple[Instances, list[Use], tuple[Instance, Instance]] | None:
-    """The needed instances of a statement in E, the array's uses, and an example (write, reader); None if all are
-    unneeded.
+    """The needed instances of a statement in E, the array's uses, and one (write, reader); None if all are unneeded.
 
     Instances name uses by number.
     """

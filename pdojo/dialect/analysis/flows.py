@@ -23,8 +23,7 @@ Instance: TypeAlias = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller's use of an interface array's memory: it reads all of it at the end and may write it before the
-    start."""
+    """The caller's use of an interface array: it reads all elements at the end and may write them before the start."""
 
     name: str
     shape: tuple[int, ...]

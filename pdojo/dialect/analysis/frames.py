@@ -69,8 +69,7 @@ def _owners(groups: Groups, *, private: bool) -> tuple[Scope | None, ...]:
 
 
 def _value_from_outside(buffer: Buffer, groups: Groups) -> Reason | None:
-    """The reason why a thread's copy, which ends with its parallel scope, is read before it is written; None if it is
-    not."""
+    """The reason why a thread's copy, which lasts for its parallel scope, is read before it is written; or None."""
     for scope, leaves in groups.items():
         first = leaves[0]
         reads = first.accesses if first.accumulate is not None else first.reads

@@ -37,8 +37,7 @@ class Answers(Generic[QuestionT, AnswerT]):
         self._known: dict[QuestionT, AnswerT | _Open] = {}
 
     def of(self, question: QuestionT, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question; the question includes all data that it depends on. Raises Undecided if it is not
-        settled."""
+        """The answer to a question, which includes all data that the answer depends on. Raises Undecided."""
         if question not in self._known:
             try:
                 self._known[question] = decide()
@@ -195,8 +194,7 @@ def _reached(reaches: Iterable[Reach]) -> isl.Set:
 
 @bounded()
 def projected(extents: Sequence[int], constraints: Iterable[Expr], gone: Sequence[int]) -> list[list[Expr]]:
-    """Conditions on the remaining variables of a box, one of which holds iff values of `gone` exist that meet all
-    constraints.
+    """Conditions on the other variables of a box, one of which holds iff values of `gone` meet all constraints.
 
     Each condition is a list of expressions `e >= 0`; an empty one always holds.
     """

@@ -138,8 +138,7 @@ def common_guard(scope: Scope) -> list[Expr] | None:
 
 
 def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | None:
-    """The reason why a statement's lanes cannot make an access a vector access; None if they can, or if there are
-    none."""
+    """The reason why a statement's lanes cannot be one vector access; None if they can, or if there are no lanes."""
     lanes = leaf.parent
     if lanes is None or lanes.mapping is not Mapping.VECTOR:
         return None

@@ -89,8 +89,7 @@ class Origins:
         )
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
-        """An iteration of the read `second` whose origin differs from that of `first` in iteration `at`; None if
-        none."""
+        """An iteration of the read `second` whose origin is not that of `first` in iteration `at`; None if none."""
         if not any(u.writes for u in uses):
             return None
         return self._ask(
@@ -188,8 +187,7 @@ class Origins:
         quick: AnswerT | None = None,
         few: Callable[[Values], AnswerT] | None = None,
     ) -> AnswerT:
-        """The answer to a question: `quick` if it is given, else by enumeration (`few`) if there are few instances,
-        else exact."""
+        """The answer to a question: `quick` if given, else by enumeration (`few`) of few instances, else exact."""
         if quick is not None:
             return quick
         content = content_of(uses)
@@ -204,8 +202,7 @@ class Origins:
         return cast(AnswerT, self._answers.of((*question, *content), decide))
 
     def _values(self, content: UseKey, uses: Sequence[Use]) -> Values | None:
-        """The values by enumeration, if there are few instances; the latest contents are kept, because each gets
-        several questions."""
+        """The values by enumeration of few instances; the latest contents are kept for further questions."""
         if content not in self._latest:
             from pdojo.dialect.analysis.enumeration import values_of  # NumPy takes long to start
 

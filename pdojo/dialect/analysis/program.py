@@ -226,8 +226,7 @@ class Program:
         seconds: MappingABC[Leaf, tuple[Use, ...]] | None = None,
         only: Container[Buffer] | None = None,
     ) -> Conflict | None:
-        """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`; None if
-        there is none.
+        """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`; or None.
 
         With `racing`, accumulations into one cell also conflict: concurrent ones lose updates. `uses` replace the
         accesses of the program, `seconds` those of the second instance; `only` restricts the buffers.
@@ -281,8 +280,7 @@ class Program:
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
     ) -> Reason | None:
-        """The violation if the array's buffer has slots `reuse` and scopes have other `mappings`; None if there is
-        none.
+        """The violation if the array's buffer has slots `reuse` and scopes have other `mappings`; or None.
 
         `within` also forbids values to cross iterations of the scopes down to that depth.
         """
@@ -302,8 +300,7 @@ class Program:
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
-        """The violation if each element of `guest` is stored as that of `host`, of the same shape; None if there is
-        none."""
+        """The violation if each element of `guest` is stored as that of `host`, of the same shape; or None."""
         users = {leaf for array in (guest, host) for leaf, _ in accesses_of(self.nest, array.buffer)}
         ordered = sorted(users, key=lambda leaf: leaf.order)
         uses = [use for leaf in ordered for use in self.element_uses[leaf] if use.memory in (guest, host)]

@@ -29,8 +29,7 @@ class Question:
     """One question that a legality check asked, its answer, and how it was found."""
 
     kind: str
-    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: which write does one come
-    from?"""
+    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: which write does it come from?"""
     about: str
     relation: str
     """For `cell`, the order of the two accesses' iterations, scope by scope."""

@@ -134,8 +134,7 @@ def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> R
 
 
 def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
-    """Representatives if all uses mix the variables of equally many scopes in a group's dimensions in one way; else
-    None."""
+    """Representatives if all uses mix equally many scopes' variables in a group's dimensions in one way; or None."""
     scopes: set[Scope] = set()
     ways: set[object] = set()
     digits = [sorted(_variables(use.access.index[k] for k in group)) for use in uses]

@@ -135,8 +135,7 @@ def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
 
 
 def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
-    """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth; None if none
-    does."""
+    """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth; or None."""
     found: tuple[Use, int] | None = None
     for use in uses:
         for expression, reused in zip(use.access.index, reuse, strict=True):
@@ -268,8 +267,7 @@ def _in_order(one: Use, other: Use, shared: int) -> bool:
 
 
 def _apart(uses: Sequence[Use], depth: int) -> bool:
-    """Whether iterations of the first `depth` scopes use different cells, because each variable is an index by
-    itself."""
+    """Whether iterations of the first `depth` scopes use different cells: each variable is an index by itself."""
     extents = uses[0].leaf.extents
     indices = zip(*(u.cell for u in uses), strict=False)
     fixed = {index[0] for index in indices if len(set(index)) == 1}

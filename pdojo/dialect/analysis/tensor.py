@@ -79,8 +79,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
 
 
 def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
-    """The reason why the nest's form differs: extents, places of statements, guards, mappings inside; None if it does
-    not."""
+    """The reason why the nest's form differs (extents, places of statements, guards, mappings inside); or None."""
     if not same_form(pattern.root, site):
         return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
     for scope in _scopes(site):

@@ -160,8 +160,7 @@ class _Level:
         return [s for s in leaf.chain if s.mapping is self.mapping]
 
     def _threads(self, use: Use) -> list[tuple[int, Expr]]:
-        """Per thread scope, outermost first, the number of threads, and the number of the thread that makes the
-        access."""
+        """Per thread scope, outermost first, the number of threads, and the number of the accessing thread."""
         spread = collectives(self.program).spreads.get(use.access) if self.mapping is Mapping.WARP else None
         if spread is not None:
             return [(spread.fragment.threads, spread.lane)]
@@ -225,8 +224,7 @@ class _Level:
 
 
 def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None) -> Reason | None:
-    """The reason why an index does not fit: registers need constants, a stack no thread or grid variables; None if it
-    fits."""
+    """The reason why an index does not fit: registers need constants, a stack no thread or grid variables; or None."""
     name, place = buffer.names[0], _place(buffer)
     allowed = (Mapping.UNROLL, Mapping.VECTOR)
     parts: set[tuple[tuple[tuple[Mapping, int, int], ...], ...]] = set()
@@ -254,8 +252,7 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None
 
 
 def _own_index(access: Access, leaf: Leaf, held: Held | None) -> tuple[Expr, ...]:
-    """The index within one thread's part of the buffer: the part without thread variables, and the slot in a
-    fragment."""
+    """The index within one thread's part of the buffer: the part without thread variables; the slot in a fragment."""
     index = enumerate(physical_index(access, leaf.chain))
     own = tuple(_split(e, leaf)[1] for d, e in index if held is None or d not in held.dims)
     return own if held is None else (*own, held.slot(access, leaf))
@@ -296,8 +293,7 @@ def thread_bytes(program: Program, buffer: Buffer) -> int:
 
 
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
-    """The number of values of some expressions together; the span of their bounds if the values are too many to
-    list."""
+    """The number of values of some expressions together; the span of their bounds if there are too many to list."""
     bounds = [e.bounds(extents) for extents, e in expressions]
     values: set[int] = set()
     for extents, expression in expressions:

@@ -59,8 +59,7 @@ def element_of(
 
 
 def steps_of(elements: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...] | None:
-    """Per bit of an element's number, lowest first, its step in each index; None if the elements are no sums of
-    steps."""
+    """Per bit of an element's number, lowest first, its step in each index; None if elements are no sums of steps."""
     bits = [_apart(elements[0], elements[1 << k]) for k in range(len(elements).bit_length() - 1)]
     for number, element in enumerate(elements):
         set_bits = [step for k, step in enumerate(bits) if number >> k & 1]

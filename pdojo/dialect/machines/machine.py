@@ -162,8 +162,7 @@ class Machine:
 
     @property
     def has_parallel_scopes(self) -> bool:
-        """Whether processors may share the iterations of a scope `:p`: a GPU has `:g` and `:b`, a Snitch core is one
-        processor.
+        """Whether processors may share the iterations of a scope `:p`; not so for GPUs (`:g`, `:b`) and Snitch cores.
 
         A single processor may run such a scope, too.
         """

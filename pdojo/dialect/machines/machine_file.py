@@ -295,8 +295,7 @@ def _checked(path: Path, described: Machine) -> Machine:
 
 
 def _check_atomics(path: Path, gpu: Gpu) -> None:
-    """Raise UsageError for an atomic operation that no program or device code has, and a flushing one not in
-    `atomics`."""
+    """Raise UsageError for an atomic operation that no program or device code has, and for an unlisted flushing one."""
     for name in gpu.atomics:
         operation, _, dtype = name.partition(".")
         spelling = {"add": "+", "mul": "*"}.get(operation, operation)

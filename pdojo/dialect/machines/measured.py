@@ -71,8 +71,7 @@ class Measured:
         return max((f for f in plain if plain[f] >= 1.5 * memory), default=min(plain))
 
     def nontemporal_from(self, threads: int) -> int | None:
-        """The smallest measured footprint in bytes from which stores past the caches are faster; None if they never
-        are."""
+        """The smallest measured footprint in bytes from which stores past the caches are faster; or None."""
         plain = dict(_by_footprint(r for r in self._copies(threads) if not r.nontemporal))
         past = dict(_by_footprint(r for r in self._copies(threads) if r.nontemporal))
         found: int | None = None
@@ -83,8 +82,7 @@ class Measured:
         return found
 
     def prefetch_distance(self, threads: int) -> int | None:
-        """The prefetch distance in bytes with the fastest reads from memory; 0 if none is faster, None if not
-        measured."""
+        """The prefetch distance in bytes for the fastest reads from memory; 0 if none is faster, None if unmeasured."""
         reads = [r for r in self.read if r.threads == self._nearest(threads)]
         if not reads:
             return None

@@ -31,8 +31,7 @@ class Pattern:
         return bool(self.nest.writers[operand.name])
 
     def address(self, access: Access) -> tuple[Expr, dict[int, int]]:
-        """The distance in elements from the operand's first element, without free strides, and the scopes of the free
-        strides.
+        """The distance in elements from the operand's first element, without free strides; the scopes of free strides.
 
         The scopes are depths, each with the dimension whose free stride it runs along.
         """

@@ -138,8 +138,7 @@ class Expressions:
                 return divide(a, b.constant, self.extents)
 
     def _input(self, value: Value, at: Token) -> InputValue:
-        """The value as an input. Raises NotationError for a function application: a statement applies only one
-        function."""
+        """The value as an input. Raises NotationError for a function application: a statement has only one function."""
         if isinstance(value, Application):
             hint = "put the inner one into a temporary array; index expressions beside a sign need parentheses"
             raise self.cursor.error("a statement applies one function", hint, at.span)

@@ -195,8 +195,7 @@ class BufferOp(IRDLOperation):
     """Slots of each dimension: 0 for one per index, 1 for a single one (the paper's `:N`), k >= 2 for a circular buffer
     (`:Nk`); absent if every dimension has one per index."""
     swizzle = opt_prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
-    """Per swizzled dimension: its number, the number of the dimension whose index swizzles it, the size of a
-    granule."""
+    """Per swizzled dimension: its number, the number of the swizzling dimension, the size of a granule."""
     memory = prop_def(MemoryAttr)
     """Where the buffer lives."""
     hints = opt_prop_def(DictionaryAttr)

@@ -98,8 +98,7 @@ class BatchedRun:
 
 
 def _blocks(extents: Sequence[int]) -> Iterator[tuple[range, ...]]:
-    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that fits, single steps of the axes around
-    it."""
+    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that fits, single steps outside it."""
     parts: list[list[range]] = []
     for axis, extent in enumerate(extents):
         inner = prod(extents[axis + 1 :])
@@ -116,8 +115,7 @@ class _Place:
         self.address = layout.address(access, leaf)
         low, high = self.address.bounds(leaf.extents)
         self.is_strided = self.address.is_linear and low >= 0 and high < self.flat.size
-        """Whether the access is a strided view: every iteration of the box, guarded or not, has a place at constant
-        distances."""
+        """Whether the access is a strided view: every iteration of the box, even if guarded, has a place in memory."""
 
     def strides(self, grid: _Grid) -> tuple[int, ...]:
         """The distance in elements between neighbours along each axis."""

@@ -248,8 +248,7 @@ def _verify_maps(op: OpOp) -> None:
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
-    """Check that an expression is small enough for recursion, and that its numbers fit the integers of generated
-    code."""
+    """Check that an expression is small enough for recursion, and its numbers for integers of generated code."""
     parts, seen = [expression], 0
     while parts:
         part = parts.pop()

@@ -53,8 +53,7 @@ def verify_nest(nest: Nest) -> None:
 
 
 def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes to verify: those whose subtree is not accepted yet, and their grid siblings, whose place depends on
-    them."""
+    """The nodes to verify: those with an unaccepted subtree, and their grid siblings, whose place depends on them."""
     for node in nodes:
         if not node.settled:
             yield node

@@ -48,7 +48,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
     if before is None or before.kernel is not kernel:
         before = touched = None
     elif before.is_used_up:
-        # After a rewrite in two steps, `touched` lacks nodes that the first step made and the second may have rewritten.
+        # After a rewrite in two steps, the second may have rewritten nodes of the first, which are not in `touched`.
         touched = None
     return _Builder(kernel, before, touched).build()
 

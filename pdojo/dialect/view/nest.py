@@ -313,8 +313,7 @@ class Nest:
     of_declarations: dict[str, object] = field(default_factory=dict[str, object])
     """Memo, by name, of facts about the declarations."""
     of_uses: dict[Buffer, dict[str, object]] = field(default_factory=dict[Buffer, dict[str, object]])
-    """Memo, per buffer and name, of facts about its declaration, the statements that use it, and the scopes around
-    them."""
+    """Memo, per buffer and name, of facts about its declaration, the statements that use it, and their scopes."""
     is_used_up: bool = False
     """Whether a successor view exists after a rewrite; it shares nodes with this one."""
     source: tuple[object, ...] = ()
@@ -385,8 +384,7 @@ class Nest:
         return False
 
     def take_ids(self, before: Nest, gone: Sequence[Node], made: Sequence[Node]) -> None:
-        """Derive `by_id` from the previous view's, if that is computed, without nodes in `gone` and with nodes in
-        `made`."""
+        """Derive `by_id` from the previous view's, if computed, without nodes in `gone` and with nodes in `made`."""
         known: dict[str, Node] | None = vars(before).get("by_id")
         if known is not None and len(known) == len(before.scopes) + len(before.leaves):
             self.by_id = known.copy()

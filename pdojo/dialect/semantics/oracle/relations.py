@@ -189,8 +189,7 @@ def _events(
 
 
 def sequential_time(event: Event, length: int) -> list[Expr | int]:
-    """The time of an event with all scopes in order: positions and iterations alternate; reads come before the
-    write."""
+    """The time of an event with all scopes in order: positions alternate with iterations; reads precede the write."""
     time: list[Expr | int] = []
     for scope in event.leaf.chain:
         time += [scope.position, var(scope.depth)]
