@@ -12,7 +12,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class Mapping(StrEnum):
-    """How the iterations of a scope are instantiated (paper section 2.1)."""
+    """Instantiation of a scope's iterations (paper section 2.1)."""
 
     SEQUENTIAL = "seq"
     UNROLL = "u"
@@ -60,7 +60,7 @@ _CONCURRENT = frozenset((Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping
 
 
 class Memory(StrEnum):
-    """Where a buffer lives."""
+    """Location of a buffer."""
 
     HEAP = "heap"
     STACK = "stack"

@@ -59,7 +59,7 @@ def byte_width(dtype: str) -> int:
 
 
 class Signature(Enum):
-    """How operand and result types of a function relate."""
+    """Relation of a function's operand types and result type."""
 
     FLOAT = auto()
     """All operands and the result have one floating-point type."""

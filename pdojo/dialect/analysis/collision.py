@@ -20,7 +20,7 @@ from pdojo.dialect.analysis import integer_sets
 
 
 class Order(Enum):
-    """How the iterations of two instances compare at one depth."""
+    """Order of the iterations of two instances at one depth."""
 
     EQUAL = "="
     BEFORE = "<"

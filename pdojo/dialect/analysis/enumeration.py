@@ -302,7 +302,7 @@ def _rows(columns: Ints) -> list[tuple[int, ...]]:
 
 
 def values_of(uses: Sequence[Use]) -> Values | None:
-    """Where reads of elements get their values from; None if there are too many events."""
+    """The sources of reads of elements; None if there are too many events."""
     events = events_of(uses)
     places = None if events is None else events.places([u.access.index for u in uses])
     return None if events is None or places is None else Values(events, places, events.sources(places))

@@ -12,7 +12,7 @@ from pdojo.dialect.view.storage import accesses_of
 
 @dataclass(frozen=True, slots=True)
 class LiveRange:
-    """Where a buffer is used, in textual order of statements."""
+    """The uses of a buffer, in textual order of statements."""
 
     buffer: Buffer
     first: Leaf

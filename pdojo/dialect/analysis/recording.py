@@ -133,7 +133,7 @@ def _counts(answers: StorageChecks | Origins) -> tuple[int, int]:
 
 
 def _settled(answers: StorageChecks | Origins, before: tuple[int, int]) -> str:
-    """How the latest question was settled."""
+    """The method that settled the latest question."""
     exact, enumerated = _counts(answers)
     return "integer sets" if exact > before[0] else "instances" if enumerated > before[1] else "digits"
 

@@ -1,19 +1,19 @@
-"""A few iterations of each scope that stand for all others, where values of a buffer are written, kept and read.
+"""Representatives: a few iterations of each scope that stand for all, in questions about one buffer's values.
 
-A violation is about at most three instances: a write, the read of its element, and a write to the same cell between
-them. If each violation has an image among some instances, which is a violation, too, these instances answer for all.
+A violation involves at most three instances: a write, the read of its element, and a write to the same cell between
+them. If every violation has an image among some instances that is a violation too, these instances answer for all.
 Two kinds of scopes have such images:
 
-- **Repeated**: neither an element nor a cell nor a guard inside uses the variable. All iterations touch the same
-  places, so what comes from an earlier iteration comes from the one before, and what leaves the scope from the last
-  one. The first two iterations and the last one stand for all.
-- **Digits**: some dimensions of the array, together, tell the iterations of some scopes apart, and nothing else uses
-  the variables. Instances keep their order and their elements under any change of these digits that keeps their order.
-  A violation is about two values of a digit: that of the element and that of the write between, which is the same if
-  cells have the digit, too. Dimensions may be `{i} + c`, with one c for each scope, or constants: then two values (or
-  one) from each interval that no range ends in stand for all. Or all uses mix several variables in one way.
+- **Repeated**: no element, cell or guard inside uses the variable. All iterations touch the same places, so a value
+  from an earlier iteration comes from the previous one, and a value that leaves the scope comes from the last one.
+  The first two iterations and the last one stand for all.
+- **Digits**: some dimensions of the array together tell the iterations of some scopes apart, and nothing else uses
+  the variables. Every change of these digits that keeps their order also keeps the order and elements of instances.
+  A violation involves two values of a digit, the element's and that of the write between, which are equal if cells
+  have the digit too. Dimensions may be `{i} + c`, with one c for each scope, or constants: then two values (or one)
+  from each interval in which no range ends stand for all. Or all uses mix several variables in one way.
 
-An image of one kind leaves the variables of other scopes as they are, so images are taken one after the other.
+An image of one kind keeps the variables of other scopes, so images are taken one after the other.
 """
 
 from __future__ import annotations

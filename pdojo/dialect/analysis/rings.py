@@ -1,15 +1,15 @@
 """A quick proof that a circular buffer keeps its values: each is read a few iterations of one scope after its write.
 
-In a dimension of k slots, let every index be i + c, with a constant c of each use and the number i of an iteration: the
-variable of a scope around all uses, or several variables that count its iterations as digits do, the scopes being
-nested in each other. A read with constant r gets element e = i + r from a write with constant w >= r, which wrote it
-w - r iterations before. Another write, with constant v, takes the slot of e in between only if it writes an element
-e + m k with m != 0, in an iteration from e - w to e - r: only if
+In a dimension of k slots, let every index be i + c, with a constant c per use and an iteration number i: the variable
+of a scope around all uses, or the variables of several nested scopes as digits of i. A read with constant r gets the
+element e = i + r from a write with constant w >= r, which wrote it w - r iterations before. Another write, with
+constant v, takes the slot of e in between only if it writes an element e + m k with m != 0, in an iteration from e - w
+to e - r, that is, only if
 
     exists m != 0: v - w <= m k <= v - r
 
-Elements that differ in another reused dimension belong to other iterations of the scopes around these, which do not
-come in between.
+Elements that differ in another reused dimension belong to other iterations of the scopes around, which do not come in
+between.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class MatrixLoad:
 
     @property
     def form(self) -> Fragment:
-        """How the threads get a matrix. Raises UsageError if the text is no fragment."""
+        """The fragment of a matrix in the threads. Raises UsageError if the text is no fragment."""
         return fragment(self.fragment, self.shape, self.threads)
 
     def template(self, language: str) -> str:

@@ -45,7 +45,7 @@ class Expressions:
         self.arrays = arrays
         self.extents = extents
         self.context = "value"
-        """What is being read: 'value', 'index' or 'guard'."""
+        """The kind of expression being read: 'value', 'index' or 'guard'."""
         self.depth = 0
         """Parentheses and signs that are open."""
 

@@ -41,7 +41,7 @@ PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(("+", "-"), 6),
     **dict.fromkeys(("*", "/", "//", "%"), 7),
 }
-"""How tightly signs bind, as in Python; `//` and `%` belong to index expressions only."""
+"""Precedence of signs, as in Python; `//` and `%` belong to index expressions only."""
 
 PREFIX: dict[str, tuple[str, ...]] = {"-": ("arith.negf",)}
 """Signs before one operand."""
@@ -180,7 +180,7 @@ def _conversion(signature: Signature, operands: Sequence[str], result: str) -> s
 
 
 class Style(Enum):
-    """How a function application is written."""
+    """Form of a function application."""
 
     COPY = auto()
     PREFIX = auto()

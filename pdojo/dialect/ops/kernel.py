@@ -197,7 +197,7 @@ class BufferOp(IRDLOperation):
     swizzle = opt_prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
     """Per swizzled dimension: its number, the number of the swizzling dimension, the size of a granule."""
     memory = prop_def(MemoryAttr)
-    """Where the buffer lives."""
+    """The location of the buffer."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
     arrays = var_result_def(MemRefType)

@@ -56,7 +56,7 @@ class ScopeOp(IRDLOperation):
     extent = prop_def(IntegerAttr)
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)
-    """How the iterations are instantiated."""
+    """The instantiation of the iterations: a loop, lanes, threads and others."""
     intrinsic = opt_prop_def(StringAttr)
     """Name of the instruction that computes a scope mapped to a tensor unit (`m`); absent for other scopes."""
     guard = opt_prop_def(AffineSetAttr)

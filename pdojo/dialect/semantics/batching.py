@@ -24,7 +24,7 @@ class Home:
 
 
 class Layout:
-    """Where the interpreter keeps arrays, and the places of accesses as expressions."""
+    """The interpreter's memory: the homes of arrays, and the places of accesses as expressions."""
 
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
@@ -109,7 +109,7 @@ def _is_separate(scope: Scope, accesses: Sequence[tuple[Leaf, Access]], layout: 
 
 
 def separates(scope: Scope, expressions: Sequence[Expr], extents: Sequence[Sequence[int]]) -> bool:
-    """True if surely no expression in one iteration of `scope` equals one in another iteration.
+    """True if certainly no expression in one iteration of `scope` equals one in another iteration.
 
     Each expression is `outer + c * iv + big + small` with the same outer part and the same c. All coefficients of `big`
     are multiples of some g, and `small` takes less than |c| values, so iv is a digit of the value, of weight c. With

@@ -1,7 +1,8 @@
 """The reference interpreter: the executable definition of what a kernel computes.
 
-The meaning of a kernel is that of its unfolded arrays, run in order. `interpret` computes as many iterations as it can
-in one NumPy expression (`interpreter_batched`); `interpret_stepwise` runs one statement instance after the other.
+The meaning of a kernel is its result on unfolded arrays, with all scopes in order. `interpret` computes as many
+iterations as it can in one NumPy expression (`batched.py`); `interpret_stepwise` runs one statement instance after the
+other.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Difference:
     index: tuple[int, ...]
     """The first element that differs, in row-major order."""
     elements: int
-    """How many elements of the array differ."""
+    """Number of the array's elements that differ."""
     schedule: int
     """Seed of a schedule that shows the difference."""
     lanes: int

@@ -72,7 +72,7 @@ class Keys:
         return flow.apply_domain(self.writes).apply_range(self.writes.union(self.reads))
 
     def count(self, group: str) -> int | None:
-        """How many instances a group has; None if counting is too much work."""
+        """The number of a group's instances; None if counting is too much work."""
         total = 0
         for leaf, name in self.groups.items():
             if name == group:
@@ -190,7 +190,7 @@ def _identity(leaf: Leaf) -> Hashable:
 
 
 def _signature(leaf: Leaf) -> Hashable:
-    """What a statement computes, without the places that it accesses."""
+    """A statement's computation, without the places that it accesses."""
     inputs = tuple(
         value.array.name if isinstance(value, Access) else (type(value).__name__, value.dtype, _constant(value))
         for value in leaf.inputs

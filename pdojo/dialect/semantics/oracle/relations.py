@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[Expr, ...]
 
 
 class Kind(Enum):
-    """How an event uses its place."""
+    """An event's use of its place."""
 
     READ = "read"
     WRITE = "write"

@@ -40,7 +40,7 @@ class Part(IntEnum):
 
 
 class Style(IntEnum):
-    """How the iterations of a threaded scope are interleaved."""
+    """Interleaving of the iterations of a threaded scope."""
 
     LOCKSTEP = 0
     """The k-th steps of all iterations at about the same time, in random order."""
