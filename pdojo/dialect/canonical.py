@@ -44,7 +44,7 @@ def owner_of(scope: Scope, guard: Expr) -> Scope:
 
 
 def _shorten(kernel: KernelOp) -> bool:
-    """Turn `N where i <= k` into k + 1 iterations; returns whether there was such a scope."""
+    """Turn `N where i <= k` into k + 1 iterations; returns True if a scope changed."""
     found = False
     for scope in nest_of(kernel).scopes:
         extent = shorter_extent(scope)

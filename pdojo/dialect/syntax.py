@@ -38,7 +38,7 @@ class IndexNames:
     parts: int = 0
     """Variables and numbers read since the expression began."""
     depth: int = 0
-    """Parentheses and signs that are open."""
+    """Number of open parentheses and signs."""
 
     def dimension(self, name: UnresolvedOperand) -> AffineExpr:
         """The dimension of the named variable; `own` is dimension -1 until `finish`."""

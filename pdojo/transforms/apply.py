@@ -69,12 +69,12 @@ def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Trans
 def checked(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
     """`legal` without the conditions after the move: the caller makes it and then calls `Transformation.fault`.
 
-    A move refused by `legal` is refused here for the same reason.
+    A move refused here has the same reason as in `legal`.
     """
     try:
         return legal(program, move, foresees=False)
     except IllegalMove:
-        return legal(program, move)  # another reason may come first
+        return legal(program, move)  # its reason may be another one
 
 
 def make(program: Program, move: Move) -> Program:

@@ -1,4 +1,4 @@
-"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; without `at`, wherever it is legal."""
+"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; without `at`, at every legal place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TransformationPass(ModulePass):
     transformation: ClassVar[type[Transformation[Any]]]
 
     at: str = ""
-    """Location; empty for every place where the move is legal, each visited once."""
+    """Location; if empty, the pass visits each place once and applies the move if it is legal there."""
     kernel: str = ""
     """Symbol of the kernel; may be left out if the module has one kernel."""
 

@@ -29,7 +29,7 @@ MOST_SLOTS = 8
 """Largest number of slots of a circular buffer that is run once around, plus one step."""
 
 INSTANCES = 512
-"""Most statement instances to run; beyond that the outermost scopes run one iteration only."""
+"""Most statement instances to run; if there are more, the outermost scopes run one iteration only."""
 
 ROUNDS = 2
 """Number of times that all equations narrow the ranges of variables."""

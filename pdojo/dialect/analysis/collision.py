@@ -44,7 +44,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Is there an instance of `first` and one of `second`, related as `relation` says, with equal indices?
+    """The question: is there an instance of `first` and one of `second`, related by `relation`, with equal indices?
 
     `differs` adds pairs of expressions of which at least one must differ (used to tell elements of one cell apart).
     """
@@ -136,7 +136,7 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
 
 
 def _derived(equal: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr]]:
-    """Sums of equations in which a division falls out: `a // k = b // k` and `a % k = b % k` give `a = b`."""
+    """Sums of equations that eliminate a division: `a // k = b // k` and `a % k = b % k` give `a = b`."""
     for quotient, other in equal:
         match quotient.terms:
             case ((Div() as atom, 1),):

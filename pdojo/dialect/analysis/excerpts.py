@@ -26,7 +26,7 @@ LARGE = 32
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a program, as a program, and the verdicts on its content, shared by all programs that contain it.
+    """A part of a program, as a program, and the verdicts on its content, which all programs with it share.
 
     It has the declarations of the interface and of the buffers that it uses.
     """

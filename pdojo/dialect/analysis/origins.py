@@ -139,7 +139,7 @@ class Origins:
         """
         reads = [u for u in uses if u.reads]
         if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in reads):
-            return None  # each read gets a value of its own iteration
+            return None  # all reads get values of their own iteration
         return self._ask(("carried", depth), uses, lambda: _carried(self._flow(uses), uses, depth))
 
     def unwritten(self, uses: Sequence[Use], read: int, among: Instances) -> Iteration | None:

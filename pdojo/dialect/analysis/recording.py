@@ -52,7 +52,7 @@ class Record:
             self.questions.append(question)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all questions and facts."""
         self.questions.clear()
         self.machine.clear()
 

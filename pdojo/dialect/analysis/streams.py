@@ -95,7 +95,7 @@ def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
 
 
 def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Pattern:
-    """The order in which a stream goes through memory."""
+    """The order of a stream's addresses."""
     if not stream.others:
         leaf, access, writes = stream.leaf, stream.access, stream.writes
         return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.snitch.stream_repeats)

@@ -253,7 +253,7 @@ def _one_cell(index: Sequence[Expr], leaf: Leaf, depths: Sequence[int]) -> bool:
     """Whether two iterations of the scopes at `depths`, in one iteration of all others, may touch one cell."""
     inside = [e.substitute({d: const(0) for d in range(depths[0])}, leaf.extents) for e in index]
     if any((e - i).variables() & set(depths) for e, i in zip(index, inside, strict=True)):
-        return True  # not known: a division holds scopes inside and around
+        return True  # unknown: a division mixes scopes inside and around
     cells: set[tuple[int, ...]] = set()
     for values in product(*(range(leaf.extents[d]) for d in depths)):
         point = [0] * leaf.depth

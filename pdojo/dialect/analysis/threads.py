@@ -233,7 +233,7 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None
             for depth in expression.variables():
                 scope = leaf.chain[depth]
                 if held is not None and in_tensor_scope(scope):
-                    continue  # the slots of a tile, which the instruction takes one by one
+                    continue  # slots of a tile, which the instruction indexes
                 if scope.mapping is Mapping.GRID:
                     return Reason(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; reuse the dimension"

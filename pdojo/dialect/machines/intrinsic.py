@@ -39,7 +39,7 @@ class Intrinsic:
     threads: int = 0
     """Threads of a warp that run it together; 0 if one thread runs it alone."""
     fragments: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Per operand, which of these threads has an element and in which of its registers: `lane, slot`, over indices."""
+    """Per operand, `lane, slot` over its indices: the thread that holds an element, and its register there."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 

@@ -32,7 +32,7 @@ class Cpu(_Part):
     fma_latency: int = 4
     """Latency of a fused multiply-add, in cycles."""
     near_load: float = 2.0
-    """Cycles to load a vector from a cache of the core behind the first one."""
+    """Cycles to load a vector from a core's further caches."""
     far_load: float = 5.0
     """Cycles to load a vector from beyond the core's caches."""
     gather_lane: float = 2.0

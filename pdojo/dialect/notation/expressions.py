@@ -47,7 +47,7 @@ class Expressions:
         self.context = "value"
         """The kind of expression being read: 'value', 'index' or 'guard'."""
         self.depth = 0
-        """Parentheses and signs that are open."""
+        """Number of open parentheses and signs."""
 
     def value(self) -> Value:
         """A whole right side: an input or one function application."""
@@ -159,7 +159,7 @@ class Expressions:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
 
     def _inside(self, read: Callable[[], Value]) -> Value:
-        """The result of `read`, one level deeper."""
+        """The result of `read`, with the nesting depth one higher meanwhile."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise self.cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")

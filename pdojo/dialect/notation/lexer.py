@@ -39,7 +39,7 @@ MOST_DIGITS = 400
 MOST_PARTS = 200
 """Most variables and numbers of an index expression."""
 MOST_NESTED = 50
-"""Most parentheses and signs that are open at once."""
+"""Most open parentheses and signs at once."""
 
 _TOKEN = re.compile(
     r"""

@@ -49,7 +49,7 @@ class Names:
     parameters: list[str] = field(default_factory=list[str])
     """Names to which callers may give a value."""
     depth: int = 0
-    """Parentheses, signs and calls that are open."""
+    """Number of open parentheses, signs and calls."""
 
     def is_definition(self, cursor: Cursor) -> bool:
         """Whether a line defines a name."""
@@ -135,7 +135,7 @@ class Names:
         return found
 
     def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:
-        """The result of `read`, one level deeper."""
+        """The result of `read`, with the nesting depth one higher meanwhile."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")

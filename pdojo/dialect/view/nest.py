@@ -148,7 +148,7 @@ class Scope:
 
     @property
     def intrinsic(self) -> str:
-        """The name of the instruction that a scope mapped to a tensor unit stands for; '' for other scopes."""
+        """The name of the instruction that computes a scope mapped to a tensor unit; '' for other scopes."""
         found = self.op.properties.get("intrinsic")
         return found.data if isinstance(found, StringAttr) else ""
 

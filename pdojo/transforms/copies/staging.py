@@ -122,7 +122,7 @@ class Staging(Transformation[Scope]):
     # Legality
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Requires a valid copy with these names and the right elements, and a program with it that has no fault."""
+        """Requires valid names, a copy with the right elements, and no fault of the program with the copy."""
         array = program.nest.arrays.get(self.array)
         if array is None:
             return Reason(f"there is no array '{self.array}'")

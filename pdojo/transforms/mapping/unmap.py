@@ -69,7 +69,7 @@ class Unmap(Transformation[Scope]):
         return storage_reason(program, site)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Reassociation for a reduction tree; a maximum that returned numbers for NaN returns NaN again."""
+        """Reassociation for a reduction tree; for a hardware loop, the class of a maximum that ignores NaN."""
         if site.mapping is Mapping.FREP and has_extremum(site):
             return Numerics.NUMBERS
         relation = (*same_iteration(site), BEFORE)

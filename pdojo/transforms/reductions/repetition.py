@@ -115,7 +115,7 @@ def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Rea
 
 
 def _parts(program: Program, uses: Sequence[Use], read: int) -> tuple[int, int] | Reason:
-    """The uses that begin a reduction and that accumulate into it; a Reason if the read gets any other value."""
+    """The use that begins a reduction and the use that accumulates; a Reason if the read gets any other value."""
     writers, complete = program.origins.writers(uses, read)
     name = uses[read].access.array.name
     if not complete:

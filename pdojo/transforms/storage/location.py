@@ -142,7 +142,7 @@ def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> R
     """The reason why the buffer `present`, changed to `wanted`, does not fit into `memory`; None if it does."""
     nest = program.nest
     if is_in_grid(nest, present):
-        return None  # the needs of a grid's threads are asked of the program after the move
+        return None  # limits of a grid's threads are checked on the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return problem
     return overflow(program, memory, _bytes(program, wanted, present), present)

@@ -104,7 +104,7 @@ class HoistNodes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes, with numbers of first children that do not use the iteration."""
+        """Scopes, with numbers of leading children that do not use the iteration."""
         for scope in program.nest.scopes:
             if len(scope.children) > 1 and _is_plain(scope):
                 user = _user(scope, scope.children)

@@ -111,7 +111,7 @@ class SwapScopes(Transformation[Scope]):
         return reassociates(any(program.reorders(site.leaves, site.leaves, each) for each in relations))
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if both scopes run in order: accesses to each cell keep their order, or `check` asked about storage."""
+        """True if both scopes run in order: accesses to each cell keep their order, or `check` has verified storage."""
         inner = only_scope(site)
         return site.mapping in _IN_ORDER and inner is not None and inner.mapping in _IN_ORDER
 

@@ -177,8 +177,8 @@ class UnpeelScope(Transformation[Scope]):
     2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
     6 y[{0}+2] = x[{0}+2]
 
-    Legal iff some scope, restricted to its first iterations, is the first scope, and restricted to the others, is the
-    second, and no statement depends on other iterations of itself.
+    Legal iff the two are the restrictions of some scope to its first iterations and to the others, and no statement
+    depends on other iterations of itself.
     """
 
     name: ClassVar[str] = "unpeel_scope"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import islpy as isl
 
 COUNTED = 200_000
-"""Most instances of a statement that are counted one by one, if boxes do not give their number."""
+"""Most instances of a statement that are enumerated to count them, if boxes do not give their number."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,12 +89,12 @@ class MemoryEvents:
 
     @property
     def is_written(self) -> bool:
-        """Whether anything is written at all."""
+        """Whether any event writes."""
         return any(event.kind is not Kind.READ for event in self.events)
 
     @property
     def outputs(self) -> list[Array]:
-        """The arrays whose final contents matter."""
+        """The output arrays, whose final contents the caller reads."""
         return [a for a in self.arrays if a.intent in (Intent.OUT, Intent.INOUT)]
 
     def of(self, *kinds: Kind) -> list[Event]:

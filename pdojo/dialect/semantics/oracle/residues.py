@@ -45,7 +45,7 @@ def _mix(values: Residues) -> Residues:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """A total order of the residues in which `least` and `greatest` are the ends; `cut` is where it wraps around."""
+    """A total order of the residues from `least` to `greatest`; it wraps around at `cut`."""
 
     least: Residues
     greatest: Residues
@@ -66,7 +66,7 @@ class Order:
 
 
 class Field:
-    """The lanes, and everything that a seed draws for them."""
+    """The lanes, and all random data that a seed draws for them."""
 
     def __init__(self, seed: int, seeds: int = 12) -> None:
         self.seed = seed
@@ -87,7 +87,7 @@ class Field:
         return self._draw([seed, crc32(name.encode())], count)
 
     def poison(self, count: int, seed: int) -> Residues:
-        """Unwritten memory: in each order, great values in some lanes, small ones in others; no maximum hides them."""
+        """Unwritten memory: in each order, large values in some lanes, small in others; no maximum hides both."""
         drawn = self._draw([0x9015, seed], count)
         near = drawn % np.uint64(1 << 16) + np.uint64(1)
         kinds = [drawn]

@@ -1,4 +1,4 @@
-"""The copies of a buffer that blocks and threads of a graphics processor have, and which of them a statement touches.
+"""Private copies of a buffer in blocks and threads of a graphics processor, and the copies that a statement touches.
 
 Shared memory lasts for one iteration of the innermost grid scope. So do registers and stack, of which every thread has
 its own copy to read and write. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block) runs a
