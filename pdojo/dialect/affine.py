@@ -60,7 +60,7 @@ class _Derived:
 class Expr(_Derived):
     """`constant + sum(coefficient * atom)`, terms sorted, no zero coefficients.
 
-    Build one with `const`, `var` and the functions of this module; equal values of the same form are equal objects.
+    Build expressions with `const`, `var` and the functions of this module; equal forms are equal objects.
     """
 
     constant: int

@@ -51,7 +51,7 @@ class Mapping(StrEnum):
 
     @property
     def is_special(self) -> bool:
-        """Whether the mapping has placement rules for everything inside (`g b w f s m`)."""
+        """Whether the mapping restricts all scopes and statements inside (`g b w f s m`)."""
         return self in _SPECIAL
 
 

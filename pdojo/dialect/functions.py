@@ -220,7 +220,7 @@ def identity_value(accumulation: str, dtype: str) -> float | int:
 
 
 def accumulation_function(spelling: str, dtype: str) -> str | None:
-    """The function that `spelling=` (`+ * max min umax umin and or`) means for a dtype, or None."""
+    """The function of `spelling=` (`+ * max min umax umin and or`) for a dtype; None if there is none."""
     wants_float = is_float(dtype)
     for function, accumulation in ACCUMULATIONS.items():
         if accumulation.spelling == spelling and function.endswith("f") is wants_float:

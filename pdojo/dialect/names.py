@@ -53,7 +53,7 @@ _SHADOWED = frozenset(
 """Library functions that generated code never calls, so that parameters and variables may have their names."""
 
 _REGISTERS = re.compile(
-    # RISC-V; x86-64; AArch64; special ones of all of them.
+    # Registers of RISC-V, x86-64 and AArch64; special registers of all three.
     r"x\d+|[astf]\d+|f[ast]\d+|v\d+|ft?csr|frm|fflags|zero|ra|sp|gp|tp|fp|pc"
     r"|r\d+[dwb]?|[re]?([abcd]x|[sd]i|[sb]p|ip)|[abcd][lh]|[sd]il|[sb]pl|[cdefgs]s|[xyzt]mm\d+|k\d+|mm\d+|st|cr\d+|dr\d+"
     r"|[wbhdqz]\d+|lr|[wx]zr|wsp|nzcv|ffr|fpcr|fpsr|pn?\d+|mxcsr|rflags|eflags",

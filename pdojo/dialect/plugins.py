@@ -42,7 +42,7 @@ def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
 
 
 def load(entry: EntryPoint) -> object:
-    """The object that an entry point names. Raises PluginError for any error while it is imported."""
+    """The object that an entry point names. Raises PluginError for any error on import."""
     try:
         return entry.load()
     except Exception as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A sentence, and its witness: accesses, elements or iterations."""
+    """A reason in one sentence, with a witness: accesses, elements or iterations."""
 
     text: str
     witness: str = ""

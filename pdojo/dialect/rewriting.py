@@ -45,7 +45,7 @@ def build_op(
     contracted: bool = False,
     asynchronous: bool = False,
 ) -> OpOp:
-    """A statement whose index expressions range over `chain`, the scopes around it from the outermost."""
+    """A statement with index expressions over `chain`, the scopes around it, outermost first."""
     expressions = [*output[1]]
     for value in inputs:
         expressions += value.index if isinstance(value, Access) else ()

@@ -1,4 +1,4 @@
-"""Parsing and printing of the parts of the MLIR form that several operations share: index expressions and inputs."""
+"""Parsing and printing of the common parts of operations' MLIR forms: index expressions and inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applying moves to a program, and finding the moves that apply, by the same checks."""
+"""Application of moves to a program, and listing of applicable moves, by the same checks."""
 
 from __future__ import annotations
 

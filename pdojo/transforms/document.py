@@ -44,7 +44,7 @@ _HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
 _GUARD = re.compile(r"where \([^)]*\)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
-"""The statements of an example that shows only a declaration."""
+"""The statements for an example that shows a declaration only."""
 
 
 @dataclass(frozen=True)

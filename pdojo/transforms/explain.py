@@ -35,7 +35,7 @@ class Explanation:
     place: tuple[str, ...]
     """The declaration, or the scopes and statements, at the location, in the notation."""
     condition: str
-    """The legality condition in the documentation of the move."""
+    """The legality condition from the move's documentation."""
     questions: tuple[Question, ...]
     machine: dict[str, str]
     """The facts of the machine that the check read."""

@@ -1,4 +1,4 @@
-"""The game by hand: a kernel, the moves made so far, the legal moves, and undo of any of them."""
+"""The game: a kernel, the moves made so far, the legal moves, and undo of any earlier move."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Game:
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = History(Program(initial, machine))
-        """The program before the first move and after each; most of them are made again on demand."""
+        """The programs before the first move and after each move; most of them are recomputed on demand."""
         validate(self.program)
         # Nodes accepted here are not verified again after a move.
         verify_nest(self.program.nest)

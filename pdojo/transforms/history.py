@@ -24,12 +24,12 @@ STRIDE = 8
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The facts about a move's site that are needed after the program before the move is gone."""
+    """Facts about a move's site; they outlive the program before the move."""
 
     extent: int = 0
     """Extent of the scope or the dimension; 0 for other sites."""
     loop: str = ""
-    """Identifier of the scope, or of the scope that indexes the dimension in a write."""
+    """Identifier of the site's scope, or of a scope that indexes the site's dimension in a write."""
     following: str = ""
     """Identifier of the next node in the same scope; '' if there is none."""
 

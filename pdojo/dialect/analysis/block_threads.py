@@ -41,7 +41,7 @@ def block_threads(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -
 
 
 def own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    """The accesses to a buffer of which each thread has its own."""
+    """The accesses to a buffer of which each thread has its own copy."""
     if buffer.memory in (Memory.REGISTER, Memory.STACK):
         yield from ((leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer)
 

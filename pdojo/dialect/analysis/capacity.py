@@ -1,4 +1,4 @@
-"""Whether buffers fit on the stack and in registers, and whether unrolled code is small enough to compile."""
+"""Capacity: do buffers fit on the stack and in registers, and is unrolled code small enough to compile?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact, leave
 UNKNOWN = 1 << 62
 """Byte count of a buffer of unknown size: more than any memory has."""
 LIMITED = (Memory.STACK, Memory.REGISTER)
-"""Memories whose bytes per thread the machine's description limits."""
+"""Memories with a limit of bytes per thread in the machine description."""
 
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
@@ -98,7 +98,7 @@ def is_long(program: Program) -> bool:
 
 
 def is_full(program: Program, added: int = 0) -> bool:
-    """Whether a memory is too small for all its buffers and `added` bytes at once: moves may run out of room."""
+    """Whether a memory is too small for all its buffers and `added` bytes at once, so that moves may exceed it."""
     load = load_of(program)
     return any(
         total + added and (limit := limit_of(program.machine, memory)) is not None and total + added > limit

@@ -25,7 +25,7 @@ class Dependence(NamedTuple):
     """A read of an element that another iteration of the statement writes."""
 
     access: int
-    """The number of the read among the statement's accesses; 0 is the output."""
+    """The position of the read among the statement's accesses; 0 is the output."""
     written: tuple[int, ...]
     """The iteration that writes the element."""
     read: tuple[int, ...]

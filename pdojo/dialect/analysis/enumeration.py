@@ -145,7 +145,7 @@ def _box(values: Sequence[Sequence[int]]) -> Ints:
 
 
 def _iterations(leaf: Leaf, box: Sequence[Sequence[int]]) -> Ints:
-    """The iterations of a statement among those of a box, by scope."""
+    """The points of a box that are iterations of a statement, by scope."""
     grid = _box(box)
     for guard in leaf.guards:
         grid = grid[:, evaluate(guard, grid) >= 0]
@@ -163,7 +163,7 @@ def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:
 
 
 def numbered(columns: Ints) -> Ints | None:
-    """A number for each column of an array, in lexicographic order and equal iff the columns are.
+    """Numbers for the columns of an array: in lexicographic order, and equal iff the columns are equal.
 
     None if the numbers were too large.
     """

@@ -1,8 +1,8 @@
 """Excerpts: the part of a program that a question about one nest, or about one buffer, depends on.
 
-Most schedule moves ask only about the nest of their site. They ask an excerpt, which holds nothing else, so states that
-differ elsewhere share the excerpt and its answers. Layout moves ask about the accesses to one buffer, and about the
-room in memory.
+Most schedule moves depend only on the nest of their site. They query an excerpt with nothing else, so states that
+differ elsewhere share the excerpt and its answers. Layout moves depend on the accesses to one buffer and on memory
+capacity.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _joined(program: Program) -> list[set[int]]:
 
 
 def _binds(buffer: Buffer) -> bool:
-    """Whether uses of a buffer in one nest matter for moves in another one."""
+    """Whether moves in one nest depend on the uses of the buffer in other nests."""
     return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
 
 

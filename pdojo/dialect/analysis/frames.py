@@ -18,7 +18,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, private_scope
 
 Groups: TypeAlias = MappingABC[Scope | None, Sequence[Leaf]]
-"""The statements that use a buffer, by the parallel scope that they run in, in textual order."""
+"""The statements that use a buffer, in textual order, grouped by their parallel scope."""
 
 
 def parallel_ancestor(leaf: Leaf) -> Scope | None:

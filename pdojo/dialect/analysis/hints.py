@@ -22,7 +22,7 @@ PREFETCH = "prefetch"
 STREAMING = "streaming"
 """An access in a grid whose data is used once; it leaves the caches first."""
 READONLY = "readonly"
-"""A load in a grid of an array that the kernel never writes, through the read-only cache."""
+"""A load, in a grid, through the read-only cache; the kernel never writes the array."""
 LANE = "lane"
 """The number of the stream register for an access."""
 ORDINARY = "ordinary"
@@ -42,7 +42,7 @@ MOST_BLOCKS = 32
 """Most blocks that a multiprocessor holds (CUDA programming guide, compute capability 9.0)."""
 
 _MAPPED = (STREAMING, READONLY, LANE)
-"""Hints of accesses that need a mapping around them."""
+"""Hints of accesses that are valid only inside certain mappings."""
 
 
 def value_of(hint: Attribute | None) -> int:
@@ -187,7 +187,7 @@ def owned_hints(program: Program) -> dict[str, Attribute]:
 
 
 def is_hinted(program: Program) -> bool:
-    """Whether some hint needs a mapping around it, or could be lost by a move."""
+    """Whether some hint is valid only inside certain mappings, or could be lost by a move."""
     return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
 
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Atom, Expr, const, floordiv
 
 Equation: TypeAlias = tuple[Expr, Expr]
-"""An expression over the wanted iteration, and its value over the given iteration."""
+"""An expression over the unknown iteration, and its value as an expression over the given iteration."""
 
 
 def solve(equations: Sequence[Equation], extents: Sequence[int], given: Sequence[int]) -> dict[int, Expr]:

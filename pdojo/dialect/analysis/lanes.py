@@ -28,7 +28,7 @@ class Stride(Enum):
 
 
 def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
-    """The stride of an access over the scope at `depth`, for memory whose last dimension is contiguous."""
+    """The stride of an access over the scope at `depth`, in memory with a contiguous last dimension."""
     using = [position for position, e in enumerate(index) if e.uses(depth)]
     if not using:
         return Stride.BROADCAST
@@ -60,7 +60,7 @@ def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stri
 
 
 def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
-    """The distance of an element from the first one of a row-major array, in elements."""
+    """The distance, in elements, of an element from the first one of a row-major array."""
     total, stride = const(0), 1
     for extent, expression in zip(reversed(shape), reversed(index), strict=True):
         total, stride = total + expression * stride, stride * extent

@@ -1,4 +1,4 @@
-"""Live ranges of buffers: between which statements, and inside which scope, the values of a buffer are needed."""
+"""Live ranges of buffers: the first and last statement, and the scope, that need a buffer's values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class LiveRange:
 
 
 def live_ranges(nest: Nest) -> dict[Buffer, LiveRange]:
-    """The live range of every buffer that is used; one without an entry is dead."""
+    """The live range of every buffer that is used; a buffer without an entry is dead."""
     found = (
         (buffer, nest.about_uses(buffer, "live range", lambda b=buffer: _live_range(nest, b)))
         for buffer in nest.buffers

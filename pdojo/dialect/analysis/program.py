@@ -292,7 +292,7 @@ class Program:
         uses = uses_together(self.nest, [guest, host], host.reuse)
         if not any(host.reuse) and host.intent is not Intent.INOUT:
             guests, hosts = ([u for u in uses if u.access.array.buffer is b] for b in (guest, host))
-            # The caller reads the last writes; every element has one, and no read is without a value (`validate`).
+            # The caller reads the last writes; each element has one, and each read has a value (`validate`).
             if done_before(guests, hosts, self.collisions):
                 return None
             if host.intent is None and done_before(hosts, guests, self.collisions):

@@ -26,7 +26,7 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question that a legality check asked, its answer, and how it was found."""
+    """One question of a legality check, its answer, and the method that found it."""
 
     kind: str
     """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: which write does it come from?"""
@@ -270,7 +270,7 @@ _VALUES = {
 
 
 class _WatchedMachine(Machine):
-    """A machine description that records which of its facts are read."""
+    """A machine description that records reads of its facts."""
 
     def __getattribute__(self, name: str) -> object:
         value = super().__getattribute__(name)

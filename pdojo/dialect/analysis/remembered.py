@@ -37,7 +37,7 @@ class Remembered:
         return cast(AnswerT, self._verdicts[question])
 
     def part(self, content: Content, make: Callable[[], AnswerT | None]) -> tuple[AnswerT | None, Verdicts]:
-        """The part of a program with this content, and its verdicts; None if the part is the whole program.
+        """The memoised part of a program with this content (None if it is the whole program), and its verdicts.
 
         The whole program is not kept, because its owner may change the kernel afterwards.
         """

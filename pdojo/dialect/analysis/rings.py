@@ -71,7 +71,7 @@ def _scope_of(uses: Sequence[Use], dimension: int) -> int | None:
 
 
 def _apart(uses: Sequence[Use], reuse: Sequence[int], folded: int, depth: int) -> bool:
-    """Whether elements of a cell that differ in another reused dimension belong to other iterations around."""
+    """Whether elements of a cell that differ in another reused dimension belong to other iterations of outer scopes."""
     for dimension, slots in enumerate(reuse):
         if slots and dimension != folded:
             parts = {use.access.index[dimension] - use.cell[dimension] for use in uses}

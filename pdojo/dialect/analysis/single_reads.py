@@ -39,9 +39,9 @@ class Source:
 
 
 def _latest(times: isl.UnionSet) -> isl.UnionSet:
-    """The last of some times; empty if there are none.
+    """The latest of some times; empty if there are none.
 
-    isl's own lexicographic maximum takes seconds for some; one number after the other takes milliseconds.
+    isl's own lexicographic maximum can take seconds; maximising one number after the other takes milliseconds.
     """
     import islpy as isl
 

@@ -75,6 +75,6 @@ def _tensor_problems(program: Program) -> Iterator[Reason]:
 
 
 def check_tensor_scopes(program: Program) -> None:
-    """Raise InvalidKernel if a scope mapped to a tensor unit is not what its instruction computes."""
+    """Raise InvalidKernel if a scope mapped to a tensor unit differs from its instruction's meaning."""
     for problem in _tensor_problems(program):
         raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")

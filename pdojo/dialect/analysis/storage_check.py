@@ -129,7 +129,7 @@ def _overwritten(name: str, detail: str) -> Reason:
 
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
-    """Depth of the innermost threaded scope whose iterations each have a copy; None if all share the buffer."""
+    """Depth of the innermost threaded scope whose iterations have copies; None if they share the buffer."""
     found = _owner(uses, reuse)
     return None if found is None else found[1]
 
@@ -164,7 +164,7 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
 
 
 def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: bool = False) -> bool:
-    """Fast path: every value lives within one iteration of the scopes that tell the elements of a cell apart.
+    """Fast path: every value lives within one iteration of the scopes that distinguish a cell's elements.
 
     Then it lives within one iteration of each scope that all uses share, such as the owner of their copies.
 

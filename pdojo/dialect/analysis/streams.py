@@ -143,7 +143,7 @@ def stream_conflicts(program: Program) -> Iterator[Reason]:
 
 
 def _read_after_write(program: Program, region: Scope) -> Conflict | None:
-    """A read of the heap after a write of the same cell, in one execution of the region, one of them by a stream."""
+    """A heap read after a write of its cell in one execution of the region, at least one of them by a stream."""
     for writers, readers in ((True, None), (False, True)):
         writes = {leaf: _on_heap(program, leaf, writes=True, streamed=writers) for leaf in region.leaves}
         reads = {leaf: _on_heap(program, leaf, writes=False, streamed=readers) for leaf in region.leaves}
@@ -164,7 +164,7 @@ def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | Non
 
 
 def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
-    """The relations under which an instance of `first` runs before one of `second`, in one execution of the region."""
+    """Relations of instances: `first` runs before `second`, in one execution of the region."""
     depth = common_depth((first, second))
     for k in range(region.depth, depth):
         yield (*(EQUAL,) * k, BEFORE)
@@ -173,7 +173,7 @@ def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
 
 
 def _write_after_write(program: Program, region: Scope) -> Conflict | None:
-    """Two statements that write one cell, in one execution of the region, one of them by a stream."""
+    """Two statements that write one cell in one execution of the region, at least one of them by a stream."""
     everything = {leaf: _on_heap(program, leaf, writes=True, streamed=None) for leaf in region.leaves}
     streamed = {leaf: _on_heap(program, leaf, writes=True, streamed=True) for leaf in region.leaves}
     relation = (*(EQUAL,) * region.depth, ANY)

@@ -35,7 +35,7 @@ class Operand:
     base: Expr
     """Distance of the operand's first element from the start of the buffer (of the thread's copy), in elements."""
     strides: tuple[int, ...]
-    """Strides of the dimensions whose stride is free, in order."""
+    """Strides of the dimensions with free stride, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pdojo.dialect.analysis.uses import Use
 
 
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:
-    """Whether in every cell, no access of `first` comes after one of `second`, except reads after reads.
+    """Whether in every cell no access of `first` comes after one of `second`, except for reads after reads.
 
     Within one instance of a statement the reads come before the write.
     """

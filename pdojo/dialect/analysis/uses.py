@@ -16,7 +16,7 @@ from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One access of a statement: how it reads or writes, which element, which place."""
+    """One access of a statement: its kind, its element and its place."""
 
     leaf: Leaf
     access: Access
@@ -86,7 +86,7 @@ def uses_of(
 def uses_together(
     nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
-    """All accesses to some buffers, as if all were in the last of them with slots `reuse`.
+    """All accesses to some buffers, as if these were one: the last of them, with slots `reuse`.
 
     `mappings` are other mappings of some scopes.
     """

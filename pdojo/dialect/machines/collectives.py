@@ -60,7 +60,7 @@ class Held:
         return self.fragment.thread_of([access.index[d] for d in self.dims], leaf.extents)
 
     def slot(self, access: Access, leaf: Leaf) -> Expr:
-        """The place of the element of an access among those of its thread."""
+        """The place of an access's element among the elements of its thread."""
         return self.fragment.place_of([access.index[d] for d in self.dims], leaf.extents)
 
 

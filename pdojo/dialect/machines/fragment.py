@@ -25,11 +25,11 @@ class Fragment:
     threads: int
     """Threads of the warp."""
     lane: Expr
-    """The thread that has an element, over the operand's indices."""
+    """The thread that holds an element, as an expression over the operand's indices."""
     slot: Expr
-    """The place of an element among those of its thread."""
+    """The place of an element among the elements of its thread."""
     places: tuple[tuple[tuple[int, ...], ...], ...]
-    """The element of each slot (inner) of each lane (outer)."""
+    """The element in each slot (inner index) of each lane (outer index)."""
     bits: tuple[tuple[int, ...], ...]
     """Per bit of a lane's number, lowest first, the step that it adds to each index of the lane's elements."""
 
@@ -73,7 +73,7 @@ def _apart(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
 
 
 def _by_bits(steps: Sequence[int], lane: int, extents: Sequence[int]) -> Expr:
-    """The sum of the steps of the bits that are set in a variable; runs of bits whose steps double are one digit."""
+    """The sum of the steps of a variable's set bits; bits with successively doubled steps are one digit."""
     total, low = const(0), 0
     while low < len(steps):
         high = low + 1

@@ -1,4 +1,4 @@
-"""Machine descriptions: the hardware facts that moves, expert passes and backends may ask for."""
+"""Machine descriptions: hardware facts for moves, expert passes and backends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Cpu(_Part):
-    """Pipelines of a core, for models of how long code takes."""
+    """Pipelines of a core, for models of run time."""
 
     fma_pipes: int = 1
     """Pipelines of a core, each of which can start a fused multiply-add of vectors per cycle."""
@@ -133,7 +133,7 @@ class Machine:
     processor: str = ""
     """The processor's name in the compiler's spelling (`sm_90`); empty if the features are enough."""
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
-    """Data cache sizes, innermost first; the last may be shared."""
+    """Data cache sizes, innermost first; the last cache may be shared."""
     cache_line: int = 64
     features: tuple[str, ...] = ()
     """Instruction set features in the compiler's spelling, sorted."""

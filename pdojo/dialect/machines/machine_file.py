@@ -37,7 +37,7 @@ _CODE = ("intrinsics", "matrix_loads")
 """Keys of tables of instructions with their code."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
-"""Key of the JSON form, left out if empty: the instructions whose code must not run."""
+"""Key of the JSON form for the instructions whose code must not run; absent if there are none."""
 
 
 def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
@@ -137,7 +137,7 @@ def _parent(path: Path, value: object, known: Known, readers: tuple[Path, ...], 
 
 
 def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
-    """The value of a key, converted to the type of the field of the same name."""
+    """The value of a key, converted to the type of the field with the key's name."""
     if key in _CODE:
         try:
             return _instructions(key, value, deferred=path.resolve().parent == FOLDER, trusted=trusted)
@@ -266,7 +266,7 @@ _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
 
 
 def _checked(path: Path, described: Machine) -> Machine:
-    """The machine. Raises UsageError if its numbers do not fit each other."""
+    """The machine. Raises UsageError if its numbers contradict each other."""
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):

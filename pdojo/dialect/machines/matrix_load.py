@@ -49,7 +49,7 @@ class MatrixLoad:
         return fragment(self.fragment, self.shape, self.threads)
 
     def template(self, language: str) -> str:
-        """The code for a language. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+        """The code for a language. Raises LoweringError (its text follows the name) if it is missing or not trusted."""
         return template_of(self.templates, language, trusted=self.trusted)
 
 

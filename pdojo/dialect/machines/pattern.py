@@ -175,7 +175,7 @@ def _check_temporaries(nest: Nest) -> None:
 
 
 def pair(pattern: Node, node: Node) -> list[tuple[Node, Node]]:
-    """Nodes at equal places of two trees of the same form, parents first."""
+    """Pairs of nodes at equal places of two trees of the same form, parents first."""
     pairs = [(pattern, node)]
     if isinstance(pattern, Scope) and isinstance(node, Scope):
         for one, other in zip(pattern.children, node.children, strict=True):

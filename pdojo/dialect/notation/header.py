@@ -256,7 +256,7 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
 
 
 def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, ArrayName], list[tuple[BufferOp, Span]]]:
-    """The kernel with its buffers, its arrays by name, and where each buffer was declared."""
+    """The kernel with its buffers, its arrays by name, and the position of each buffer's declaration."""
     rows = {d.arrays[0].text: d for d in header.declarations}
     for token in (*header.inputs, *header.outputs):
         if token.text not in rows:

@@ -84,7 +84,7 @@ def _content(kind: str | None, text: str) -> str:
 
 
 def _check_number(source: Source, token: Token, line: str) -> None:
-    """Check that Python can read the digits of a number, and that no word follows: `16v` is not a scope."""
+    """Check that Python can read the digits of a number, and that no word follows it directly: `16v` is no scope."""
     if len(token.text) > MOST_DIGITS:
         raise source.error(token.span, f"a number has at most {MOST_DIGITS} digits, not {len(token.text)}")
     if token.kind is Kind.ITERATION:

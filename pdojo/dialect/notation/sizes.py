@@ -30,7 +30,7 @@ WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 """`wide(T)`: the type in which values of a short type are computed and summed; other types are wide enough."""
 
 LARGEST = 10**MOST_DIGITS
-"""Largest integer that a name may have as its value."""
+"""Largest integer value of a name."""
 
 ValueT = TypeVar("ValueT", float, str)
 Value: TypeAlias = float | str
@@ -57,7 +57,7 @@ class Names:
         return named and cursor.token.kind is Kind.WORD and cursor.token.text in KEYWORDS
 
     def define(self, cursor: Cursor) -> None:
-        """Read a definition; the names in the line are not replaced yet."""
+        """Read a definition, a line whose names are not replaced yet."""
         keyword, name = cursor.advance().text, cursor.advance()
         cursor.advance()
         if name.text in self.values:
@@ -123,7 +123,7 @@ class Names:
         return value
 
     def _type(self, cursor: Cursor) -> str:
-        """An element type, the name of one, or `wide(T)`."""
+        """An element type, a name for an element type, or `wide(T)`."""
         word = cursor.expect_kind(Kind.WORD, "an element type or wide(...)")
         if word.text == "wide" and cursor.accept("("):
             inner = self._inside(cursor, self._type)
@@ -165,7 +165,7 @@ class Names:
             elif sign.text == "%":
                 value = value % other
             elif isinstance(value, int) and isinstance(other, int):
-                # Sizes divide without a remainder, or the program would be another one.
+                # Sizes must divide without a remainder; rounding would change the program.
                 if value % other:
                     hint = "// rounds down"
                     raise cursor.error(f"{value} is no multiple of {other}{self._stated()}", hint, sign.span)

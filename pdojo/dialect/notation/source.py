@@ -36,7 +36,7 @@ class Source:
         """The error `name:line:column: error: message` with the line, a caret and a hint."""
         line = self.lines[span.line] if span.line < len(self.lines) else ""
         number = str(span.line + 1)
-        # Characters that could steer a terminal are not shown; tabs stay tabs, so that the caret is below its place.
+        # Control characters are not shown, because they could steer a terminal; tabs stay tabs to align the caret.
         line = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
         padding = "".join("\t" if c == "\t" else " " for c in line[: span.column])
         parts = [

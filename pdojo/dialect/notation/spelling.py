@@ -116,7 +116,7 @@ def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[
     """Choose the candidate that takes dtypes `operands` (None for an open one) to `result`.
 
     A cast to the type that the operand already has is a copy: texts for several types need it.
-    Raises ResolutionError; `spelling` is what the user wrote.
+    Raises ResolutionError, whose message cites `spelling`, the user's text.
     """
     if spelling == "cast" and tuple(operands) == (result,):
         return Resolution(None, (result,))
@@ -168,7 +168,7 @@ def _mismatch(
 
 
 def _conversion(signature: Signature, operands: Sequence[str], result: str) -> str:
-    """The hint for a function whose operands and result have wrong types; empty if no conversion helps."""
+    """The hint for wrong types of operands and result; empty if no conversion helps."""
     if signature is Signature.CAST:
         (source,) = operands
         if source != result and byte_width(source) == byte_width(result) and is_float(source) and is_float(result):
@@ -202,7 +202,7 @@ class Spelling:
 def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, ...], result: str) -> Spelling:
     """The most familiar spelling that resolves back to `function` with these operand types.
 
-    `arrays` says which operands are array accesses. Signs need at least one, because arithmetic on iterations and
+    `arrays` tells which operands are array accesses. Signs need at least one, because arithmetic on iterations and
     integers alone is an index expression.
     """
     if function is None:

@@ -52,7 +52,7 @@ class ScopeOp(IRDLOperation):
     name = "pdojo.scope"
 
     guard_ivs = var_operand_def(IndexType)
-    """Induction variables of enclosing scopes that the guard uses: its dimensions before the scope's own variable."""
+    """Induction variables of enclosing scopes in the guard: its dimensions except the last (the scope's own)."""
     extent = prop_def(IntegerAttr)
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)

@@ -290,7 +290,7 @@ class _OpParser:
         return AffineMap(len(self.names.operands), 0, index)
 
     def _close(self, value: tuple[AffineExpr, ...] | Attribute) -> Attribute:
-        """The attribute of a value; maps get their dimensions here, when all variables of the statement are known."""
+        """The attribute of a value; maps get their dimensions here, after all variables of the statement are known."""
         match value:
             case tuple():
                 return AffineMapAttr(self._map(value))

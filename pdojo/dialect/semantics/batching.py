@@ -86,7 +86,7 @@ class Layout:
 
 
 def is_batchable(scope: Scope, layout: Layout) -> bool:
-    """True if two different iterations never touch one element with a write, except accumulations of one statement.
+    """True if no two iterations touch one element, one of them writing, except for accumulations of one statement.
 
     The iterations of the enclosing scopes are the same for both. Such a scope can be distributed over its statements,
     and each statement computed for all iterations at once.

@@ -67,7 +67,7 @@ def _minimum(a: Values, b: Values) -> Values:
 
 
 def _maxnum(a: Values, b: Values) -> Values:
-    """NaN loses; -0 is less than +0, although the dialect leaves the choice between them open."""
+    """NaN loses; -0 is less than +0, although the dialect permits either result."""
     return np.where(np.isnan(a), b, np.where(np.isnan(b), a, _maximum(a, b)))
 
 
@@ -152,7 +152,7 @@ def _wrapped(values: Values, dtype: str) -> Values:
 
 
 def _divide(a: Values, b: Values) -> Values:
-    """The quotient rounded towards zero; 0 for division by zero; the least integer over -1 wraps."""
+    """The quotient rounded towards zero; 0 for division by zero; the least integer divided by -1 wraps around."""
     if a.dtype.kind == "u":
         return np.where(b == 0, 0, a // np.where(b == 0, 1, b)).astype(a.dtype)
     floor = _floor_divide(a, b)

@@ -27,7 +27,7 @@ Storage: TypeAlias = Literal["elements", "cells"]
 def interpret(
     kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
 ) -> dict[str, Values]:
-    """Run a kernel on NumPy arrays; returns its `out` and `inout` arrays, new ones.
+    """Run a kernel on NumPy arrays; returns new arrays for its `out` and `inout` arrays.
 
     `inputs` maps names of `in` and `inout` arrays to values, `bf16` as `uint16` bit patterns, `i1` as `bool`. If `seed`
     is None, every scope runs in order; else it permutes the iterations of threaded scopes and runs vector scopes in

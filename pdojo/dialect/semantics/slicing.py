@@ -24,7 +24,7 @@ SMALL = 1 << 16
 
 @dataclass(frozen=True)
 class Slices:
-    """The scopes whose iterations share memory, the outermost first, and the dimensions that they index."""
+    """The scopes whose iterations share memory, outermost first, and the dimensions that they index."""
 
     scopes: tuple[Scope, ...]
     dimensions: frozenset[int]

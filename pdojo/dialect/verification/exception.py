@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 class KernelVerifyException(VerifyException):
-    """A verification error with the operation it concerns, and perhaps one of its accesses and a remedy."""
+    """A verification error with the operation at fault, and perhaps one of its accesses and a remedy."""
 
     def __init__(self, message: str, operation: Operation, access: int | None = None, hint: str = "") -> None:
         super().__init__(message)

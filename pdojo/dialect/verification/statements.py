@@ -100,7 +100,7 @@ def async_problem(leaf: Leaf) -> Reason | None:
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
-    """Least and greatest value of an index over the statement's domain; exact if the box alone leaves `extent`.
+    """Least and greatest value of an index over the statement's domain; exact if the bounds of its box exceed `extent`.
 
     A statement that never runs is never out of bounds.
     """

@@ -20,7 +20,7 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.exception import fail
 
 LARGEST = 1 << 62
-"""Bound of extents and of the numbers in index expressions, exclusive."""
+"""Exclusive bound of extents and of numbers in index expressions."""
 
 
 def verify_interface(kernel: KernelOp) -> None:
@@ -171,7 +171,7 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
 
 
 def _verify_structure(operation: Operation, depth: int = 0) -> None:
-    """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
+    """Check that scopes are not empty or too deep, hold scopes and statements only, and maps use variables in scope."""
     verify_operation(operation, depth)
     if isinstance(operation, ScopeOp):
         for child in operation.body.block.ops:

@@ -8,7 +8,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
 MOST_BLOCKS = (1 << 31) - 1
-"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP takes as many)."""
+"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP has the same limit)."""
 
 
 def launch_of(leaf: Leaf) -> Scope | None:

@@ -86,7 +86,7 @@ class Access:
 
     array: Array
     index: tuple[Expr, ...]
-    """One expression per dimension, over the depths of the enclosing scopes."""
+    """One expression per dimension, over variables of enclosing scopes (by depth)."""
     hints: DictionaryAttr = NO_HINTS
 
     @property
@@ -296,7 +296,7 @@ class Nest:
     arrays: dict[str, Array]
     """Interface arrays first, then temporaries, in order of declaration."""
     buffers: list[Buffer]
-    """In order of declaration, interface arrays first."""
+    """Buffers in order of declaration, interface arrays first."""
     children: list[Node]
     leaves: list[Leaf]
     """All statements in textual order."""

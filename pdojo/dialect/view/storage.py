@@ -76,7 +76,7 @@ def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[int], copies
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The index into the memory of one thread, by slots."""
+    """The index of an access into one thread's memory, in slots."""
     reuse = access.array.buffer.reuse
     if not any(reuse):
         return access.index
@@ -86,7 +86,7 @@ def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
 def granule_numbers(
     index: Sequence[Expr], shape: Sequence[int], dimension: int, swizzle: Swizzle, extents: Sequence[int]
 ) -> tuple[Expr, Expr]:
-    """The two numbers whose exclusive or is the granule of an index in a swizzled dimension."""
+    """Two numbers whose exclusive or is the number of an index's granule in a swizzled dimension."""
     granules = shape[dimension] // swizzle.granule
     return floordiv(index[dimension], swizzle.granule, extents), modulo(index[swizzle.by], granules, extents)
 

@@ -145,7 +145,7 @@ def _wraps(root: Node, leaf: Leaf) -> bool:
 
 
 def _matched(array: Array, site: Scope, before: Nest | None, behind: Nest | None) -> Staged | None:
-    """A staging whose copy nests copy between the array, at their own variables, and one place of one source."""
+    """A staging whose copy nests copy between the array, at their own variables, and one index of one source."""
     pairs = [(n.leaf, n.leaf.output, n.leaf.reads[0]) for n in (before,) if n is not None]
     pairs += [(n.leaf, n.leaf.reads[0], n.leaf.output) for n in (behind,) if n is not None]
     source = pairs[0][2]

@@ -58,7 +58,7 @@ def leading(outside: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
-    """A copy in the order of access: a dimension for each variable inside the scope that the accesses use."""
+    """A copy in the order of access, with a dimension for each inner scope's variable that the accesses use."""
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     first, access = accesses[0]
     own = _inner_variables(access.index, depth)
@@ -124,9 +124,9 @@ def _decided(leaf: Leaf, known: set[Expr], depth: int) -> bool:
 
 
 def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
-    """A copy of the bounding box of all accesses, with the array's dimensions that have more than one index in it.
+    """A copy of the bounding box of all accesses, with the array's dimensions in which the box has several indices.
 
-    In each dimension, the box moves with the scopes around `site` if all accesses move with them alike.
+    In each dimension, the box moves with the scopes around `site` if all accesses move with them in the same way.
     """
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     array = accesses[0][1].array
@@ -170,7 +170,7 @@ def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int
 
 
 def _moving(expression: Expr, depth: int) -> Expr:
-    """The part of an index over the variables of the scopes around."""
+    """The part of an index in the variables of the scopes around."""
     outer = (
         (atom, c)
         for atom, c in expression.terms

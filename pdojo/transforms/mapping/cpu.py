@@ -101,7 +101,7 @@ class Parallelize(MapScope):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, if the machine has parallel ones, and more than one thread."""
+        """Sequential scopes, if the machine has parallel scopes and several threads."""
         if program.machine.has_parallel_scopes and program.machine.threads > 1:
             yield from super().candidates(program)
 

@@ -128,7 +128,7 @@ def _term(site: Leaf, product: Leaf) -> Access | None:
 
 
 def _position(site: Leaf, product: Leaf) -> int:
-    """The number of the sum's operand that is the product."""
+    """The position of the product among the sum's operands."""
     return next(k for k, i in enumerate(site.inputs) if isinstance(i, Access) and i.key == product.output.key)
 
 

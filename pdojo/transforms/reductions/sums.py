@@ -294,7 +294,7 @@ def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
 
 
 def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp:
-    """A statement that assigns the result of a step on `old` to an element."""
+    """A statement that assigns `step` applied to `old` to an element."""
     found = _stepped(step, step.output)
     assert found is not None
     function, inputs = found

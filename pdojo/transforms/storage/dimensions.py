@@ -174,7 +174,7 @@ class TileDim(Transformation[Dimension]):
     def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
         return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for both parts
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # equal slots for both parts
         return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
 
     def _index(self, at: int) -> Reindexed:
@@ -256,7 +256,7 @@ class CollapseDims(Transformation[Dimension]):
         )
 
     def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
-        """An access in the padding to be cut off, as a Reason; None if there is none."""
+        """A Reason with an access in the padding to be cut off; None if there is none."""
         joined = self._index(buffer, at)
         for leaf, access in accesses_of(program.nest, buffer) if self.extent != -1 else ():
             e = joined(access.index, leaf.extents)[at]
@@ -268,7 +268,7 @@ class CollapseDims(Transformation[Dimension]):
         total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
         return _replaced(buffer.shape, at, 2, (total,))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for the one
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # the slots of the joint dimension
         return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
 
     def _index(self, buffer: Buffer, at: int) -> Reindexed:

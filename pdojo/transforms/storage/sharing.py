@@ -34,7 +34,7 @@ from pdojo.transforms.storage.location import callers_memory
 
 
 def unlike_in(guest: Buffer, host: Buffer) -> str | None:
-    """The difference that keeps two buffers from being one; None if there is none."""
+    """The difference that prevents merging two buffers; None if there is none."""
     pairs = {
         "type": (guest.dtype, host.dtype),
         "extents": (guest.shape, host.shape),

@@ -99,7 +99,7 @@ def _streamed(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
-    """Whether a scope around a write and a read of the buffer indexes the dimension in both."""
+    """Whether a scope around both a write and a read of the buffer indexes the dimension in both."""
     writes = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is leaf.output]
     reads = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is not leaf.output]
     return any(

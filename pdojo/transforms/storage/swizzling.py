@@ -1,4 +1,4 @@
-"""Swizzles: addresses of elements such that neighbours in a column are in different banks."""
+"""Swizzles: permuted addresses that put neighbours in a column into different banks."""
 
 from __future__ import annotations
 

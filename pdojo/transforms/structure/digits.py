@@ -1,4 +1,4 @@
-"""A scope and its only child as the digits of one scope: extents, guards and index expressions, in both directions."""
+"""A scope and its only child as digits of one scope: conversion of extents, guards and index expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def collapsed_extent(site: Scope, inner: Scope) -> int:
     total = site.extent * inner.extent
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
-    # Otherwise the scope would be shorter than a tile, and could not be tiled again.
+    # A shorter scope than a tile could not be tiled again.
     return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total
 
 

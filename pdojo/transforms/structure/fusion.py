@@ -81,7 +81,7 @@ class JoinScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes followed by a scope; shifts by the distance of their accesses, and by the difference of extents."""
+        """Scopes followed by a scope, with shifts by the distances of accesses and by the difference of extents."""
         for scope in program.nest.scopes:
             second = program.nest.next_sibling(scope)
             if isinstance(second, Scope):

@@ -66,7 +66,7 @@ def rewritten(program: Program, move: Move, site: Site) -> Program:
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
-    """The buffers of the statements' accesses whose cells may hold several elements."""
+    """The buffers that the statements access and whose cells may hold several elements."""
     used = dict.fromkeys(a.array.buffer for leaf in leaves for a in leaf.accesses)
     return [b for b in used if any(b.reuse) or len(b.names) > 1]
 

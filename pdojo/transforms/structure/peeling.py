@@ -221,7 +221,7 @@ class UnpeelScope(Transformation[Scope]):
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Give the first scope all iterations, and the nodes that only the second has."""
+        """Give the first scope all iterations, and the nodes of the second scope only."""
         found = self._match(program, site)
         second = found.second
         assert isinstance(second, Scope)
@@ -235,7 +235,7 @@ class UnpeelScope(Transformation[Scope]):
 
 
 def _depends_on_place(access: Access) -> bool:
-    """Whether an access demands more of its index than a stride: alignment, granules of a swizzle."""
+    """Whether an access restricts its index beyond the stride: by alignment or by granules of a swizzle."""
     return bool(access.array.buffer.swizzles) or NONTEMPORAL in access.hints.data
 
 
@@ -247,7 +247,7 @@ def likely_cuts(site: Scope) -> list[int]:
             factor = guard.coefficient(site.depth)
             low, high = (guard - var(site.depth) * factor).bounds(leaf.extents)
             for rest in (low, high) if factor else ():
-                # factor * i + rest >= 0 from the first such i on, or up to the last.
+                # factor * i + rest >= 0 holds from some i on, or up to some i.
                 found.add(-(rest // factor) if factor > 0 else rest // -factor + 1)
     return sorted(at for at in found if 0 < at < site.extent)[:MOST_CUTS]
 
@@ -293,7 +293,7 @@ def _node(nest: Nest, op: Operation) -> Scope:
 
 
 def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
-    """Make the first of two matching scopes the whole one, inside `outside`."""
+    """Turn the first of two matching scopes, inside `outside`, into the whole scope."""
     scope = found.first
     assert isinstance(scope, Scope)
     chain = (*outside, scope.op)

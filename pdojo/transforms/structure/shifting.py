@@ -67,7 +67,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Number of iterations that the scope around needs."""
+        """Number of iterations that the part needs in the enclosing scope."""
         return self.extent + self.delay
 
     @property

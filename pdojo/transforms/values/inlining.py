@@ -209,7 +209,7 @@ def _is_plain(buffer: Buffer) -> bool:
 
 
 def position(depth: int, extent: int) -> Expr:
-    """The iteration of a scope; 0 if it has only one, as in the canonical form."""
+    """The variable of a scope; 0 if the scope has one iteration, as in the canonical form."""
     return var(depth) * (extent > 1)
 
 

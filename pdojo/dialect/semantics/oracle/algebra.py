@@ -83,7 +83,7 @@ def _exact_where_possible(
 
 
 def small_integers(field: Field, values: Residues) -> tuple[NDArray[np.int64], Truth]:
-    """The integers that residues stand for, and whether each is small enough to stand for one."""
+    """The integers that residues stand for, and a mask of the residues that stand for one."""
     signed = values.astype(np.int64)
     primes = field.primes.astype(np.int64)
     signed = np.where(signed > primes // 2, signed - primes, signed)

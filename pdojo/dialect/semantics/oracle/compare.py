@@ -155,7 +155,7 @@ def meaning(program: Program, seed: int = 0) -> Oracle:
 
 
 def equivalent(before: Program | Oracle, after: Program, *, schedules: int = 3, seed: int = 0) -> Difference | None:
-    """None if `after`, on its cells and under `schedules` schedules, computes the meaning of `before`.
+    """A difference of `after`, on its cells and under `schedules` schedules, from the meaning of `before`; or None.
 
     An Oracle as `before` keeps its own seed. Raises PdojoError for programs too large to enumerate.
     """
@@ -164,6 +164,6 @@ def equivalent(before: Program | Oracle, after: Program, *, schedules: int = 3, 
 
 
 def check_valid(program: Program, *, schedules: int = 3, seed: int = 0) -> Difference | None:
-    """None if a program's memory and mappings keep its own meaning, and every output element is written."""
+    """A difference caused by a program's own memory or mappings, or an unwritten output element; None if valid."""
     nest = as_nest(program)
     return equivalent(nest, nest, schedules=schedules, seed=seed)

@@ -26,7 +26,7 @@ COUNTED = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """The keys of all instances of a program; statements are grouped, and keys tell the instances of a group apart."""
+    """The keys of all instances of a program; keys distinguish the instances within a group of statements."""
 
     nest: Nest
     groups: dict[Leaf, str]
@@ -56,7 +56,7 @@ class Keys:
 
     @cached_property
     def reads(self) -> isl.UnionMap:
-        """From every read of every instance to its key; the caller's reads at the end stay as they are."""
+        """From every read of every instance to its key; the caller's reads at the end map to themselves."""
         pieces = [
             self._piece(leaf, f"R{leaf.order}_{k}", f"{group}_{k}")
             for leaf, group in self.groups.items()
@@ -167,8 +167,8 @@ def _count(leaf: Leaf) -> int | None:
 def keys_of(before: Nest, after: Nest) -> tuple[Keys, Keys] | None:
     """The keys of two programs; None if their statements or layouts differ.
 
-    Statements are told apart by their identifiers if both programs have the same ones. Otherwise only what they compute
-    tells them apart, for example after a peeled scope duplicated its statements.
+    Statements are distinguished by their identifiers if both programs have the same ones; otherwise only by their
+    computations, for example after a peeled scope duplicated its statements.
     """
     if _layout(before) != _layout(after):
         return None

@@ -1,4 +1,4 @@
-"""Every statement instance of a small program and the memory it touches, enumerated; no dependence is analysed.
+"""Enumeration of every statement instance of a small program, and of the memory it touches, without analysis.
 
 A *row* is one instance of a statement. An *event* executes in lock step: the lanes of one statement under vector
 scopes, otherwise a single row. The rows of an event are consecutive.

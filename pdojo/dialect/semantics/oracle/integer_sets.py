@@ -56,10 +56,10 @@ class IntegerSetOracle:
         self.operations = operations
 
     def judge(self, program: Program, *, compare: bool = True) -> Judgement:
-        """The validity of a program, and its instances and flow against those of the program before.
+        """The validity of a program, and a comparison of its instances and flow with the reference program's.
 
-        Only validity is judged if statements or shapes of arrays differ, or with `compare=False`, as after a move that
-        changes the layout of an array with equal extents.
+        Only validity is judged if statements or shapes of arrays differ, or with `compare=False`, which is needed
+        after a move that changes the layout of an array with equal extents.
         """
         nest = as_nest(program)
 

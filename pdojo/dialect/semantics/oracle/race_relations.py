@@ -1,4 +1,4 @@
-"""Pairs of events that touch one cell, and whose order a permitted schedule may change."""
+"""Races: pairs of events on one cell whose order a permitted schedule may change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def race(memory: MemoryEvents) -> str | None:
 
 
 def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
-    """Pairs of instances on one cell, in different iterations of a threaded scope but the same ones around it."""
+    """Pairs of instances on one cell, in different iterations of a threaded scope but equal iterations around it."""
     if Kind.READ is x.kind is y.kind:
         return None
     left, right = _names("a", x), _names("b", y)
@@ -58,7 +58,7 @@ def _are_combined(scope: Scope, x: Event, y: Event) -> bool:
 
 
 def _lanes_meet(event: Event) -> list[str]:
-    """Pairs of lanes of one vector that write one cell; accumulations of lanes into one element are a reduction."""
+    """Pairs of lanes of one vector that write one cell, except accumulations into one element (a reduction)."""
     lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
     if not lanes:
         return []
@@ -115,7 +115,7 @@ def _waits(late: Event, early: Event) -> bool:
 
 
 def _within(scope: Scope, pairs: Iterator[tuple[Event, Event]]) -> Iterator[str]:
-    """The pairs of instances in one run of the scope that touch one cell."""
+    """The pairs of instances that touch one cell in one run of the scope."""
     same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1]]
     for x, y in pairs:
         yield _meet(x, _names("a", x), y, _names("b", y), same, elements_differ=False)

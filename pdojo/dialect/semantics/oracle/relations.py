@@ -40,7 +40,7 @@ class Event:
     """One access of a statement, in all instances."""
 
     name: str
-    """The name of its space: `W3` writes in statement 3, `R3_0` is the first input access of it."""
+    """The name of its isl space: `W3` is the write of statement 3, `R3_0` that statement's first input access."""
     leaf: Leaf
     access: Access
     kind: Kind
@@ -80,7 +80,7 @@ class MemoryEvents:
     arrays: tuple[Array, ...]
     events: tuple[Event, ...]
     copy_depth: int = -1
-    """Number of scopes that tell private copies apart; -1 if there are no copies."""
+    """Number of scopes whose iterations have private copies; -1 if there are no copies."""
 
     @property
     def is_plain(self) -> bool:

@@ -31,7 +31,7 @@ CUTS = ("maximumf minimumf maxsi minsi", "maxui minui", "ori andi", "maxnumf min
 """Functions that share one order."""
 
 SMALL = 1 << 20
-"""Residues nearer to zero than this stand for integers."""
+"""Bound of the magnitude of residues that stand for integers."""
 
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 

@@ -1,4 +1,4 @@
-"""The order in which events execute, under one of the schedules that the mappings permit.
+"""The execution order of events, under one of the schedules that the mappings permit.
 
 A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is the whole event. If
 another thread can tear an accumulation apart (under `p`, and under `g` if no atomic operation does it), its store of
@@ -27,7 +27,7 @@ _TEARING = (Mapping.PARALLEL, Mapping.GRID)
 
 
 class Part(IntEnum):
-    """The part of its event that a step does. A step is `4 * event + part`."""
+    """The part of an event that a step performs. A step is `4 * event + part`."""
 
     RUN = 0
     """All actions that no other step of the event performs."""
@@ -103,9 +103,9 @@ class _Scheduler:
         return np.concatenate([np.zeros(0, np.int64), *(self._node(node) for node in nodes)])
 
     def _node(self, node: Node) -> Ints:
-        """The steps inside a node, in the order in which one iteration of the enclosing scopes runs them.
+        """The steps inside a node, in their order within one iteration of the enclosing scopes.
 
-        Different iterations of the enclosing scopes come in no particular order: those scopes sort them.
+        Iterations of the enclosing scopes are in no particular order; these scopes sort them.
         """
         if isinstance(node, Leaf):
             events = 4 * self.events[node.order]
@@ -121,7 +121,7 @@ class _Scheduler:
         return steps if self.seed is None or node.mapping is not Mapping.STREAM else self._streamed(steps)
 
     def _parts(self, leaf: Leaf) -> list[Part]:
-        """The steps that the adversary makes of each event of a statement, in order."""
+        """The parts into which the adversary splits each event of a statement, in order."""
         streamed = [is_streamed(a, leaf) for a in leaf.accesses]
         if not any(streamed):
             return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
@@ -161,7 +161,7 @@ class _Scheduler:
         return steps[np.argsort(times, kind="stable")]
 
     def _times(self, group: Ints, starts: Ints) -> NDArray[np.float64]:
-        """A time for each step, ascending within each iteration (`group`), whose first steps are at `starts`."""
+        """A time for each step, ascending within each iteration (`group`); `starts` are iterations' first steps."""
         assert self.seed is not None
         style = Style((self.seed + self.turn) % len(Style))
         self.turn += 1

@@ -83,7 +83,7 @@ class ThreadCopies:
                 yield [launch, *((t + s) % n for t, s, n in zip(threads, steps, self.counts, strict=True))]
 
     def _lane(self, access: Access, level: Mapping) -> Expr | None:
-        """The thread of a warp that has an element of an instruction's operand; None for other accesses."""
+        """The thread of a warp that holds an element of an instruction's operand; None for other accesses."""
         spread = self.collectives.spreads.get(access) if level is Mapping.WARP else None
         return None if spread is None else spread.lane
 
