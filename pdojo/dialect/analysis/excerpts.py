@@ -21,7 +21,7 @@ from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
-"""Number of statements from which an excerpt that is most of its program is not copied."""
+"""Least statements of an excerpt that is not cut out of its program, if it is more than half of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
 
 
 def _is_most(program: Program, roots: Sequence[Node]) -> bool:
-    """Whether some top-level nodes are so much of a program that an excerpt of them saves nothing."""
+    """Whether top-level nodes are so much of a large program that cutting them out does not pay."""
     statements = sum(len(leaves_of(root)) for root in roots)
     return statements >= LARGE and 2 * statements > len(program.nest.leaves)
 

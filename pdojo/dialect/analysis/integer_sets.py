@@ -218,7 +218,7 @@ def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int
     divisions: list[Expr] = []
 
     def total(value: isl.Aff | isl.Constraint, factor: int) -> Expr:
-        """`factor` times a value; all coefficients of the result are integers."""
+        """`factor` times a value; the products with its coefficients are integers."""
         main = isl.dim_type.set if isinstance(value, isl.Constraint) else isl.dim_type.in_
         atoms = [(main, k, var(d)) for k, d in enumerate(kept)]
         atoms += [(isl.dim_type.div, k, division) for k, division in enumerate(divisions)]

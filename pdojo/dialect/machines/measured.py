@@ -19,7 +19,7 @@ class CopyRate:
     nontemporal: bool
     """Whether the stores go past the caches."""
     streams: int
-    """Number of places in its part of the array that each thread walks through at the same time."""
+    """Address streams per thread, each through another part of the array."""
     rate: float
     """Bytes read and written per second."""
 
@@ -32,7 +32,7 @@ class ReadRate:
     footprint: int
     """Bytes of the array."""
     streams: int
-    """Number of places in its part of the array that each thread walks through at the same time."""
+    """Address streams per thread, each through another part of the array."""
     prefetch: int
     """Distance of prefetches in bytes; 0 for none."""
     rate: float

@@ -126,7 +126,7 @@ class Scope:
     extent: int
     mapping: Mapping
     guard: tuple[Expr, ...]
-    """`e >= 0` for each, over depths up to and including this scope's."""
+    """Constraints `e >= 0`, over depths up to and including this scope's."""
     children: list[Scope | Leaf] = field(default_factory=list["Scope | Leaf"])
     leaves: list[Leaf] = field(default_factory=list["Leaf"])
     """All statements inside, in order."""

@@ -25,7 +25,7 @@ MOST_VARIABLES = 5
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A copy of a part of an array, one for each iteration of the scopes around a scope."""
+    """A copy of a part of an array for a scope; each iteration of the scopes around has its own."""
 
     source: Array
     outside: tuple[int, ...]
@@ -112,7 +112,7 @@ def _order(
 
 
 def _guards(leaf: Leaf, order: Sequence[int], depth: int, extents: Sequence[int]) -> set[Expr]:
-    """The guards of inner scopes that the variables of the access determine, over the variables of the copy nest."""
+    """The inner scopes' guards in the variables of the access, rewritten to the variables of the copy nest."""
     inside = [g for s in leaf.chain[depth:] for g in s.guard]
     decided = [g for g in inside if all(v < depth or v in order for v in g.variables())]
     return set(_renamed(decided, order, depth, extents))

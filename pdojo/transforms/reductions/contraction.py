@@ -228,7 +228,7 @@ class Expand(Transformation[Leaf]):
         return Numerics.CONTRACTS
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Write one statement with two roundings, or two statements."""
+        """Replace the statement by one with two roundings, or by two statements."""
         chain = chain_ops(site)
         if not self.into:
             rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))

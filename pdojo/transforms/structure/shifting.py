@@ -53,7 +53,7 @@ class Part:
     depth: int
     extent: int
     guard: tuple[Expr, ...]
-    """`e >= 0` for each, over j."""
+    """Constraints `e >= 0`, as expressions over j."""
     delay: int = 0
     carrier: Scope | None = None
     """The scope that carries the part's guards."""
