@@ -19,7 +19,7 @@ from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
 
 STRIDE = 8
-"""Number of moves between kept programs."""
+"""Number of moves from one kept program to the next, if programs between are recomputed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], col
     inner = max([1, *(_measure(child, strides, least, collectives) for child in node.children)])
     if node.mapping not in THREADS:
         return inner
-    # A warp's threads begin at a multiple of their number, so an iteration has its own warp only if all begin there.
+    # A warp's threads begin at a multiple of their number, so that each iteration must begin at such a multiple.
     inside = [leaf.chain[node.depth + 1 :] for leaf in node.leaves]
     warp = max((s.extent for chain in inside for s in chain if s.mapping is Mapping.WARP), default=1)
     warp = max(warp, *(collectives.threads(chain) for chain in inside))

@@ -79,10 +79,10 @@ def _from_within(leaf: Leaf, access: Access, shared: int, around: tuple[int, ...
 
 
 def _are_aligned(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> bool:
-    """Whether the write touches the same element in the iteration that the reader's innermost scopes have.
+    """Whether the write, in the reader's iteration of the innermost scopes, is to the element that is read.
 
-    It does for `m n t[i,j] = 0` and `k m n t[i,j] += x[...]`. The iteration exists if the write's scopes are as long as
-    the reader's and its guards are among the reader's.
+    It does for `m n t[i,j] = 0` and `k m n t[i,j] += x[...]`. The iteration exists if the write's scopes are at
+    least as long as the reader's and its guards are among the reader's.
     """
     mine, further = writer.chain[depth:], reader.depth - writer.depth
     if further < 0 or any(s.extent < reader.extents[s.depth + further] for s in mine):

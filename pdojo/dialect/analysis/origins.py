@@ -1,4 +1,4 @@
-"""Where does the value of a read come from, and who needs the value of a write?
+"""Origins of values: the writes that a read gets its value from, and the reads that need a write.
 
 Questions are about elements with all scopes in order, the meaning of a program. The *origin* of a read is the last
 instance before it that writes the element; a read without one gets the caller's value. Answers are exact, by
@@ -40,7 +40,7 @@ Instances: TypeAlias = str
 """Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
 
 LATEST = 16
-"""Number of contents whose values are kept."""
+"""Number of latest contents whose values are kept."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -187,7 +187,7 @@ class Origins:
         quick: AnswerT | None = None,
         few: Callable[[Values], AnswerT] | None = None,
     ) -> AnswerT:
-        """The answer to a question: `quick` if given, else by enumeration (`few`) of few instances, else exact."""
+        """The answer to a question: `quick` if given, else `few` by enumeration of few instances, else `answer`."""
         if quick is not None:
             return quick
         content = content_of(uses)

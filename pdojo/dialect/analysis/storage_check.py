@@ -189,7 +189,7 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: boo
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
-    """Fast path for parts that follow one another in an iteration of the scopes common to all uses, each valid alone.
+    """Fast path for consecutive parts of an iteration of the common scopes, each of which is valid alone.
 
     No part gets values from another, and no part comes between the writes and reads of another. Parts are subtrees, or
     all uses of an array. Two arrays may meet in a subtree if in each cell, one is done before the other begins. The
@@ -300,7 +300,7 @@ def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | No
 
 
 def _elements(uses: Sequence[Use], caller: Caller | None) -> tuple[list[tuple[int | Expr, ...]], int]:
-    """The element that each use touches, and the first number of the caller's elements."""
+    """The element that each use touches, and the number at the start of the places of the caller's elements."""
     arrays = _names(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
     return elements, arrays.index(caller.name) if caller is not None else 0

@@ -39,11 +39,11 @@ class Fragment:
         return prod(self.shape) // self.threads
 
     def thread_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
-        """The lane of the element at an index over scopes of some extents."""
+        """The lane of the element at `index`, whose expressions are over scopes of `extents`."""
         return self.lane.substitute(dict(enumerate(index)), extents)
 
     def place_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
-        """The slot of the element at an index over scopes of some extents."""
+        """The slot of the element at `index`, whose expressions are over scopes of `extents`."""
         return self.slot.substitute(dict(enumerate(index)), extents)
 
     def element(self, slot: int, lane: int, extents: Sequence[int]) -> tuple[Expr, ...]:

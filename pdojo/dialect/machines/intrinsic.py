@@ -39,7 +39,7 @@ class Intrinsic:
     threads: int = 0
     """Threads of a warp that run it together; 0 if one thread runs it alone."""
     fragments: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Per operand, `lane, slot` over its indices: the thread that holds an element, and its register there."""
+    """Per operand, `lane, slot` over its indices: an element's thread, and its register in that thread."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 

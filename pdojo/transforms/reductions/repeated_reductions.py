@@ -133,7 +133,7 @@ class InlineReduction(Transformation[Leaf]):
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:
-        """Reassociation if the original is a vector reduction; the copy is in order."""
+        """Reassociation if the original sums over lanes, threads or blocks; the copy sums in order."""
         return self._found(program, site)[1].numerics
 
     def _found(self, program: Program, site: Leaf) -> tuple[Access, Repetition]:
@@ -252,7 +252,7 @@ class OutlineReduction(Transformation[Leaf]):
         return next((problem for problem in problems if problem is not None), None)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:
-        """Reassociation if the earlier reduction is a vector reduction; the deleted one is in order."""
+        """Reassociation if the earlier reduction sums over lanes, threads or blocks; the deleted one sums in order."""
         element = named_element(program, site, self.array, self.index)
         assert isinstance(element, Access)
         found = repetition(program, site, element)

@@ -60,7 +60,7 @@ class RenameArray(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Plain assignments to arrays with several of them; a temporary keeps its name for the first."""
+        """Plain assignments to arrays that have several; the first assignment to a temporary is no candidate."""
         for array in program.nest.arrays.values():
             plain = [leaf for leaf in program.nest.writers[array.name] if leaf.accumulate is None]
             if len(plain) > 1:

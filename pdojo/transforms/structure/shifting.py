@@ -259,6 +259,6 @@ def reorders_while_delayed(
 
 
 def _orders(delays: range) -> list[Order]:
-    """The orders of two iterations, of the first and of the second part, that some delay relates."""
+    """The possible orders of an iteration of the first part and one of the second that some delay relates."""
     signs = ((EQUAL, 0 in delays), (AFTER, max(delays) > 0), (BEFORE, min(delays) < 0))
     return [order for order, holds in signs if holds]
