@@ -128,7 +128,7 @@ class PeelScope(Transformation[Scope]):
         )
 
     def grows(self, program: Program, site: Scope) -> bool:
-        """True if some registers are used only inside; afterwards they are live in both parts."""
+        """True if some registers are used only inside; their live ranges then extend over both parts."""
         return any(
             buffer.memory is Memory.REGISTER and live.scope is not None and site in live.scope.chain
             for buffer, live in program.live_ranges.items()
