@@ -1,1 +1,1 @@
-"""The dialect, and everything that can be known about a kernel without changing it."""
+"""The dialect, and all analyses of a kernel that do not change it."""

@@ -36,7 +36,7 @@ class Div:
 
 
 MOST_ATOMS = 500
-"""Most atoms of a written expression, those inside others included; each remainder counts twice."""
+"""Most atoms of a written expression, including atoms inside others; each remainder counts twice."""
 
 Atom: TypeAlias = int | Div
 """An induction variable, by the depth of its scope, or a floor division."""
@@ -49,7 +49,7 @@ def _atom_key(atom: Atom) -> SortKey:
 
 
 class _Derived:
-    """Places for what follows from an expression, filled when it is first asked for."""
+    """Cached properties of an expression, filled on first use."""
 
     __slots__ = ("_hash", "_variables")
     _hash: int
@@ -60,7 +60,7 @@ class _Derived:
 class Expr(_Derived):
     """`constant + sum(coefficient * atom)`, terms sorted, no zero coefficients.
 
-    Build one with `const`, `var` and the functions of this module; equal values of the same form are equal objects.
+    Build expressions with `const`, `var` and the functions of this module; equal forms are equal objects.
     """
 
     constant: int
@@ -70,7 +70,7 @@ class Expr(_Derived):
         try:
             return self._hash
         except AttributeError:
-            # Expressions are part of nearly all questions that are looked up: hashing one visits all of its atoms.
+            # Most cache look-ups have expressions in their keys: hashing one visits all of its atoms.
             object.__setattr__(self, "_hash", hash((self.constant, self.terms)))
             return self._hash
 
@@ -104,7 +104,7 @@ class Expr(_Derived):
 
     @property
     def size(self) -> int:
-        """How many atoms there are, those inside floor divisions included."""
+        """The number of atoms, including those inside floor divisions."""
         return sum(1 if isinstance(atom, int) else 1 + atom.numerator.size for atom, _ in self.terms)
 
     @property
@@ -220,7 +220,7 @@ def floordiv(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     # (q * divisor + r) floordiv divisor = q + r floordiv divisor, with every coefficient of r in [0, divisor).
     quotient = linear(numerator.constant // divisor, ((a, c // divisor) for a, c in numerator.terms))
     rest = linear(numerator.constant % divisor, ((a, c % divisor) for a, c in numerator.terms))
-    # With every coefficient of r in [-divisor / 2, divisor / 2) too: n - x has fewer values than n + 63 * x.
+    # Then with every coefficient of r in [-divisor / 2, divisor / 2): n - x has fewer values than n + 63 * x.
     near = linear(rest.constant, ((a, (c + divisor // 2) % divisor - divisor // 2) for a, c in rest.terms))
     far = linear(0, ((a, int(2 * c >= divisor)) for a, c in rest.terms))
     for small, carried in ((rest, const(0)), (near, far)):
@@ -315,9 +315,9 @@ Remainder: TypeAlias = tuple[Expr, int, int]
 
 
 def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
-    """Write an expression as rest + sum(c * (e mod d)), for printing; the sum is the expression again.
+    """Write an expression as rest + sum(c * (e mod d)), for printing; both sums are equal.
 
-    A term `-c * d * (e floordiv d)` beside exactly `c * e` is a remainder.
+    A term `-c * d * (e floordiv d)` together with exactly `c * e` is a remainder.
     """
     remainders: list[Remainder] = []
     rest = expression

@@ -1,4 +1,4 @@
-"""Alignment of interface arrays in bytes; a module without imports, for command lines too."""
+"""Alignment of interface arrays in bytes; a module without imports, so that command lines start quickly."""
 
 ALIGNMENT = 64
 """Default alignment: a cache line, or a vector."""

@@ -1,4 +1,4 @@
-"""What a kernel may assume: how callers align arrays, and what moves may do to rounding."""
+"""Assumptions of a kernel: alignment of the caller's arrays, and moves' effects on rounding that are permitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.errors import UsageError
 
 
 def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
-    """A copy whose callers align the interface arrays to at least so many bytes.
+    """A copy whose callers align the interface arrays to at least `alignments` bytes.
 
     One number is for all arrays; several are in the order of the kernel's arguments. Raises UsageError for a number
     that is no power of two, and for a wrong count of numbers.
@@ -31,14 +31,14 @@ def with_alignment(kernel: KernelOp, *alignments: int) -> KernelOp:
     rows = zip(interface, each, strict=True)
     facts = [max(number, buffer.alignment, byte_width(buffer.dtype)) for buffer, number in rows]
     if facts == [buffer.alignment for buffer in interface]:
-        # The kernel says all of it already.
+        # The kernel already states all of it.
         return aligned
     aligned.properties["arg_alignments"] = ArrayAttr(IntegerAttr(fact, i64) for fact in facts)
     return aligned
 
 
 def with_permission(kernel: KernelOp, *classes: Numerics) -> KernelOp:
-    """A copy that permits these numerics classes too (docs/numerics.md)."""
+    """A copy that also permits these numerics classes (docs/numerics.md)."""
     found = kernel.clone()
     found.properties["numerics"] = ArrayAttr(NumericsAttr(n) for n in dict.fromkeys((*kernel.permitted, *classes)))
     return found

@@ -12,7 +12,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class Mapping(StrEnum):
-    """How the iterations of a scope are instantiated (paper section 2.1)."""
+    """Instantiation of a scope's iterations (paper section 2.1)."""
 
     SEQUENTIAL = "seq"
     UNROLL = "u"
@@ -37,21 +37,21 @@ class Mapping(StrEnum):
 
     @property
     def declares_tree(self) -> bool:
-        """True if accumulation of threads into one cell is a reduction tree (b, w); for other mappings it is a race."""
+        """True if accumulation of threads into one cell is a reduction tree (`b`, `w`)."""
         return self in (Mapping.BLOCK, Mapping.WARP)
 
     @property
     def combines(self) -> bool:
         """True if accumulations of several iterations into one cell are combined.
 
-        Threads of a block or a warp do it by a tree, blocks of a grid by atomic operations (`analysis.atomics`). For
-        `p` they are a race.
+        Threads of a block or a warp combine them by a tree, blocks of a grid by atomic operations (`analysis.atomics`).
+        For `p` they are a race.
         """
         return self.declares_tree or self is Mapping.GRID
 
     @property
     def is_special(self) -> bool:
-        """Whether the mapping has placement rules for everything inside (`g b w f s m`)."""
+        """Whether the mapping restricts all scopes and statements inside (`g b w f s m`)."""
         return self in _SPECIAL
 
 
@@ -60,7 +60,7 @@ _CONCURRENT = frozenset((Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping
 
 
 class Memory(StrEnum):
-    """Where a buffer lives."""
+    """Location of a buffer."""
 
     HEAP = "heap"
     STACK = "stack"
@@ -69,7 +69,7 @@ class Memory(StrEnum):
 
 
 class Intent(StrEnum):
-    """What a kernel does with an interface array."""
+    """A kernel's use of an interface array."""
 
     IN = "in"
     INOUT = "inout"
@@ -77,7 +77,7 @@ class Intent(StrEnum):
 
 
 class Numerics(StrEnum):
-    """What a move may do to rounding; a kernel lists the classes that it permits, EXACT is always permitted."""
+    """A move's effect on rounding; a kernel lists the classes that it permits, EXACT is always permitted."""
 
     EXACT = "exact"
     REASSOCIATES = "reassociate"

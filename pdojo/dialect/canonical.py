@@ -1,8 +1,8 @@
 """The canonical form of a kernel. A game starts from it, and every move keeps it, so that undo restores a text exactly.
 
-Index expressions are in normal form over the variables that they use, outermost first. A guard sits on the scope of
-its deepest variable, or as close to it as it restricts no other node. Guards are sorted, and none always holds.
-A guard that only cuts off the last iterations is a smaller extent. Every node has an identifier.
+Index expressions are in normal form over the variables that they use, outermost first. A guard sits on the scope of its
+deepest variable, or on the closest scope to it where it restricts no other node. Guards are sorted, and none always
+holds. A guard that only cuts off the last iterations becomes a smaller extent. Every node has an identifier.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def canonicalize(kernel: KernelOp) -> None:
         chain = tuple(s.op for s in scope.chain)
         place_guards(guards.get(scope.op, ()), chain, [scope.depth], rewriter)
     if _shorten(kernel):
-        # Smaller extents make more guards redundant, and index expressions simpler.
+        # Smaller extents make more guards redundant and index expressions simpler.
         canonicalize(kernel)
 
 
 def owner_of(scope: Scope, guard: Expr) -> Scope:
-    """The scope of the guard's deepest variable, or the closest scope to it that holds nothing but `scope`."""
+    """The scope of the guard's deepest variable, or the scope closest to it that holds nothing but `scope`."""
     deepest = max(guard.variables(), default=scope.depth)
     while scope.depth > deepest and scope.parent is not None and len(scope.parent.children) == 1:
         scope = scope.parent
@@ -44,7 +44,7 @@ def owner_of(scope: Scope, guard: Expr) -> Scope:
 
 
 def _shorten(kernel: KernelOp) -> bool:
-    """Turn `N where i <= k` into k + 1 iterations; returns whether there was such a scope."""
+    """Turn `N where i <= k` into k + 1 iterations; returns True if a scope changed."""
     found = False
     for scope in nest_of(kernel).scopes:
         extent = shorter_extent(scope)
@@ -55,6 +55,6 @@ def _shorten(kernel: KernelOp) -> bool:
 
 
 def shorter_extent(scope: Scope) -> int | None:
-    """The number of iterations of a scope whose guard only cuts off the last ones; None for other scopes."""
+    """The number of iterations of a scope if its guard only cuts off the last ones; else None."""
     cuts = [g.constant + 1 for g in scope.guard if g.terms == ((scope.depth, -1),)]
     return min(cuts) if cuts and 1 <= min(cuts) < scope.extent else None

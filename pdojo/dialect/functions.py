@@ -59,7 +59,7 @@ def byte_width(dtype: str) -> int:
 
 
 class Signature(Enum):
-    """How operand and result types of a function relate."""
+    """Relation of a function's operand types and result type."""
 
     FLOAT = auto()
     """All operands and the result have one floating-point type."""
@@ -145,7 +145,7 @@ def _bits(dtype: str) -> int:
 
 
 def check_types(function: str | None, operands: Sequence[str], result: str) -> str | None:
-    """None if `function` takes dtypes `operands` to `result`; otherwise what is wrong, in one phrase."""
+    """The mistake, in one phrase, if `function` does not take dtypes `operands` to `result`; None if it does."""
     if function is None:
         if len(operands) != 1:
             return f"a copy takes one operand, not {len(operands)}"
@@ -220,7 +220,7 @@ def identity_value(accumulation: str, dtype: str) -> float | int:
 
 
 def accumulation_function(spelling: str, dtype: str) -> str | None:
-    """The function that `spelling=` (`+ * max min umax umin and or`) means for a dtype, or None."""
+    """The function of `spelling=` (`+ * max min umax umin and or`) for a dtype; None if there is none."""
     wants_float = is_float(dtype)
     for function, accumulation in ACCUMULATIONS.items():
         if accumulation.spelling == spelling and function.endswith("f") is wants_float:

@@ -1,8 +1,8 @@
-"""Names of kernels, arrays and machines: which are allowed, and the symbol of a kernel in the code of every target.
+"""Names of kernels, arrays and machines: the allowed names, and the symbol of a kernel in the code of every target.
 
-A name is an ASCII identifier, so that it is valid in the notation, in C, in assembly and in LLVM IR. Some identifiers
-have a meaning already when code is compiled, assembled or linked: words of C, C++ and CUDA, functions of the run-time
-library, registers. A kernel may have such a name; its symbol then differs a little, in the same way in all targets.
+A name is an ASCII identifier, so that it is valid in the notation, in C, in assembly and in LLVM IR. Compilers,
+assemblers and linkers give some identifiers a meaning: words of C, C++ and CUDA, functions of the run-time library,
+registers. A kernel may have such a name; its symbol then differs slightly, in the same way in all targets.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ umask ungetc unix unlink unsetenv usleep vfprintf vprintf vsnprintf vsprintf wai
 yn
 """
 RESERVED = frozenset(f"{_KEYWORDS} {_CPLUSPLUS} {_CUDA} {_LIBRARY}".split())
-"""Names that no generated function may have: words of the languages, library functions, parameters of our own."""
+"""Names that no generated function may have: words of the languages, library functions, pdojo's own parameters."""
 _SHADOWED = frozenset(
     "gamma half index j0 j1 jn link read remainder select send significand sync time wait write y0 y1 yn".split()
 )
-"""Functions that no generated code calls, so that parameters and variables may have their names."""
+"""Library functions that generated code never calls, so that parameters and variables may have their names."""
 
 _REGISTERS = re.compile(
-    # RISC-V; x86-64; AArch64; special ones of all of them.
+    # Registers of RISC-V, x86-64 and AArch64; special registers of all three.
     r"x\d+|[astf]\d+|f[ast]\d+|v\d+|ft?csr|frm|fflags|zero|ra|sp|gp|tp|fp|pc"
     r"|r\d+[dwb]?|[re]?([abcd]x|[sd]i|[sb]p|ip)|[abcd][lh]|[sd]il|[sb]pl|[cdefgs]s|[xyzt]mm\d+|k\d+|mm\d+|st|cr\d+|dr\d+"
     r"|[wbhdqz]\d+|lr|[wx]zr|wsp|nzcv|ffr|fpcr|fpsr|pn?\d+|mxcsr|rflags|eflags",
@@ -65,11 +65,11 @@ _BEGINNINGS = re.compile(
 _ENDINGS = re.compile(
     r".*_t|.*_WORKSPACE|.*_constants|[fu]\d+x\d+|U?INT.*_(MIN|MAX|C)|NAN|INFINITY|HUGE_VAL.*|NULL|EOF|[A-Z]+_(MIN|MAX)"
 )
-"""Types, macros, and names that our own code puts beside a function; one more `_` avoids all of them."""
+"""Types, macros, and names that pdojo's code puts next to a function; one more `_` avoids all of them."""
 
 
 def name_problem(name: str) -> str | None:
-    """Why a kernel or an array cannot have this name; None if it can."""
+    """The reason why a kernel or an array cannot have a name; None if it can."""
     if not name:
         return "the name is empty"
     if _IDENTIFIER.fullmatch(name) is None:
@@ -100,10 +100,10 @@ def variable(name: str) -> str:
 
 
 def _is_reserved(name: str) -> bool:
-    """Whether it is a word of a language, a library function (also its f and l forms: `sinf`), a type or a macro."""
+    """Whether `name` is a word of a language, a library function (or its f or l form: `sinf`), a type or a macro."""
     return bool({name, re.sub("[fl]$", "", name)} & RESERVED) or _ENDINGS.fullmatch(name) is not None
 
 
 def _apart(name: str, *, taken: bool) -> str:
-    """A name without another meaning; names that equal a taken one but for final `_` get one more `_`, too."""
+    """A name without another meaning; a name that equals a taken one up to final `_` also gets one more `_`."""
     return f"k{name}{'_' * taken}" if _BEGINNINGS.match(name.lstrip("k")) else f"{name}{'_' * taken}"

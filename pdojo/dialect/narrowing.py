@@ -9,20 +9,20 @@ from xdsl.ir import Attribute
 
 
 def is_memref(type: Attribute) -> TypeGuard[MemRefType[Attribute]]:
-    """Whether this is the type of an array."""
+    """Whether `type` is the type of an array."""
     return isinstance(type, MemRefType)
 
 
 def is_integer_type(type: Attribute) -> TypeGuard[IntegerType]:
-    """Whether this is an integer type, of any width."""
+    """Whether `type` is an integer type, of any width."""
     return isinstance(type, IntegerType)
 
 
 def is_integer_constant(constant: Attribute) -> TypeGuard[IntegerAttr[IntegerType | IndexType]]:
-    """Whether this is a typed integer constant."""
+    """Whether `constant` is a typed integer constant."""
     return isinstance(constant, IntegerAttr)
 
 
 def is_float_constant(constant: Attribute) -> TypeGuard[FloatAttr[AnyFloat]]:
-    """Whether this is a typed floating-point constant."""
+    """Whether `constant` is a typed floating-point constant."""
     return isinstance(constant, FloatAttr)

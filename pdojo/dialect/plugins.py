@@ -42,7 +42,7 @@ def plugins(group: str, taken: Iterable[str]) -> dict[str, EntryPoint]:
 
 
 def load(entry: EntryPoint) -> object:
-    """The object that an entry point names. Raises PluginError for any error while it is imported."""
+    """The object that an entry point names. Raises PluginError for any error on import."""
     try:
         return entry.load()
     except Exception as error:
@@ -51,7 +51,7 @@ def load(entry: EntryPoint) -> object:
 
 
 def find(group: str, name: str, own: Mapping[str, str]) -> object | None:
-    """The object called `name`: of `own`, as `module:attribute`, else of an entry point of the group; None if unknown.
+    """The object called `name`, from `own` (`module:attribute`) or from an entry point of the group; None if unknown.
 
     Raises PluginError.
     """

@@ -1,4 +1,4 @@
-"""A reason against a program or a move: the one answer of all questions of legality."""
+"""A reason against a program or a move: the answer to every question of legality."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A sentence, and its witness: accesses, elements or iterations."""
+    """A reason in one sentence, with a witness: accesses, elements or iterations."""
 
     text: str
     witness: str = ""
     about: str = ""
-    """Identifies the problem when a move changes the wording; empty if `text` does."""
+    """A key of the problem if moves change its wording; empty if `text` is the key."""
     is_open: bool = False
-    """Whether the question is open: integer sets have not settled it."""
+    """Whether the question is open, because integer sets did not settle it."""
 
     @property
     def subject(self) -> str:
-        """What the reason is about: equal for one problem before and after a move."""
+        """The key of the problem, equal before and after a move."""
         return self.about or self.text
 
     def __str__(self) -> str:

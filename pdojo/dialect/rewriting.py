@@ -45,7 +45,7 @@ def build_op(
     contracted: bool = False,
     asynchronous: bool = False,
 ) -> OpOp:
-    """A statement whose index expressions range over `chain`, the scopes around it from the outermost."""
+    """A statement with index expressions over `chain`, the scopes around it, outermost first."""
     expressions = [*output[1]]
     for value in inputs:
         expressions += value.index if isinstance(value, Access) else ()
@@ -81,7 +81,7 @@ def build_op(
 
 
 def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> OpOp:
-    """The statement with other inputs, and index expressions over other scopes; the rest stays."""
+    """A copy of the statement with other inputs, and with index expressions over other scopes."""
     reads = [i.hints for i in inputs if isinstance(i, Access)]
     return build_op(
         (leaf.output.array, output),
@@ -110,7 +110,7 @@ def substitute_input(value: Input, replacements: Mapping[int, Expr], extents: Se
 def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
     """Give a scope a guard (`e >= 0` each) over `chain`, whose last member is the scope itself.
 
-    Guards that always hold are dropped, the others sorted: the canonical form.
+    Guards that always hold are dropped and the others sorted, as the canonical form requires.
     """
     own = len(chain) - 1
     extents = [scope.count for scope in chain]
@@ -132,7 +132,7 @@ def reindex(
 ) -> None:
     """Rewrite nodes that now stand inside `chain`: replace the variables of their former ancestors.
 
-    A former depth that the nodes use and that is not in `replacements` stays the same depth.
+    Variables at depths that are not in `replacements` keep their depth.
     """
     for node in nodes:
         extents = tuple(op.count for op in chain)
@@ -149,7 +149,7 @@ def reindex(
 
 
 def replace_variable(scope: ScopeOp, old: SSAValue, rewriter: PatternRewriter) -> None:
-    """Let everything inside a scope use its variable in place of another one, of a scope as deep."""
+    """Replace the variable `old` inside a scope by the scope's own; both scopes have the same depth."""
     for op in scope.body.walk():
         operands = tuple(op.operands)
         if old in operands:

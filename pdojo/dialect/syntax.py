@@ -1,4 +1,4 @@
-"""Parsing and printing of the parts of the MLIR form that several operations share: index expressions and inputs."""
+"""Parsing and printing of the common parts of operations' MLIR forms: index expressions and inputs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pdojo.dialect.notation.lexer import MOST_NESTED, MOST_PARTS
 
 @dataclass
 class IndexNames:
-    """The induction variables that the expressions of one operation use; dimension k is `operands[k]`.
+    """The induction variables in the expressions of one operation; dimension k is `operands[k]`.
 
-    `own` is the name of a variable that is not an operand (the one a scope defines itself); it gets the last dimension.
+    `own` names a variable that is not an operand (a scope's own variable); it gets the last dimension.
     """
 
     parser: Parser
@@ -38,10 +38,10 @@ class IndexNames:
     parts: int = 0
     """Variables and numbers read since the expression began."""
     depth: int = 0
-    """Parentheses and signs that are open."""
+    """Number of open parentheses and signs."""
 
     def dimension(self, name: UnresolvedOperand) -> AffineExpr:
-        """The dimension that stands for the named variable; `own` is dimension -1 until `finish`."""
+        """The dimension of the named variable; `own` is dimension -1 until `finish`."""
         if name.operand_name == self.own:
             return AffineExpr.dimension(-1)
         if name.operand_name not in self.parser.ssa_values:
@@ -52,7 +52,7 @@ class IndexNames:
         return AffineExpr.dimension(self.operands.index(value))
 
     def finish(self, expression: AffineExpr) -> AffineExpr:
-        """Make the own variable the dimension behind the operands."""
+        """Renumber the own variable as the dimension after the operands."""
         if self.own is None:
             return expression
         return _shift_own(expression, len(self.operands))
@@ -248,7 +248,7 @@ def parse_hints(parser: Parser) -> DictionaryAttr:
 
 
 def print_hints(printer: Printer, hints: DictionaryAttr | None) -> None:
-    """Print hints for `parse_hints`, after a blank."""
+    """Print hints, after a blank, in the form that `parse_hints` reads."""
     if hints is not None and hints.data:
         printer.print_string(" hints")
         printer.print_attr_dict(hints.data)

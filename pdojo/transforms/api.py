@@ -1,4 +1,4 @@
-"""All that a move is written with: program and analysis, operations and expressions, the base class of moves."""
+"""The imports for writing a move: program and analysis, operations and expressions, the base class."""
 
 from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerAttr, MemRefType, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue

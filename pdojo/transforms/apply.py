@@ -1,4 +1,4 @@
-"""Applying moves to a program, and finding the moves that apply, by the same checks."""
+"""Application of moves to a program, and listing of applicable moves, by the same checks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Applied:
     move: Move
     """The move, with a location for people, in the program before."""
     resolved: Move
-    """The move, with identifiers as location, for replay."""
+    """The move, located by identifiers, for replay."""
     inverse: Move
-    """The move that leads back, with identifiers of the program after."""
+    """The inverse move, located by identifiers of the program after."""
 
 
 def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
     """Apply a move to a copy of the program's kernel.
 
     Raises LocationError for a location that does not exist, IllegalMove with reason and witness for a refused move.
-    Without `verify`, the check of the move is trusted: the conditions of the program after it are not asked.
+    Without `verify`, the move's check is trusted: the conditions of the program after it are not checked.
     """
     wanted, site = checked(program, move) if verify else legal(program, move)
     resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
@@ -47,7 +47,7 @@ def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
 def confirm(move: Move, fault: Reason | None) -> None:
     """Raise IllegalMove if a move that its check accepts leads to a program with a fault.
 
-    The check of the move is wrong then: legality is of the program after the move, too.
+    Such a check is wrong: legality includes the conditions of the program after the move.
     """
     if fault is not None:
         raise IllegalMove(str(Refusal(move, fault.text, fault.witness)))
@@ -56,7 +56,7 @@ def confirm(move: Move, fault: Reason | None) -> None:
 def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Transformation[Any], Site]:
     """The transformation of a move, and its site. Raises LocationError or IllegalMove as `apply` does.
 
-    Without `foresees`, the caller makes the move and asks the conditions of the program after it.
+    Without `foresees`, the caller makes the move and checks the conditions of the program after it.
     """
     wanted = instantiate(move)
     site = wanted.resolve(program, move.at)
@@ -67,18 +67,18 @@ def legal(program: Program, move: Move, *, foresees: bool = True) -> tuple[Trans
 
 
 def checked(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
-    """`legal`, without asking what the move leads to: the caller makes it and asks `Transformation.fault` then.
+    """`legal` without the conditions after the move: the caller makes it and then calls `Transformation.fault`.
 
-    A refused move is refused for the same reason.
+    A move refused here has the same reason as in `legal`.
     """
     try:
         return legal(program, move, foresees=False)
     except IllegalMove:
-        return legal(program, move)  # another reason may come first
+        return legal(program, move)  # its reason may be another one
 
 
 def make(program: Program, move: Move) -> Program:
-    """The program after a move that is known to be legal; invalidates `program` (`Transformation.perform`)."""
+    """The program after a legal move; invalidates `program` (`Transformation.perform`)."""
     wanted = instantiate(move)
     return wanted.perform(program, wanted.resolve(program, move.at))
 
@@ -86,8 +86,8 @@ def make(program: Program, move: Move) -> Program:
 def candidates(program: Program, family: str = "", at: str = "") -> Iterator[tuple[Move, Refusal | None]]:
     """Every candidate move with its refusal; None if it is legal.
 
-    `family` and `at` choose those of one name, or at one location; the others are not asked. Raises IllegalMove for a
-    family, and LocationError for a location, that does not exist.
+    `family` and `at` restrict the candidates to one name or one location. Raises IllegalMove for an unknown family, and
+    LocationError for an unknown location.
     """
     for kind, place in _kinds(program, family, at):
         for site, choice in kind.candidates(program):
@@ -96,7 +96,7 @@ def candidates(program: Program, family: str = "", at: str = "") -> Iterator[tup
 
 
 def _kinds(program: Program, family: str, at: str) -> Iterator[tuple[type[Transformation[Any]], str | None]]:
-    """The kinds of moves asked about, each with the place asked about; None for all places."""
+    """The families of moves to list, each with the location to list; None for all locations."""
     nowhere: LocationError | None = None
     is_somewhere = False
     for name in (family,) if family else transformation_names():
@@ -113,10 +113,10 @@ def _kinds(program: Program, family: str, at: str) -> Iterator[tuple[type[Transf
 
 
 def legal_moves(program: Program, family: str = "", at: str = "") -> list[Move]:
-    """Every legal move, in a fixed order; `family` and `at` choose as for `candidates`."""
+    """Every legal move, in a fixed order; `family` and `at` restrict them as in `candidates`."""
     return [move for move, refusal in candidates(program, family, at) if refusal is None]
 
 
 def refused_moves(program: Program, family: str = "", at: str = "") -> list[Refusal]:
-    """Every candidate that is refused, with the reason; `family` and `at` choose as for `candidates`."""
+    """Every refused candidate, with the reason; `family` and `at` restrict them as in `candidates`."""
     return [refusal for _, refusal in candidates(program, family, at) if refusal is not None]

@@ -56,7 +56,7 @@ class Dimension:
 
 
 Site: TypeAlias = Scope | Leaf | Array | Dimension
-"""Where a transformation applies."""
+"""The place of a transformation."""
 
 SiteKind: TypeAlias = type[Scope] | type[Leaf] | type[Array] | type[Dimension]
 """A kind of site."""
@@ -78,7 +78,7 @@ class Refusal:
 
 
 class Proof(Enum):
-    """What a check proves of the `conditions` of the program after a move."""
+    """The part of the `conditions` after a move that its check proves."""
 
     ALL = "all"
     ALL_BUT_ROOM = "all but the room for buffers"
@@ -87,21 +87,21 @@ class Proof(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalEffect:
-    """What a move that rewrites an excerpt only leads to, in any program with that excerpt that breaks no rule."""
+    """The effect of a local move; it holds in every valid program that contains the excerpt."""
 
     fault: Reason | None
-    """The rule that it breaks, if there is room; None if it breaks none."""
+    """The violated rule other than memory capacity; None if there is none."""
     growth: Growth
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutEffect:
-    """What a layout move leads to."""
+    """The effect of a layout move."""
 
     fault: Reason | None = None
-    """The rule that the program after it breaks; None if it breaks none."""
+    """The rule that the program after the move violates; None if there is none."""
     is_known: bool = False
-    """False if the accesses to the buffer do not tell."""
+    """False if the accesses to the buffer do not determine the effect."""
 
 
 @dataclass(frozen=True)
@@ -118,75 +118,76 @@ class Transformation(RewritePattern, Generic[SiteT]):
     argued: ClassVar[bool] = False
     """Whether the check proves that the program after the move keeps the `conditions` of every state.
 
-    Then the conditions are asked only when the move is made, not of each candidate; a test holds the checks to it.
+    Then the conditions are checked only when the move is made, not for each candidate; a test holds the checks to it.
     Special mappings, and memories that are nearly full, are beyond such proofs.
     """
     keeps_statements: ClassVar[bool] = True
-    """Whether the program after the move has the same statements and indices, so that instances can be compared."""
+    """Whether the move keeps statements and indices, so that instances before and after can be compared."""
     undoes: ClassVar[bool] = False
-    """Whether each move only takes another one back, in kernels as they are written: searches rarely draw it."""
+    """Whether the family's moves only undo others, in kernels as people write them; searches rarely draw such moves."""
     finishes: ClassVar[bool] = False
-    """Whether a move of the family is worth making everywhere if it was worth making somewhere."""
+    """Whether a move of the family that pays somewhere probably pays everywhere."""
     exchanges: ClassVar[Literal["order", "values", ""]] = ""
-    """Moves that a search may exchange it for: others that change the order of statements, or computed values."""
+    """Kind of moves that a search may draw instead: other changes of statement order, or of computed values."""
     example_machine: ClassVar[str] = "x86-64-avx512"
     """Machine of the example in the docstring."""
 
     @classmethod
     @abstractmethod
     def candidates(cls, program: Program) -> Iterator[tuple[SiteT, Self]]:
-        """Sites of the right kind with finitely many parameters; cheap, because legality is not asked."""
+        """Sites of the right kind, with finitely many parameters; cheap, because legality is not checked."""
 
     @abstractmethod
     def check(self, program: Program, site: SiteT) -> Reason | None:
-        """Why the transformation may not be applied at the site; None if it may. Pure."""
+        """The reason why the transformation may not be applied at the site; None if it may. Pure."""
 
     def numerics(self, program: Program, site: SiteT) -> Numerics:  # for subclasses
-        """What the transformation does to rounding at this site."""
+        """The transformation's effect on rounding at the site."""
         return Numerics.EXACT
 
     @abstractmethod
     def rewrite(self, program: Program, site: SiteT, rewriter: PatternRewriter) -> None:
-        """Rewrite the kernel; legality was checked."""
+        """Rewrite the kernel; the move is known to be legal."""
 
     @property
     def keeps_hints(self) -> bool:  # for subclasses
-        """Whether the move leaves all hints of scopes and buffers as they are."""
+        """Whether the move leaves all hints of scopes and buffers unchanged."""
         return True
 
     @property
     def needs_conditions(self) -> bool:  # for subclasses
-        """Whether the check leaves conditions open with these parameters, even if `argued`.
+        """Whether the check proves no conditions with these parameters, even if `argued`.
 
-        It does if the move leads to a mapping or a memory with rules of its own, or is made of moves that do not argue.
+        It proves none if the move leads to a mapping or a memory with rules of its own, or consists of moves that do
+        not argue.
         """
         return False
 
     def argues(self, program: Program, site: SiteT) -> bool:  # for subclasses
-        """Whether the check proves the conditions of the program after the move, if there is room."""
+        """Whether the check proves the conditions of the program after the move, apart from memory capacity."""
         return self.argued and not self.needs_conditions
 
     def grows(self, program: Program, site: SiteT) -> bool:  # for subclasses
-        """Whether stack or registers may be needed for more bytes at once than now, and `check` does not ask for room.
+        """Whether the move may need more bytes of stack or registers at once, and `check` does not test capacity.
 
-        Asked of moves that argue.
+        Used for moves that argue.
         """
         return True
 
     def adds(self, program: Program, site: SiteT) -> int:  # for subclasses
-        """The most bytes by which all buffers on the stack and in registers together may take more.
+        """The most bytes that the move adds to all buffers on the stack and in registers together.
 
-        Asked of moves that argue and grow.
+        Used for moves that argue and grow.
         """
         return 0
 
     def is_local(self, site: SiteT) -> bool:  # for subclasses
-        """Whether the check looks only at the nest around the site, or only at the buffer (`analysis.excerpts`)."""
+        """Whether the check examines only the nest around the site, or only the buffer (`analysis.excerpts`)."""
         return False
 
     @property
     def takes_next(self) -> bool:  # for subclasses
-        """Whether a local check of a scope looks at the nest of the node that follows, too."""
+        """Whether a local check of a scope also examines the nest of the next node."""
         return False
 
     @abstractmethod
@@ -194,15 +195,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """The move of the inverse family, located by the identifiers of the program after this move.
 
         It leads back to the program before, except for new names and identifiers, the place and memory of declarations,
-        and the form of guards and divisions. `Game.undo` replays, and is exact.
+        and the form of guards and divisions. `Game.undo` replays instead, and is exact.
         """
 
-    # The methods below are the same for all transformations, so that found and applicable cannot differ.
+    # The methods below are the same for all transformations, so that listed moves and applicable moves cannot differ.
 
     def refusal(self, program: Program, site: SiteT, *, foresees: bool = True) -> Refusal | None:
-        """Why the move is refused at the site; None if it is legal.
+        """The refusal of the move at the site; None if it is legal.
 
-        Without `foresees`, conditions that the check does not prove are not asked: the caller makes the move and asks.
+        Without `foresees`, conditions that the check does not prove are left to the caller, who makes the move.
         """
         try:
             reason = self._asked(program, site, foresees=foresees)
@@ -222,7 +223,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return reason
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:
-        """The answer of `check`; if the check is local, it runs once per content of the part that it looks at."""
+        """The result of `check`; a local check runs once per content of the part that it examines."""
         if not self.is_local(site):
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
@@ -240,9 +241,9 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _foreseen(self, program: Program, site: SiteT) -> Reason | None:
         """`fault` of the program after the move.
 
-        A local move rewrites an excerpt only. If the program breaks no rule, the move breaks one iff the excerpt after
-        the move does: rules are about nests and the buffers that bind them, which the excerpt has, except for those of
-        special mappings and the room in memory.
+        A local move rewrites an excerpt only. If the program violates no rule, the move violates one iff the excerpt
+        after the move does: rules are about nests and the buffers that bind them, which the excerpt contains.
+        Exceptions are the rules of special mappings and memory capacity.
         """
         if isinstance(site, Array | Dimension) and self.is_local(site):
             prospect = self._foreseen_layout(program, site)
@@ -261,7 +262,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return outlook.fault
 
     def _foreseen_layout(self, program: Program, site: Array | Dimension) -> LayoutEffect:
-        """What the move leads to, from the accesses to its buffer alone (`analysis.layout`)."""
+        """The effect of the move, from the accesses to its buffer alone (`analysis.layout`)."""
         if not program.has_excerpts or has_patterns(program) or conditions_of(program).problems:
             return LayoutEffect()
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
@@ -275,22 +276,22 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def _layout_prospect(
         self, part: Program, array: str, at: str
     ) -> tuple[LayoutEffect, tuple[Footprint, Footprint] | None]:
-        """What the move does to a buffer of a program with nothing else, and what it takes before and after."""
+        """The effect of the move in a program with one buffer only, and the buffer's footprints before and after."""
         before, conditions = footprint_of(part, part.nest.arrays[array].buffer), conditions_of(part)
         after = self.rehearse(part, self.resolve(part, at))
         fault = self.fault(conditions, after)
         if fault is not None:
-            # What is wrong with room is told of the whole program.
+            # A lack of memory is reported for the whole program.
             return LayoutEffect(fault, is_known=fault in tuple(rules_of_buffers(after))), None
         return LayoutEffect(is_known=True), (before, footprint_of(after, after.nest.arrays[array].buffer))
 
     def _rehearsed(self, program: Program, site: SiteT) -> Reason | None:
-        """`fault` of the program after the move, as far as the check does not prove it."""
+        """`fault` of the program after the move, without the conditions that the check proves."""
         ask = self.shortage if self.proof(program, site) is Proof.ALL_BUT_ROOM else self.fault
         return ask(conditions_of(program), self.foreseen(program, site))
 
     def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
-        """The excerpt that holds all that the move rewrites; None if that may be the whole program."""
+        """The excerpt that contains all nodes that the move rewrites; None if that may be the whole program."""
         if not self.is_local(site):
             return None
         match site:
@@ -302,37 +303,37 @@ class Transformation(RewritePattern, Generic[SiteT]):
                 return excerpt_of_buffer(program, site.array.buffer)
 
     def _excerpt(self, program: Program, site: Scope | Leaf) -> Excerpt:
-        """The excerpt that a local check of a node looks at."""
+        """The excerpt that a local check of a node examines."""
         following = program.nest.next_sibling(site) if self.takes_next else None
         return excerpt_of(program, site) if following is None else excerpt_of(program, site, following)
 
     def _outlook(self, part: Program, at: str, *, only_room: bool) -> LocalEffect | None:
-        """What the move does to an excerpt; None if that leads to special mappings, whose rules are about all of it."""
+        """The effect of the move on an excerpt; None if special mappings result, with rules about the whole program."""
         after = self.rehearse(part, self.resolve(part, at))
         fault = None if only_room else self.fault(conditions_of(part), after)
         return None if is_special(after) else LocalEffect(fault, growth_of(part, after))
 
     def proves(self, program: Program, site: SiteT) -> bool:
-        """Whether a move that the check accepts surely keeps the conditions of this program, if the check is right."""
+        """Whether a move that the check accepts certainly keeps the program's conditions, if the check is right."""
         return self.proof(program, site) is Proof.ALL
 
     def proof(self, program: Program, site: SiteT) -> Proof:
-        """What a check that accepts the move proves of the conditions after it, if it is right."""
+        """The part of the conditions that a check proves by accepting the move, if the check is right."""
         if not self.argued or is_special(program) or is_long(program) or not self.argues(program, site):
             return Proof.NOTHING
         may_overflow = is_full(program, self.adds(program, site)) and self.grows(program, site)
         return Proof.ALL_BUT_ROOM if may_overflow else Proof.ALL
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
-        """Why the move may not lead to the program after it; None if it may.
+        """The reason why the program after the move is invalid; None if it is valid.
 
-        A program that already breaks some rules (it was written for another machine) must not break others. If the
-        check has `proved` the rules, those that integer sets do not settle are no fault.
+        A program that already violates some rules (because it was written for another machine) must not violate others.
+        If the check has `proved` the rules, a rule that integer sets do not settle is no fault.
         """
         return malformed(after) or self.breach(before, after, proved=proved)
 
     def breach(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
-        """`fault` for a well-formed program."""
+        """`fault` for a well-formed program after the move."""
         try:
             present = conditions_of(after)
         except Undecided as undecided:
@@ -347,18 +348,18 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return None
 
     def shortage(self, before: Conditions, after: Program) -> Reason | None:
-        """`breach` for a move of which `ALL_BUT_ROOM` is proved."""
+        """`breach` for a move with proof `ALL_BUT_ROOM`."""
         return next((p for p in room_problems(after) if p.about not in before.problems), None)
 
     def rehearse(self, program: Program, site: SiteT) -> Program:
-        """The program after the rewrite, made on a copy; legality is not asked.
+        """The program after the rewrite, made on a copy; legality is not checked.
 
-        If the check of the move has made it just before, it is that program.
+        If the move's check has just made that program, it is returned.
         """
         return program.take_rehearsed((self, identify(site))) or self._copied(program, site)
 
     def foreseen(self, program: Program, site: SiteT) -> Program:
-        """`rehearse` for checks: the program is kept until another one is foreseen, or the move is made."""
+        """`rehearse` for checks: the program is kept until another move is rehearsed, or the move is made."""
         return program.rehearsed((self, identify(site)), lambda: self._copied(program, site))
 
     def _copied(self, program: Program, site: SiteT) -> Program:
@@ -368,8 +369,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def perform(self, program: Program, site: SiteT, *, release: bool = True) -> Program:
         """The program after the rewrite, which changes the kernel in place; invalidates `program`.
 
-        Without `release`, nodes of the view before that the rewrite changed keep what they say: extents, accesses.
-        Nodes that stay have the children and the place that they have afterwards.
+        Without `release`, rewritten nodes of the previous view keep their extents and accesses. Nodes that remain get
+        their new children and places.
         """
         kernel, touched = program.kernel, self._touched(program, site)
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
@@ -378,7 +379,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return after
 
     def _touched(self, program: Program, site: SiteT) -> set[Node] | None:
-        """The nodes that the rewrite may change; None if it may change all."""
+        """The nodes that the rewrite may change; None for all."""
         if not self.is_local(site):
             return None
         match site:
@@ -421,12 +422,12 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     @classmethod
     def resolve(cls, program: Program, at: str) -> SiteT:
-        """The site at a location. Raises LocationError if it is no site of this transformation."""
+        """The site at a location. Raises LocationError for a site of another kind."""
         site = _resolve(program, cls.site, at)
         return cast(SiteT, site)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
-        """Rewrite if `op` is a site and the move is legal; the analysis is computed anew each time."""
+        """Rewrite if `op` is a site and the move is legal; the analysis is recomputed each time."""
         kernel = _kernel_of(op)
         if kernel is None:
             return
@@ -442,7 +443,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
 
 def malformed(program: Program) -> Reason | None:
-    """Why the program after a move is not well-formed; None if it is. What was accepted before is not asked again."""
+    """The reason why the program after a move is malformed; None if it is not. Nodes accepted before are skipped."""
     try:
         verify_nest(program.nest)
     except VerifyException as error:
@@ -451,7 +452,7 @@ def malformed(program: Program) -> Reason | None:
 
 
 def _other_hints(before: Mapping[str, Attribute], after: Mapping[str, Attribute]) -> Reason | None:
-    """Why hints change: a move would lose them, or copy them, so that undoing it would lose the copies; None if not."""
+    """The reason why hints change: a move would lose them, or duplicate them, which undo could not revert; or None."""
     for owner, hints in before.items():
         if after.get(owner) != hints:
             return Reason(f"the hints of {owner} would be lost; clear them first")
@@ -477,7 +478,7 @@ def spelled(name: str) -> str:
 
 
 def kind_of(parameter: Field[Any]) -> str:
-    """What values a parameter takes, for messages."""
+    """The values that a parameter takes, for messages."""
     return {"int": "an integer", "int | str": "an integer or a word"}.get(str(parameter.type), "a word")
 
 

@@ -27,10 +27,10 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 EXTENTS = {"N": 8, "M": 4}
-"""Extents of the letters when an example is run."""
+"""Extents that the letters stand for when an example runs."""
 
 TEMPORARIES = ("t", "p")
-"""Arrays of examples that are temporaries."""
+"""Names of temporaries in examples."""
 
 PERMITTED = f"numerics {' '.join(n for n in Numerics if n is not Numerics.EXACT)}"
 """Numerics classes that examples permit."""
@@ -44,7 +44,7 @@ _HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")
 _GUARD = re.compile(r"where \([^)]*\)")
 _SCOPE = re.compile(r"\d+")
 _BODY = ("8", "| 4 t[{0},{1}] = x[{0},{1}]", "| 4 y[{0},{1}] = t[{0},{1}]")
-"""The statements of an example that shows only a declaration."""
+"""The statements for an example that shows a declaration only."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +94,19 @@ def _paragraphs(cls: type[Transformation[Any]]) -> list[str]:
 
 
 def legality_of(cls: type[Transformation[Any]]) -> str:
-    """The docstring after the example, which is about legality; '' for a transformation without an example."""
+    """The docstring's text after the example, which is about legality; '' if there is no example."""
     paragraphs = _paragraphs(cls)
     start = next((k for k, text in enumerate(paragraphs) if _MOVE.fullmatch(text)), len(paragraphs))
     return "\n\n".join(paragraphs[start + 2 :])
 
 
 def _numbered(lines: Sequence[str]) -> Iterator[str]:
-    """The lines with numbers for the extents."""
+    """The lines with numbers in place of letters for extents."""
     return (re.sub(r"(?<!:)\b[NM]\b", lambda m: str(EXTENTS[m[0]]), line) for line in lines)
 
 
 def kernel_text(lines: Iterable[str], dtype: str = "f32") -> str:
-    """A kernel of these lines; arrays that they do not declare are declared as used, with elements of type `dtype`."""
+    """A kernel of these lines; undeclared arrays are declared by their uses, with elements of type `dtype`."""
     given = list(lines)
     matches = [match for line in given if (match := DECLARATION.fullmatch(line)) is not None]
     declared = [match.string for match in matches]
@@ -140,7 +140,7 @@ def _parts(line: str) -> tuple[int, list[int], str]:
 
 
 def _shapes(tree: Sequence[str]) -> dict[str, list[int]]:
-    """The least shapes that hold all accesses, by array."""
+    """The smallest shapes that contain all accesses, by array."""
     shapes: dict[str, list[int]] = {}
     chains: list[list[int]] = []
     for line in tree:

@@ -1,4 +1,4 @@
-"""Why a move is legal or not: the evidence that its own check asks for, recorded, and possible remedies."""
+"""Explanations of legal and refused moves: recorded evidence from the move's own check, and possible remedies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pdojo.transforms.registry import instantiate, transformation
 TRIED = 200
 """Most legal moves that are tried as a remedy."""
 FUSED = 100
-"""Most programs that are made by fusions, to find some as a remedy."""
+"""Most programs made by fusions in the search for a remedy."""
 FUSION = transformation("join_scopes")
 
 
@@ -33,33 +33,33 @@ class Explanation:
     move: str
     legal: bool
     place: tuple[str, ...]
-    """The declaration or the scopes and statements at the location, in the notation."""
+    """The declaration, or the scopes and statements, at the location, in the notation."""
     condition: str
-    """The legality condition in the documentation of the move."""
+    """The legality condition from the move's documentation."""
     questions: tuple[Question, ...]
     machine: dict[str, str]
     """The facts of the machine that the check read."""
     reason: str = ""
     witness: str = ""
     remedies: tuple[str, ...] = ()
-    """Moves that would each make a refused move legal; fusions in order, separated by commas; or other remedies."""
+    """Moves, each of which would make a refused move legal; or fusions, separated by commas; or other remedies."""
     numerics: str = ""
-    """What a legal move does to rounding."""
+    """The effect of a legal move on rounding."""
     permitted: tuple[str, ...] = ()
     inverse: str = ""
 
 
 def explain(program: Program, move: Move) -> Explanation:
-    """The evidence for or against a move. Raises IllegalMove or LocationError if there is no such move or place."""
+    """The evidence for or against a move. Raises IllegalMove or LocationError for an unknown move or place."""
     record = Record()
     watched = RecordingProgram(program.kernel, program.machine, record)
-    # The conditions of the program before the move are asked of every state, so they are no evidence.
+    # The conditions of the program before the move are part of every state, so they are no evidence.
     _ = conditions_of(watched)
     record.clear()
     wanted = instantiate(move)
     site = wanted.resolve(watched, move.at)
     refusal = wanted.refusal(watched, site)
-    # The questions below are no evidence.
+    # Questions from here on are no evidence.
     questions, machine = tuple(record.questions), dict(record.machine)
     permitted = tuple(n.value for n in program.kernel.permitted)
     plain = wanted.resolve(program, move.at)
@@ -92,7 +92,7 @@ def _remedies(program: Program, wanted: Transformation[Any], site: Site) -> list
 
 
 def _fusions(program: Program, wanted: Transformation[Any], place: str) -> list[str]:
-    """The fewest fusions after which a move is legal at a place, as one remedy; breadth first."""
+    """The fewest fusions that make a move legal at a place, as one remedy; found breadth first."""
     waiting = deque[tuple[Program, tuple[Move, ...]]]([(program, ())])
     met = {program.text}
     while waiting:

@@ -1,4 +1,4 @@
-"""The game by hand: a kernel, the moves made so far, the legal moves, and undo of any of them."""
+"""The game: a kernel, the moves made so far, the legal moves, and undo of any earlier move."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """What moves in place need."""
+    """The state of moves made in place."""
 
     draft: Program | None
-    """The present program if nobody else holds it; None: the next move copies it."""
+    """The present program if it is not shared; None: the next move copies it."""
     conditions: Conditions
-    """Of the latest program that was asked; checks have proved that later ones keep them."""
+    """Conditions of the latest program that was checked; later programs keep them by proof."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Mark:
     length: int
     """Number of moves."""
     in_place: InPlace | None
-    """None if moves were not made in place."""
+    """The state of moves in place; None if moves were not made in place."""
 
 
 class Game:
@@ -77,9 +77,9 @@ class Game:
         initial = kernel.clone()
         canonicalize(initial)
         self.programs = History(Program(initial, machine))
-        """The program before the first move and after each; most of them are made again on demand."""
+        """The programs before the first move and after each move; most of them are recomputed on demand."""
         validate(self.program)
-        # What is accepted here is not verified again after a move.
+        # Nodes accepted here are not verified again after a move.
         verify_nest(self.program.nest)
         check_tensor_scopes(self.program)
         self.trace = Trace.of(initial, machine.name)
@@ -111,15 +111,15 @@ class Game:
         return self.program.machine
 
     def moves(self, family: str = "", at: str = "") -> list[Move]:
-        """The legal moves; of one family, or at one location, if that is given: the others are not asked."""
+        """The legal moves; `family` and `at` restrict them to one family or one location."""
         return legal_moves(self.program, family, at)
 
     def refused(self, family: str = "", at: str = "") -> list[Refusal]:
-        """The refused candidates, with reasons; `family` and `at` choose as for `moves`."""
+        """The refused candidates, with reasons; `family` and `at` restrict them as in `moves`."""
         return refused_moves(self.program, family, at)
 
     def apply(self, move: Move | str) -> None:
-        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        """Make a move. Raises LocationError or IllegalMove, with the state unchanged."""
         if self._in_place is not None:
             self._rewrite(Move.parse(move) if isinstance(move, str) else move, self._in_place)
             return
@@ -132,12 +132,11 @@ class Game:
 
     @contextmanager
     def in_place(self) -> Generator[Callable[[], bool]]:
-        """A context in which moves rewrite the present program, in a fraction of the time.
+        """A context in which moves rewrite the present program in place, in a fraction of the time.
 
         All moves are checked as usual, and every program is well-formed, but a program is invalid after the next move,
-        unless `mark` keeps it. Whether programs keep the conditions that checks have proved is asked once, by the
-        function that the context gives. If that returns False, the check of a move is wrong; making the moves again one
-        by one shows which one.
+        unless `mark` keeps it. Conditions that checks have proved are verified once, by the function that the context
+        yields. If it returns False, the check of some move is wrong; making the moves again one by one finds it.
         """
         before = conditions_of(self.program)
         self._in_place = InPlace(None, before)
@@ -149,8 +148,8 @@ class Game:
     def at_once(self, plan: Callable[[], T]) -> T:
         """Make the moves of a plan in place, and return its result.
 
-        If the check of a move turns out to be wrong, the moves are taken back, and the plan makes them one by one; also
-        if a move raises IllegalMove, because a move before it may have been wrong.
+        If the check of a move proves wrong, or a move raises IllegalMove (because a move before it may have been
+        wrong), the moves are taken back, and the plan makes them one by one.
         """
         mark = self.mark()
         with self.in_place() as is_sound, suppress(IllegalMove):
@@ -169,7 +168,7 @@ class Game:
     def mark(self, *, keeps: bool = True) -> Mark:
         """The present state, to which `rewind` returns: at once if its program is kept, else by making moves again.
 
-        Keeping it costs a copy of the program, with which the next move is made in place.
+        Keeping the program costs a copy, on which the next move is made in place.
         """
         state = self._in_place
         lasting = None if state is None else replace(state, draft=None)
@@ -178,13 +177,13 @@ class Game:
         return Mark(len(self.trace.steps), state if keeps else lasting)
 
     def rewind(self, mark: Mark) -> None:
-        """Take back the moves since the mark. It is used up; marks made after it are invalid."""
+        """Take back the moves since the mark, which is used up; marks made after it are invalid."""
         self._cut(mark.length)
         if self._in_place is not None:
             self._in_place = mark.in_place or InPlace(None, conditions_of(self.program))
 
     def _rewrite(self, move: Move, state: InPlace) -> None:
-        """Make a move in place, on a copy if others may hold the present program."""
+        """Make a move in place, on a copy if the present program may be shared."""
         program = self.program
         wanted, site = legal(program, move, foresees=False)
         step, place = _described(program, wanted, site)
@@ -211,10 +210,10 @@ class Game:
             self.apply(move)
 
     def replay(self, steps: Iterable[Step]) -> list[Skipped]:
-        """Make moves by identifier; those that do not apply are skipped and reported, never applied elsewhere.
+        """Make moves by identifier; moves that do not apply are skipped and reported, never applied elsewhere.
 
-        All moves are checked as usual, and every program is well-formed, but the programs between are not kept. Whether
-        they keep the conditions that checks have proved is asked once, after the last move.
+        All moves are checked as usual, and every program is well-formed, but intermediate programs are not kept.
+        Conditions that checks have proved are verified once, after the last move.
         """
         wanted, length = list(steps), len(self.trace.steps)
         if not wanted:
@@ -223,7 +222,7 @@ class Game:
         before = conditions_of(start)
         skipped = self._replay(wanted, start, before)
         if len(self.trace.steps) > length and not self._is_sound(before):
-            # The check of a move is wrong; asking after every move shows which one.
+            # The check of a move is wrong; verification after every move finds it.
             self._cut(length)
             skipped = self._replay(wanted, self.programs.copy(length), before, careful=True)
         return skipped
@@ -261,7 +260,7 @@ class Game:
         return skipped
 
     def fork(self) -> Game:
-        """A game of its own in the same state: neither sees the moves of the other."""
+        """An independent game in the same state: neither sees the moves of the other."""
         other = Game.__new__(Game)
         other.programs = self.programs.fork()
         other._in_place = None
@@ -270,9 +269,9 @@ class Game:
         return other
 
     def become(self, moves: Iterable[Move]) -> list[Skipped]:
-        """Replace the trace by these moves, located by identifier; those that do not apply are skipped and reported.
+        """Replace the trace by these moves, located by identifier; moves that do not apply are skipped and reported.
 
-        The common beginning of both traces is not played again.
+        The common beginning of both traces is not replayed.
         """
         wanted = list(moves)
         alike = 0
@@ -284,9 +283,9 @@ class Game:
         return self.replay(Step(move, move) for move in wanted[alike:])
 
     def undo(self, index: int = -1) -> list[Skipped]:
-        """Remove the move at `index` of the trace (the last one by default); later moves that still apply are kept.
+        """Remove the move at `index` of the trace (default: the last one); later moves that still apply are kept.
 
-        Returns the later moves that do not apply any more. Raises UsageError for an index that does not exist.
+        Returns the later moves that no longer apply. Raises UsageError for an index that does not exist.
         """
         count = len(self.trace.steps)
         if not -count <= index < count:
@@ -313,7 +312,7 @@ class Game:
 
 
 def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof) -> Conditions:
-    """The latest conditions that were asked, once a move is made; what its check has proved is not asked.
+    """The latest checked conditions, after a move; conditions that its check has proved are not verified.
 
     Raises IllegalMove if the program after the move has a fault.
     """
@@ -327,5 +326,5 @@ def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, afte
 
 
 def _described(program: Program, wanted: Transformation[Any], site: Site) -> tuple[Step, Place]:
-    """A move as a trace writes it, and its place."""
+    """A move as written in a trace, and its place."""
     return Step(wanted.at(program, site), wanted.as_move(identify(site))), place_of(program, site)

@@ -61,7 +61,7 @@ class Hint(Transformation[Scope | Leaf]):
     bytes fetches ahead of a load. In a grid, `streaming` marks data that is used once, and `readonly` loads of arrays
     that the kernel never writes; on an outermost grid scope, `launch_bounds` with `value` is the number of blocks that
     a multiprocessor should hold at once. In a streaming region, `lane` with `value` chooses the stream register;
-    `ordinary` marks an access that regions leave to loads and stores.
+    `ordinary` marks an access that remains a load or a store.
     """
 
     name: ClassVar[str] = "hint"
@@ -105,7 +105,7 @@ class Hint(Transformation[Scope | Leaf]):
             yield cls(ORDINARY, number)
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """A known hint on an access or a scope that can carry it."""
+        """Requires a known hint on an access or a scope that can carry it."""
         if isinstance(site, Scope):
             if self.kind in site.hints.data:
                 return Reason(f"{describe_scope(site)} has the hint already")
@@ -123,7 +123,7 @@ class Hint(Transformation[Scope | Leaf]):
         return Reason(f"'{self.kind}' is no hint of an access; known are {', '.join(hint_rules.ACCESS_HINTS)}")
 
     def misfit(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """Why the access or scope cannot carry the hint; None if it can."""
+        """The reason why the access or scope cannot carry the hint; None if it can."""
         if isinstance(site, Scope):
             if self.access != 0:
                 return Reason("a scope has no accesses: leave 'access' out")
@@ -181,7 +181,7 @@ class Unhint(Transformation[Scope | Leaf]):
             yield from ((scope, cls(kind)) for kind in scope.hints.data)
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """A present hint that `hint` can set."""
+        """Requires a present hint that `hint` can set."""
         if isinstance(site, Scope):
             if self.kind not in site.hints.data:
                 return Reason(f"{describe_scope(site)} has no hint '{self.kind}'")
@@ -223,7 +223,7 @@ class HintBuffer(Transformation[Array]):
 
     t f32 [8, 4] heap  -->  t f32 [8, 4] heap!persistent
 
-    `persistent` asks the shared cache of a graphics processor to keep the buffer, from one launch to the next.
+    `persistent` asks the shared cache of a graphics processor to keep the buffer from one launch to the next.
     """
 
     name: ClassVar[str] = "hint_buffer"
@@ -239,12 +239,12 @@ class HintBuffer(Transformation[Array]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Temporaries on the heap, on machines that can use it."""
+        """Temporaries on the heap, on machines that support the hint."""
         for array in temporaries(program) if program.machine.gpu.block_threads else ():
             yield from ((array, cls(kind)) for kind in hint_rules.BUFFER_HINTS if kind not in array.buffer.hints.data)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A temporary, and a hint that the machine can use."""
+        """Requires a temporary, and a hint that the machine supports."""
         if (refused := callers_memory(site)) is not None:
             return refused
         if self.kind in site.buffer.hints.data:
@@ -293,7 +293,7 @@ class UnhintBuffer(Transformation[Array]):
             yield from ((array, cls(kind)) for kind in array.buffer.hints.data)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A present hint that `hint_buffer` can set."""
+        """Requires a present hint that `hint_buffer` can set."""
         if self.kind not in site.buffer.hints.data:
             return Reason(f"'{site.name}' has no hint '{self.kind}'")
         value = site.buffer.hints.data[self.kind]

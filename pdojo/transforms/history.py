@@ -1,7 +1,7 @@
-"""The programs of a game, of which only some are kept: the others are made again from their moves on demand.
+"""The programs of a game; only some are kept, the others are recomputed from their moves on demand.
 
-A program takes more memory than everything else that a search stores of a state, and making a move that is known to be
-legal takes a fraction of the time of checking it. So one program in a few is kept, and searches can store more states.
+A program takes more memory than the rest of a search's state, and making a legal move takes a fraction of the time of
+checking it. So a program is kept only every few moves, and searches can store more states.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
 
 STRIDE = 8
-"""If programs are made again, one in so many moves is kept."""
+"""Number of moves from one kept program to the next, if programs between are recomputed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The facts about a move's site that are needed after the program before the move is gone."""
+    """Facts about a move's site; they outlive the program before the move."""
 
     extent: int = 0
     """Extent of the scope or the dimension; 0 for other sites."""
     loop: str = ""
-    """Identifier of the scope, or of the scope that indexes the dimension in a write."""
+    """Identifier of the site's scope, or of a scope that indexes the site's dimension in a write."""
     following: str = ""
     """Identifier of the next node in the same scope; '' if there is none."""
 
@@ -55,13 +55,13 @@ class Position:
     """A program of a game and the move that led there, shared by forks of the game."""
 
     move: Move
-    """Located by identifier."""
+    """The move, located by identifier."""
     place: Place
     """The place of the move."""
     program: Program | None
-    """None if it is not kept. Its kernel is never changed."""
+    """The program, whose kernel is never changed; None if it is not kept."""
     digest: bytes = b""
-    """Of the program's text; empty until it is asked for."""
+    """Digest of the program's text; empty until first use."""
 
 
 def _digest(program: Program) -> bytes:
@@ -108,7 +108,7 @@ class History(Sequence[Program]):
             yield program
 
     def digests(self) -> list[bytes]:
-        """What identifies the text of each program: equal for equal texts."""
+        """The digest of each program's text; equal for equal texts."""
         draft: tuple[int, Program] | None = None
         for number, position in enumerate(self.positions, start=1):
             if position.digest:
@@ -121,7 +121,7 @@ class History(Sequence[Program]):
         return [_digest(self.initial), *(position.digest for position in self.positions)]
 
     def copy(self, number: int) -> Program:
-        """A copy of a program, to be changed."""
+        """A copy of a program, which may be changed."""
         start = number
         while (kept := self._kept(start)) is None:
             start -= 1
@@ -133,18 +133,18 @@ class History(Sequence[Program]):
         return program
 
     def fork(self) -> History:
-        """A history of its own with the same beginning."""
+        """An independent history with the same beginning."""
         other = History(self.initial)
         other.positions = self.positions.copy()
         return other
 
     def is_near(self) -> bool:
-        """Whether the last program can be made again by a few moves from one before it."""
+        """Whether a few moves from an earlier program recompute the last one."""
         number = len(self.positions)
         return any(self._kept(before) is not None for before in range(max(number - STRIDE, 0), number))
 
     def kept(self) -> Iterator[Program]:
-        """The programs that take memory."""
+        """The programs in memory."""
         yield self.initial
         yield from (position.program for position in self.positions if position.program is not None)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def passes_by_name(transformations: Iterable[str]) -> dict[str, Callable[[], type[ModulePass]]]:
-    """Functions that return the passes of transformations, by the passes' names; for registration with xDSL."""
+    """Functions that return the transformations' passes, by pass name, for registration with xDSL."""
     return {f"pdojo-{name.replace('_', '-')}": _loader(name) for name in transformations}
 
 

@@ -1,4 +1,4 @@
-"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; without `at`, wherever it is legal."""
+"""Every transformation as an xDSL pass: `pdojo-tile-scope{at="t#1:0" size=16}`; without `at`, at every legal place."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class TransformationPass(ModulePass):
     transformation: ClassVar[type[Transformation[Any]]]
 
     at: str = ""
-    """Location; empty for every place where the move is legal, each visited once."""
+    """Location; if empty, the pass visits each place once and applies the move if it is legal there."""
     kernel: str = ""
     """Symbol of the kernel; may be left out if the module has one kernel."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Apply the move. Raises LocationError or IllegalMove if it is refused, InvalidKernel for an invalid kernel.
 
-        Moves keep the meaning only of valid kernels, so validity is asked once per run.
+        Moves keep the meaning of valid kernels only, so validity is checked once per run.
         """
         options = {f.name: getattr(self, f.name) for f in fields(self.transformation)}
         missing = [f"{name}=..." for name, value in options.items() if value is None]
@@ -66,7 +66,7 @@ class TransformationPass(ModulePass):
 
 
 _KINDS: dict[str, Any] = {"int": int, "int | str": int | str}
-"""Types of options other than words, by the type of the parameter."""
+"""Per type of a parameter, the type of its option; a word for all others."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Every transformation by name, imported on first use; other packages add theirs by entry points."""
+"""All transformations by name, imported on first use; other packages add theirs by entry points."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _MODULES = {
 }
 
 TRANSFORMATION_NAMES: tuple[str, ...] = tuple(_MODULES)
-"""Names of the transformations of pdojo, in the order in which moves are listed."""
+"""Names of pdojo's transformations, in the order in which moves are listed."""
 
 
 def transformation_names() -> tuple[str, ...]:
@@ -95,9 +95,9 @@ def transformation_names() -> tuple[str, ...]:
 
 @cache
 def transformation(name: str) -> type[AnyTransformation]:
-    """The transformation of that name.
+    """The transformation called `name`.
 
-    Raises IllegalMove with a suggestion if there is none, PluginError if another package's cannot be loaded.
+    Raises IllegalMove with a suggestion for an unknown name, PluginError if another package's cannot be loaded.
     """
     if name not in _MODULES:
         return _third_party(name)

@@ -21,7 +21,7 @@ _ALIGNMENTS = {str(1 << exponent) for exponent in range(63)}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One move of a trace: with a location for people, and by identifier for replay."""
+    """One move of a trace, located for people and by identifier for replay."""
 
     move: Move
     resolved: Move
@@ -43,15 +43,15 @@ class Trace:
 
     @staticmethod
     def of(kernel: KernelOp, machine: str) -> Trace:
-        """The trace without moves, with the assumptions of the kernel."""
+        """A trace without moves, with the assumptions of the kernel."""
         aligned = tuple(buffer.alignment for buffer in nest_of(kernel).buffers if buffer.op is None)
         same = aligned[:1] if len(set(aligned)) == 1 else aligned
         return Trace(kernel.sym_name.data, machine, same, kernel.permitted)
 
     def missing(self, kernel: KernelOp) -> str:
-        """A clause, for messages about a move that does not apply, on what the kernel lacks of the trace's assumptions.
+        """A clause for messages about an inapplicable move: the trace's assumptions that the kernel lacks.
 
-        '' if the kernel has all of them.
+        '' if it lacks none.
         """
         lacks: list[str] = []
         here = Trace.of(kernel, self.machine)
@@ -69,7 +69,7 @@ class Trace:
         return [step.move for step in self.steps]
 
     def dump(self) -> str:
-        """The text form: one move per line, the resolved location after `;` if it differs."""
+        """The text form: one move per line, followed by the resolved location after `;` if it differs."""
         lines = [_HEADER, f"kernel {self.kernel}", f"machine {self.machine}"]
         if self.alignments:
             lines.append(f"align {' '.join(map(str, self.alignments))}")
@@ -146,7 +146,7 @@ class Trace:
 
 
 def _side_by_side(first: tuple[int, ...], second: tuple[int, ...]) -> Iterable[tuple[int, int]]:
-    """Pairs from two lists of alignments, of which either may be one number for all."""
+    """Pairs of two lists of alignments; either list may be one number for all arrays."""
     count = max(len(first), len(second))
     return zip(*(each * count if len(each) == 1 else each for each in (first, second)), strict=False)
 

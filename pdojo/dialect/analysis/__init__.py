@@ -1,1 +1,1 @@
-"""Everything that moves ask about a program: collisions, dependences, storage, liveness, validity."""
+"""Analyses of a program for moves: collisions, dependences, storage, liveness, validity."""

@@ -1,4 +1,4 @@
-"""Which asynchronous copies a machine has: one for each element, or one for all lanes of a vector."""
+"""Machine limits of asynchronous copies: one copy per element, or one for all lanes of a vector."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 
 
 def async_copy_problem(leaf: Leaf, machine: Machine, lanes: Scope | None = None) -> Reason | None:
-    """Why a machine has no asynchronous copies for a statement; None if it has.
+    """The reason why a statement cannot be an asynchronous copy on a machine; None if it can.
 
-    `lanes` is the scope that is to be a vector (None: the one around the statement that is one). If the machine has no
-    copy of one element, all lanes must be one copy.
+    `lanes` is the scope to be vectorised (None: the statement's vector scope). If the machine has no copy of one
+    element, all lanes must be one copy.
     """
     sizes = machine.gpu.async_copy_bytes
     if not sizes:
@@ -37,7 +37,7 @@ def async_copy_problem(leaf: Leaf, machine: Machine, lanes: Scope | None = None)
 
 
 def lanes_apart(leaf: Leaf, lanes: Scope, machine: Machine) -> Reason | None:
-    """Why the lanes of a copy are not one piece of memory each way, aligned to its size, all or none of it copied."""
+    """The reason why lanes cannot be one copy; None if both sides are contiguous, aligned, and copied as a whole."""
     if common_guard(lanes) is None:
         return Reason(f"the guard of {describe_scope(lanes)} excludes some lanes of a copy; peel_scope parts them")
     strict = replace(machine, aligned_vectors=True)
@@ -51,7 +51,7 @@ def lanes_apart(leaf: Leaf, lanes: Scope, machine: Machine) -> Reason | None:
 
 
 def _in_parts(access: Access, lanes: Scope) -> bool:
-    """Whether the granules that a swizzle exchanges are no multiples of the vector, so that it loses its alignment."""
+    """Whether a swizzle's granules are no multiples of the vector, so that the vector loses its alignment."""
     buffer = access.array.buffer
     return any(
         swizzle.granule

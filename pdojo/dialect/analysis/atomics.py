@@ -2,7 +2,7 @@
 
 Blocks run in any order and never wait for each other. So their sums into one cell are right iff no update is lost (the
 hardware adds atomically), the order does not matter (accumulations commute), and no other access in the grid sees or
-changes the cell (which the question about races asks of `g` as of `b` and `w`).
+changes the cell. The last condition is part of the race check, for `g` as for `b` and `w`.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pdojo.dialect.view.nest import Leaf, Scope
 
 
 def atomic_operation(leaf: Leaf) -> str:
-    """The accumulation of a statement as a machine names it: `add.f32`."""
+    """The machine's name of a statement's accumulation: `add.f32`."""
     assert leaf.accumulate is not None
     spelling = ACCUMULATIONS[leaf.accumulate].spelling
     return f"{_NAMES.get(spelling, spelling)}.{leaf.output.array.dtype}"
 
 
 _NAMES = {"+": "add", "*": "mul"}
-"""Operations of atomics whose name is not the accumulation's spelling."""
+"""Names of atomic operations that differ from the accumulation's spelling."""
 
 
 def atomic_statements(uses: Iterable[Use], collisions: Collisions) -> dict[Leaf, Witness]:
-    """The accumulations, of all uses of memory, whose cells other blocks of their grid accumulate into as well.
+    """The accumulations among all uses of memory into cells that other blocks of the grid also accumulate into.
 
-    For each one two iterations that meet: exists i != j in a grid: cell(i) = cell(j).
+    Each comes with two iterations that meet: exists i != j in a grid: cell(i) = cell(j).
     """
     groups: dict[object, list[Use]] = {}
     for use in uses:
@@ -68,13 +68,13 @@ def _meetings(use: Use, group: Sequence[Use], collisions: Collisions) -> Iterato
 
 
 def atomics_needed(program: Program, mappings: Mapping[Scope, ScopeMapping] | None = None) -> dict[Leaf, Witness]:
-    """The statements of a program that are atomic operations, as if some scopes had other mappings."""
+    """The statements of a program that need atomic operations, as if the scopes in `mappings` had those mappings."""
     uses = program.uses if mappings is None else program.uses_if(mappings)
     return atomic_statements((use for leaf in program.nest.leaves for use in uses[leaf]), program.collisions)
 
 
 def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | None:
-    """Why a statement cannot be an atomic operation on the machine; None if it can."""
+    """The reason why a statement cannot be an atomic operation on the machine; None if it can."""
     machine, operation = program.machine, atomic_operation(leaf)
     if leaf.contracted:
         why = "no atomic operation multiplies and adds ('fma='); expand it first"
@@ -95,7 +95,7 @@ def atomics_problem(program: Program, leaf: Leaf, witness: Witness) -> Reason | 
 
 
 def atomics_problems(program: Program) -> Iterator[Reason]:
-    """The atomic operations of a program that the machine cannot do."""
+    """Atomic operations of a program that the machine lacks."""
     for leaf, witness in _needed(program).items():
         problem = atomics_problem(program, leaf, witness)
         if problem is not None:
@@ -103,7 +103,7 @@ def atomics_problems(program: Program) -> Iterator[Reason]:
 
 
 def lost_updates(program: Program) -> Iterator[Reason]:
-    """The accumulations of several blocks into one cell that are atomic operations on no machine."""
+    """The accumulations of several blocks into one cell that no machine can do atomically."""
     for leaf, witness in _needed(program).items():
         if leaf.contracted or not has_atomic(atomic_operation(leaf)):
             problem = atomics_problem(program, leaf, witness)

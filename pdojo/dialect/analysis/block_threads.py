@@ -1,4 +1,4 @@
-"""Threads of a block of a graphics processor, and how many of them one iteration of a thread scope takes."""
+"""Threads of a block of a graphics processor, and the number of threads that run one iteration of a thread scope."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ def block_threads(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -
     """The threads of a block that runs these nodes."""
     strides = _strides(nest, nodes, collectives)
     widths = [s.extent * stride for s, stride in strides.items() if not threads_of(s.chain[:-1])]
-    # Groups that exchange registers are complete: the last one, too.
+    # Groups that exchange registers are complete, including the last one.
     whole = max((s.extent for s in strides if s.mapping is Mapping.WARP), default=1)
     whole = max([whole, *(collectives.threads(leaf.chain) for node in nodes for leaf in leaves_of(node))])
     return BlockThreads(-(-max(widths, default=1) // whole) * whole, strides)
 
 
 def own_accesses(nest: Nest, buffer: Buffer) -> Iterator[tuple[Leaf, Access]]:
-    """The accesses to a buffer of which each thread has its own."""
+    """The accesses to a buffer of which each thread has its own copy."""
     if buffer.memory in (Memory.REGISTER, Memory.STACK):
         yield from ((leaf, a) for leaf in nest.leaves for a in leaf.accesses if a.array.buffer is buffer)
 
 
 def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dict[Scope, int]:
-    """Threads per iteration of each thread scope: as many as the widest thread scope inside needs.
+    """Threads per iteration of each thread scope: the number that the widest thread scope inside needs.
 
-    Scopes whose threads index one buffer in registers get the same, so that each finds its own cells. They have equally
-    many scopes of threads around them, else the buffer's memory is illegal (`pdojo.dialect.analysis.threads`).
+    Scopes whose threads index one buffer in registers get equal strides, so that each thread finds its own cells. They
+    have equally many thread scopes around them, else the buffer's memory is illegal (`pdojo.dialect.analysis.threads`).
     """
     least: dict[Scope, int] = {}
     while True:
@@ -63,13 +63,13 @@ def _strides(nest: Nest, nodes: Sequence[Node], collectives: Collectives) -> dic
             for scope in alike:
                 if strides[scope] < most:
                     least[scope], raised = most, True
-        # Strides depend on those of scopes further inside alone, so the innermost settle first, and the loop ends.
+        # A stride depends only on strides further inside, so the innermost settle first and the loop ends.
         if not raised:
             return strides
 
 
 def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
-    """Innermost thread scopes around accesses to one buffer in registers, by how many such scopes are around them."""
+    """Groups of innermost thread scopes that access one buffer in registers, by the number of thread scopes outside."""
     for buffer in nest.buffers:
         levels: dict[int, list[Scope]] = {}
         for leaf, access in own_accesses(nest, buffer):
@@ -80,7 +80,7 @@ def _alike(nest: Nest, strides: dict[Scope, int]) -> Iterator[list[Scope]]:
 
 
 def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], collectives: Collectives) -> int:
-    """Threads that a node needs; notes the strides of the thread scopes within."""
+    """The number of threads that a node needs; records the strides of the thread scopes inside."""
     if isinstance(node, Leaf):
         return 1
     if node in collectives.scopes:
@@ -88,7 +88,7 @@ def _measure(node: Node, strides: dict[Scope, int], least: dict[Scope, int], col
     inner = max([1, *(_measure(child, strides, least, collectives) for child in node.children)])
     if node.mapping not in THREADS:
         return inner
-    # A warp's threads begin at a multiple of their number, so they run one iteration only if all begin there.
+    # A warp's threads begin at a multiple of their number, so that each iteration must begin at such a multiple.
     inside = [leaf.chain[node.depth + 1 :] for leaf in node.leaves]
     warp = max((s.extent for chain in inside for s in chain if s.mapping is Mapping.WARP), default=1)
     warp = max(warp, *(collectives.threads(chain) for chain in inside))

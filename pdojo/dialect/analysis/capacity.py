@@ -1,4 +1,4 @@
-"""Whether buffers fit on the stack and in registers, and whether unrolled code is small enough to compile."""
+"""Capacity: do buffers fit on the stack and in registers, and is unrolled code small enough to compile?"""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact, leaves_of
 
 UNKNOWN = 1 << 62
-"""More bytes than any memory has: nobody knows how many there are."""
+"""Byte count of a buffer of unknown size: more than any memory has."""
 LIMITED = (Memory.STACK, Memory.REGISTER)
-"""Memories whose bytes per thread the machine's description limits."""
+"""Memories with a limit of bytes per thread in the machine description."""
 
 
 def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer | None = None) -> Reason | None:
-    """Why the buffers of `memory` do not fit, with `needed` bytes in place of the buffer `present`; None if they do."""
+    """The reason why the buffers of `memory` do not fit, with `needed` bytes for `present`; None if they fit."""
     limit = limit_of(program.machine, memory)
     if limit is None:
         return None
-    # Buffers that nothing uses take no memory.
+    # Unused buffers take no memory.
     used = {
         b: live.span
         for b, live in program.live_ranges.items()
@@ -34,7 +34,7 @@ def overflow(program: Program, memory: Memory, needed: int = 0, present: Buffer 
         mine = program.live_ranges.get(present) if present is not None else None
         total = _peak(program, needed, None if mine is None else mine.span, used)
     else:
-        # Buffers of a frame never share bytes.
+        # Buffers in a stack frame never share bytes.
         total = needed + sum(bytes_in_memory(program, b) for b in used)
     if total > limit:
         return Reason(f"{memory.value} buffers would take {total} bytes; {program.machine.name} allows {limit}")
@@ -49,18 +49,18 @@ def _peak(program: Program, needed: int, mine: tuple[int, int] | None, used: dic
         own = needed if mine is None or mine[0] <= order <= mine[1] else 0
         return own + sum(sizes[b] for b, (first, last) in used.items() if first <= order <= last)
 
-    # The sum changes where a range begins.
+    # The sum changes only at the start of a range.
     return max((at(first) for first, _ in (*used.values(), *([mine] if mine else []))), default=needed)
 
 
 MOST_STATEMENTS = 1 << 14
-"""Most statements of an unrolled kernel, and half of the most iterations; compilers take minutes for more."""
+"""Most statements of an unrolled kernel, and half of the most iterations; beyond them, compilers take minutes."""
 
 
 def unrolled(nest: Nest, most: int = MOST_STATEMENTS, also: Scope | None = None) -> Reason | None:
-    """Why a kernel is too large once scopes `:u` and those of one iteration are unrolled; None if it is not.
+    """The reason why a kernel is too large once unrolled (scopes `:u` and those of one iteration); None if it is not.
 
-    `also` is taken for a scope `:u`.
+    `also` is a scope to be treated as `:u`.
     """
     statements, iterations = _unrolled_counts(nest, also)
     for count, what, limit in ((statements, "statements", most), (iterations, "iterations", 2 * most)):
@@ -77,7 +77,7 @@ def _unrolled_counts(nest: Nest, also: Scope | None = None) -> tuple[int, int]:
 
 
 def _counts_inside(node: Node, around: Sequence[Scope]) -> tuple[int, int]:
-    """Statements and iterations of a subtree; the last scope of `around` is taken for one that is unrolled."""
+    """Statements and iterations of a subtree; the last scope of `around` is treated as unrolled."""
     if isinstance(node, Leaf):
         return 1, 0
     if node in around:
@@ -93,12 +93,12 @@ def _counted(scope: Scope, around: Sequence[Scope], *, is_unrolled: bool) -> tup
 
 
 def is_long(program: Program) -> bool:
-    """Whether the kernel would unroll to too much with twice the statements."""
+    """Whether the unrolled kernel would be too large with twice its statements."""
     return program.once("long", lambda: unrolled(program.nest, MOST_STATEMENTS // 2) is not None)
 
 
 def is_full(program: Program, added: int = 0) -> bool:
-    """Whether a memory is too small for all its buffers and `added` bytes at once: moves may run out of room."""
+    """Whether a memory is too small for all its buffers and `added` bytes at once, so that moves may exceed it."""
     load = load_of(program)
     return any(
         total + added and (limit := limit_of(program.machine, memory)) is not None and total + added > limit
@@ -108,12 +108,12 @@ def is_full(program: Program, added: int = 0) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a program takes of everything that has a limit, added up over its declarations and its statements."""
+    """A program's use of every limited resource, summed over its declarations and its statements."""
 
     stack: int
-    """Bytes, of buffers that nothing uses too."""
+    """Bytes, including buffers that nothing uses."""
     registers: int
-    """Bytes, of buffers that nothing uses too."""
+    """Bytes, including buffers that nothing uses."""
     statements: int
     iterations: int
 
@@ -139,23 +139,23 @@ def _load(program: Program) -> Load:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a move that rewrites an excerpt only does to the load of any program with that excerpt."""
+    """Change of memory and code size by a local move; it holds in every program that contains the excerpt."""
 
     added: Load
     peak: int
-    """The most bytes of registers in use at once in the excerpt afterwards."""
+    """The most register bytes in use at once in the excerpt after the move."""
     spread: bool
-    """Whether registers are used in other top-level nodes than before, or other ones are."""
+    """Whether registers, or the top-level nodes that use them, differ after the move."""
 
 
 def growth_of(before: Program, after: Program) -> Growth:
-    """The growth from an excerpt to what a move makes of it."""
+    """The growth from an excerpt before a move to the excerpt after it."""
     peak = _peak(after, 0, None, _spans(after))
     return Growth(load_of(after) - load_of(before), peak, _reach(before) != _reach(after))
 
 
 def _spans(program: Program) -> dict[Buffer, tuple[int, int]]:
-    """The live ranges of the buffers in registers, by the orders of statements."""
+    """The live ranges of the buffers in registers, as orders of statements."""
     return {b: r.span for b, r in program.live_ranges.items() if b.memory is Memory.REGISTER}
 
 
@@ -167,11 +167,11 @@ def _reach(program: Program) -> tuple[object, ...]:
 
 
 def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
-    """Whether a program that is within all limits surely stays so if the excerpt grows (not complete).
+    """Whether a program within all limits certainly stays so after the excerpt's growth (not complete).
 
-    Registers have room if even all buffers have at once. They have, too, if the peak of the excerpt has beside the
-    others that are alive there, and no more than now are alive at other nodes: none of the excerpt if its nodes follow
-    one another, the same if the move keeps their reach.
+    Registers suffice if all buffers fit at once. They also suffice if the excerpt's peak fits together with the
+    registers alive across it, and no more are alive at other nodes than now. The latter holds if the excerpt's nodes
+    are consecutive, or if the move does not change the nodes that use each register.
     """
     load, machine = load_of(program) + growth.added, program.machine
     if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
@@ -188,7 +188,7 @@ def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
 
 
 def _alive_across(program: Program, place: int) -> int:
-    """Bytes of the registers that are used before and after a top-level node."""
+    """Bytes of the registers that are used both before and after a top-level node."""
     leaves = leaves_of(program.nest.children[place])
     start, end = leaves[0].order, leaves[-1].order
     across = (b for b, (first, last) in _spans(program).items() if first < start and last > end)
@@ -196,7 +196,7 @@ def _alive_across(program: Program, place: int) -> int:
 
 
 def limit_of(machine: Machine, memory: Memory) -> int | None:
-    """The bytes of a memory that a thread has; None if that is no limit."""
+    """The bytes of a memory that a thread has; None if the memory is unlimited."""
     match memory:
         case Memory.STACK:
             return machine.stack_bytes

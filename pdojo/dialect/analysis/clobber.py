@@ -1,8 +1,8 @@
-"""A quick proof that a value is lost: a read, and a write of another element into the read's cell before it.
+"""A quick proof that a value is lost: a read, and an earlier write of another element into the read's cell.
 
-The first iterations of every scope, and those in which a tile of a dimension begins, are run in order. A value is lost
-if a read finds another element in its cell than the one written before, and no iteration that was not run writes the
-wanted one again in between. The ranges of the index expressions prove the latter. Sound, not complete: None proves
+The first iterations of every scope, and those at which a tile of a dimension begins, are run in order. A value is lost
+if a read finds another element in its cell than the one written before, and no iteration outside the sample writes the
+wanted element in between. The ranges of the index expressions prove the latter. Sound, not complete: None proves
 nothing.
 """
 
@@ -23,16 +23,16 @@ CLIP = 2
 """Iterations of each scope that are run."""
 
 GUARDED = 5
-"""Iterations that are run of scopes that guards use: shifted statements start later."""
+"""Iterations to run of scopes that guards use; shifted statements start later."""
 
 MOST_SLOTS = 8
-"""Circular buffers of up to so many slots are run once around, and one step more."""
+"""Largest number of slots of a circular buffer that is run once around, plus one step."""
 
 INSTANCES = 512
-"""Most statement instances that are run; beyond that the outermost scopes run one iteration only."""
+"""Most statement instances to run; if there are more, the outermost scopes run one iteration only."""
 
 ROUNDS = 2
-"""How often the ranges of variables are narrowed by all equations."""
+"""Number of times that all equations narrow the ranges of variables."""
 
 Element: TypeAlias = tuple[str, tuple[int, ...]]
 Box: TypeAlias = list[tuple[int, int]]
@@ -58,7 +58,7 @@ class Instance:
 
 
 def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
-    """A read of an element that was written, and the write that overwrites it in between; None if none was found."""
+    """A read of a written element, and the write that overwrites it in between; None if none was found."""
     written: set[Element] = set()
     present: dict[tuple[int, ...], Instance] = {}
     for instance in _first_iterations(uses):
@@ -76,7 +76,7 @@ def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:
 
 
 def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
-    """The instances that are run, in order; within a statement the reads come first."""
+    """The instances to run, in order; within a statement the reads come first."""
     found: list[tuple[tuple[int, ...], Instance]] = []
     for use, values in zip(uses, _iterations(uses), strict=True):
         leaf = use.leaf
@@ -92,7 +92,7 @@ def _first_iterations(uses: Sequence[Use]) -> list[Instance]:
 
 
 def _iterations(uses: Sequence[Use]) -> list[list[Sequence[int]]]:
-    """The iterations of the scopes around each access that are run: fewer if there are more accesses."""
+    """The iterations to run of the scopes around each access; fewer if there are more accesses."""
     telling = [_telling(use) for use in uses]
     starts = [_starts(use) for use in uses]
     deepest = max(u.leaf.depth for u in uses)
@@ -107,12 +107,12 @@ def _iterations(uses: Sequence[Use]) -> list[list[Sequence[int]]]:
 
 
 def _first(count: int, starts: Sequence[int], extent: int) -> Sequence[int]:
-    """The first `count` iterations, and the further ones at `starts`, of a scope."""
+    """The first `count` iterations of a scope, and the further ones at `starts`."""
     return [*range(min(extent, count)), *(start for start in starts if count <= start < extent)]
 
 
 def _starts(use: Use) -> dict[int, list[int]]:
-    """By depth, the iterations in which the second tile of a dimension begins."""
+    """By depth, the iterations at which the second tile of a dimension begins."""
     found: dict[int, list[int]] = {}
     for expression in use.cell:
         for atom, _ in expression.terms:
@@ -124,7 +124,7 @@ def _starts(use: Use) -> dict[int, list[int]]:
 
 
 def _telling(use: Use) -> dict[int, int]:
-    """How many iterations to run, by depth, of the scopes that circular buffers count and that guards use."""
+    """By depth, the number of iterations to run of scopes that circular buffers count or that guards use."""
     found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:
@@ -147,7 +147,7 @@ def _written_between(uses: Sequence[Use], first: Instance, last: Instance) -> bo
 
 
 def _after(writer: Use, moment: Instance) -> Iterator[Box]:
-    """The instances of a write after a moment, as boxes: each is later at the first scope that differs."""
+    """The instances of a write after `moment`, as boxes: each is later at the first scope that differs."""
     shared, box = _shared(writer, moment)
     for depth, value in enumerate(moment.iteration[:shared]):
         yield [*_fixed(moment.iteration[:depth]), (value + 1, box[depth][1]), *box[depth + 1 :]]
@@ -156,7 +156,7 @@ def _after(writer: Use, moment: Instance) -> Iterator[Box]:
 
 
 def _before(writer: Use, moment: Instance) -> Iterator[Box]:
-    """The instances of a write before a moment, as boxes."""
+    """The instances of a write before `moment`, as boxes."""
     shared, box = _shared(writer, moment)
     for depth, value in enumerate(moment.iteration[:shared]):
         yield [*_fixed(moment.iteration[:depth]), (0, value - 1), *box[depth + 1 :]]
@@ -193,7 +193,7 @@ def _holds_somewhere(expression: Expr, value: int, box: Box) -> bool:
 
 
 def _narrowed(expression: Expr, value: int, box: Box) -> Box | None:
-    """The box without values that a variable cannot have if the expression has this value."""
+    """The box without values that a variable cannot have if the expression equals `value`; None if it is empty."""
     low, high = _range(expression, box)
     narrowed = list(box)
     for atom, coefficient in expression.terms:

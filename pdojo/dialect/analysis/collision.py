@@ -2,8 +2,8 @@
 
 The question is a `Query`; the answer a `Witness` or None, exact in both directions. A fast path settles most queries:
 it proves that there is no collision by comparing the index expressions digit by digit, or guesses one and checks it.
-Everything else goes to integer sets. Answers are remembered by the content of the query, so a new state asks only about
-what its move touched.
+All other queries go to integer sets. Answers are cached by the content of the query, so a new state asks only about its
+move's changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pdojo.dialect.analysis import integer_sets
 
 
 class Order(Enum):
-    """How the iterations of two instances compare at one depth."""
+    """Order of the iterations of two instances at one depth."""
 
     EQUAL = "="
     BEFORE = "<"
@@ -44,7 +44,7 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Is there an instance of `first` and one of `second`, related as `relation` says, with equal indices?
+    """The question: is there an instance of `first` and one of `second`, related by `relation`, with equal indices?
 
     `differs` adds pairs of expressions of which at least one must differ (used to tell elements of one cell apart).
     """
@@ -65,7 +65,7 @@ class Witness:
 
 
 class Collisions:
-    """Answers queries; remembers them. One object is shared by all states of a game."""
+    """Memo of queries and their answers; all states of a game share one object."""
 
     def __init__(self) -> None:
         self._answers = integer_sets.Answers[Query, Witness | None]()
@@ -73,7 +73,7 @@ class Collisions:
         """Number of queries that needed integer sets."""
 
     def find(self, query: Query) -> Witness | None:
-        """A witness of the collision, or None if there is none."""
+        """A witness of the collision; None if there is none."""
         return self._answers.of(query, lambda: self._decide(query))
 
     def _decide(self, query: Query) -> Witness | None:
@@ -104,7 +104,7 @@ def impossible(query: Query) -> bool:
 
 
 def share_iterations(query: Query, depth: int) -> bool:
-    """Whether instances that collide surely have the same iteration of the first `depth` scopes (not complete)."""
+    """Whether colliding instances certainly have the same iteration of the first `depth` scopes (not complete)."""
     forced = _forced_equal(query)
     return forced is None or forced >= frozenset(range(depth))
 
@@ -117,7 +117,7 @@ def _same(first: Expr, second: Expr, forced: frozenset[int]) -> bool:
 def _forced_equal(query: Query) -> frozenset[int] | None:
     """Depths whose variables must be equal in both instances; None if the equations have no solution.
 
-    Digit by digit: in `sum(c * (a - b)) + rest = 0` with |c| greater than all that follows can add up to, a = b.
+    Digit by digit: in `sum(c * (a - b)) + rest = 0`, a = b if |c| is greater than the largest sum of the other terms.
     """
     forced = {d for d, order in enumerate(query.relation) if order is EQUAL}
     pending = [*query.equal, *_derived(query.equal)]
@@ -136,7 +136,7 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
 
 
 def _derived(equal: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr]]:
-    """Sums of equations in which a division falls out: `a // k = b // k` and `a % k = b % k` give `a = b`."""
+    """Sums of equations that eliminate a division: `a // k = b // k` and `a % k = b % k` give `a = b`."""
     for quotient, other in equal:
         match quotient.terms:
             case ((Div() as atom, 1),):
@@ -178,7 +178,7 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
 
 
 def _largest_digits(free: list[tuple[int, int, int, int]], low: int, high: int, constant: int) -> set[int] | None:
-    """Depths of equal variables, from the greatest factor on, as far as the others cannot add up to it."""
+    """Depths of equal variables, from the largest factor down, while the other terms cannot add up to it."""
     equal: set[int] = set()
     free.sort(reverse=True)
     for magnitude, depth, least, greatest in free:
@@ -218,7 +218,7 @@ def guesses(query: Query) -> Iterator[Witness]:
 
 
 def _start(domain: Domain) -> tuple[int, ...]:
-    """The first iteration that guards of one variable leave, for each scope."""
+    """The first iteration of each scope that guards of one variable allow."""
     start = [0] * len(domain.extents)
     for guard in domain.guards:
         match guard.terms:
@@ -230,7 +230,7 @@ def _start(domain: Domain) -> tuple[int, ...]:
 
 
 def holds(query: Query, witness: Witness) -> bool:
-    """Whether the iterations are in the domains, related as asked, and touch the same place."""
+    """Whether the iterations are in the domains, are related by the query's relation, and touch the same place."""
     first, second = witness.first, witness.second
     for values, domain in ((first, query.first), (second, query.second)):
         if any(v >= n for v, n in zip(values, domain.extents, strict=True)):

@@ -1,9 +1,9 @@
-"""The rules that every state of a game keeps, on every machine; asked of the program after a move (docs/legality.md).
+"""The rules of every state of a game, on every machine; checked on the program after a move (docs/legality.md).
 
-A move argues from the program before it that its statements keep their meaning. Whether memory keeps the values,
-threads race, and the machine can run the program are questions about the program after it: storage, races, registers,
-lanes, capacity, unrolled code, hints, and the rules of special mappings. A question about one buffer is asked once per
-content, so that a move costs what it touched.
+A move's check proves, from the program before the move, that its statements keep their meaning. Rules about the program
+after it are storage, races, registers, lanes, capacity, unrolled code, hints, and special mappings: does memory keep
+the values, do threads race, can the machine run the program? A question about one buffer is answered once per content,
+so that a move costs only its changes.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from pdojo.errors import Undecided
 class Conditions:
     """The rules that a state breaks (a kernel may be written for another machine), and its hints.
 
-    A move must not break other rules, nor lose hints.
+    A move must not break further rules, nor lose hints.
     """
 
     problems: Mapping[str, Reason]
-    """By subject (`Reason.subject`)."""
+    """The broken rules by subject (`Reason.subject`)."""
     useless: tuple[str, ...]
-    """Hints that nothing can use where they stand."""
+    """Hints that have no use at their place."""
     hints: Mapping[str, Attribute]
-    """Of scopes and buffers, by owner."""
+    """Hints of scopes and buffers, by owner."""
 
     def broken(self, after: Conditions, *, proved: bool = False) -> Reason | None:
         """A rule that the state after a move breaks and this one keeps; None if there is none.
 
-        A rule that integer sets do not settle counts as broken, unless the check of the move has `proved` it.
+        A rule that integer sets do not settle counts as broken, unless the move's check has `proved` it.
         """
         new = (p for about, p in after.problems.items() if about not in self.problems)
         return next((p for p in new if not (proved and p.is_open)), None)
@@ -85,7 +85,7 @@ def _all_buffer_problems(program: Program) -> Iterator[Reason]:
 
 
 def rules_of_buffers(program: Program) -> Iterator[Reason]:
-    """The problems that concern one buffer, whatever else is in the program, but for streams."""
+    """The problems that concern one buffer, whatever else is in the program, except those of streams."""
     yield from _all_buffer_problems(program)
     yield from visibility_problems(program)
 
@@ -98,7 +98,7 @@ def room_problems(program: Program) -> Iterator[Reason]:
 
 
 def buffer_problems(program: Program, buffer: Buffer) -> Iterator[Reason]:
-    """Why a buffer loses values, races, or cannot be accessed as it is; at most one reason of each kind."""
+    """The reasons why a buffer loses values, races, or has an impossible access; at most one of each kind."""
     kinds = ((_storage, "values"), (_race, "race"), (_registers, "registers"), (_frame, "frame"), (_lanes, "lanes"))
     for ask, kind in kinds:
         about = f"{kind} of '{buffer.names[0]}'"
@@ -140,7 +140,7 @@ def _lanes(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _lane_counts(program: Program) -> Iterator[Reason]:
-    """Vectors of a length that the machine lacks for the widest operand."""
+    """Vectors whose length the machine lacks for the widest operand."""
     for leaf in program.nest.leaves:
         lanes = leaf.parent
         if lanes is None or lanes.mapping is not ScopeMapping.VECTOR:

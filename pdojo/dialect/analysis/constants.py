@@ -1,7 +1,8 @@
-"""Which constant does a statement compute, in some of its instances? Exact values only, whatever the type rounds.
+"""Constant propagation: the one constant that a statement computes in some of its instances, exact in every type.
 
 A value is known if it is a constant, or read from an element whose origin is a plain assignment of a known value, or a
-function of known values among -1, 0 and 1 (on which `+ - *` and casts round in no type, but for results beyond these).
+function of known values among -1, 0 and 1. On these, `+ - *` and casts round in no type, unless the result is another
+number.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pdojo.dialect.functions import ACCUMULATIONS, identity_value, is_float
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf
 
 MOST_STEPS = 12
-"""Most assignments that a constant is followed through: a copy of a copy, and so on."""
+"""Most assignments in a chain that leads to a constant: a copy of a copy, and so on."""
 
 Number: TypeAlias = float | int
 
@@ -27,16 +28,16 @@ _ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
 }
 _CASTS = ("extf", "truncf", "extsi", "sitofp")
 _ABSORBING = {"muli": 0, "andi": 0, "ori": -1}
-"""Functions of integers that an operand of this value decides alone; a float times 0 may be NaN."""
+"""Functions of integers whose result is decided by an operand of this value; a float times 0 may be NaN."""
 
 
 def term_of(program: Program, leaf: Leaf, among: Instances) -> Constant | None:
-    """The one constant that the function of a statement computes in some of its instances; None if it is not known."""
+    """The one constant that a statement's function computes in some of its instances; None if it is not known."""
     return _term(program, leaf, among, MOST_STEPS)
 
 
 def is_neutral(leaf: Leaf, term: Constant) -> bool:
-    """Whether accumulating a term leaves every value as it is, but for the sign of a zero."""
+    """Whether accumulating a term leaves every value unchanged, except perhaps the sign of a zero."""
     assert leaf.accumulate is not None
     return term.value == identity_value(leaf.accumulate, term.dtype)
 
@@ -71,7 +72,7 @@ def _operand(program: Program, leaf: Leaf, value: Input, among: Instances, steps
 
 
 def _read(program: Program, leaf: Leaf, access: Access, among: Instances, steps: int) -> Constant | None:
-    """The one constant that some instances of a read get."""
+    """The one constant that some instances of a read get; None if it is not known."""
     uses = element_uses(program.nest, access.array)
     sources, complete = program.origins.sources(uses, number_of(uses, leaf, access), among)
     if not complete or any(uses[write].leaf.accumulate is not None for write, _ in sources):
@@ -81,7 +82,7 @@ def _read(program: Program, leaf: Leaf, access: Access, among: Instances, steps:
 
 
 def _key(term: Constant | None) -> tuple[str, Constant | None]:
-    """Different for the two zeros."""
+    """A key that tells the two zeros apart."""
     return ("", None) if term is None else (str(term.value), term)
 
 
@@ -95,7 +96,7 @@ def _typed(value: Number, dtype: str) -> Number:
 
 
 def _applied(function: str | None, operands: Sequence[Constant | None], dtype: str) -> Constant | None:
-    """The value of a function, if it is known and exact in every type."""
+    """The value of a function if it is known and exact in every type; else None."""
     if function is None:
         return operands[0]
     name = function.partition(".")[2]

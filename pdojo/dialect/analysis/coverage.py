@@ -1,4 +1,4 @@
-"""The fast path of storage questions: is every value that a read needs written in the same iteration before it?"""
+"""Fast path of storage questions: is every value that a read needs written before it in the same iteration?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def common_depth(leaves: Sequence[Leaf]) -> int:
 
 
 def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
-    """Whether a write, earlier in text, writes every element that a read reads in an iteration of the common scopes.
+    """Whether an earlier write covers every element that a read reads in an iteration of the common scopes.
 
-    Sound, not complete: per dimension, the parts over the inner variables must be the same digits of equal scopes, or
-    the write's must run through an interval that holds the read's.
+    Sound, not complete. Per dimension, the parts over the inner variables must be the same digits of equal scopes, or
+    the write's part must run through an interval that contains the read's.
     """
     if writer.order >= reader.order or writer.accumulate is not None:
         return False
@@ -31,7 +31,7 @@ def covers(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
 
 
 def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
-    """Whether a write touches every element that a read does, in each iteration of the common scopes (sound)."""
+    """Whether a write touches every element that a read touches, in each iteration of the common scopes (sound)."""
     depth = common_depth((writer, reader))
     if _are_aligned(writer, write, reader, read, depth):
         return True
@@ -47,7 +47,7 @@ def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
 
 
 def cover_together(writes: Sequence[tuple[Leaf, Access]], reader: Leaf, read: Access) -> bool:
-    """Whether several writes together do what `covers` asks of one, by integer sets; False if these do not settle it.
+    """Whether several writes together cover a read (`covers`), by integer sets; False if these do not settle it.
 
     A place is an iteration of the scopes that the reader shares with some write, and an element. A write that shares
     fewer of them serves every iteration of the others.
@@ -69,7 +69,7 @@ def cover_together(writes: Sequence[tuple[Leaf, Access]], reader: Leaf, read: Ac
 
 
 def _from_within(leaf: Leaf, access: Access, shared: int, around: tuple[int, ...]) -> Reach:
-    """What a write reaches, with all scopes of the reader in `around` around those that are only the write's."""
+    """The reach of a write, with the reader's scopes in `around` placed around the scopes of the write alone."""
     depth = len(around)
     extents = (*around, *leaf.extents[shared:])
     moved = {d: var(d - shared + depth) for d in range(shared, leaf.depth)}
@@ -79,10 +79,10 @@ def _from_within(leaf: Leaf, access: Access, shared: int, around: tuple[int, ...
 
 
 def _are_aligned(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> bool:
-    """Whether the write, in the iteration of its scopes that the reader's innermost ones have, is to the same element.
+    """Whether the write, in the reader's iteration of the innermost scopes, is to the element that is read.
 
-    So it is between `m n t[i,j] = 0` and `k m n t[i,j] += x[...]`. The iteration exists if the write's scopes are as
-    long and their guards are among the reader's.
+    It does for `m n t[i,j] = 0` and `k m n t[i,j] += x[...]`. The iteration exists if the write's scopes are at
+    least as long as the reader's and its guards are among the reader's.
     """
     mine, further = writer.chain[depth:], reader.depth - writer.depth
     if further < 0 or any(s.extent < reader.extents[s.depth + further] for s in mine):
@@ -109,7 +109,7 @@ def _dimension_covers(mine: Expr, other: Expr, writer: Leaf, reader: Leaf, depth
 
 
 def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
-    """The terms over the common scopes, and the others with the constant; None if a division mixes them."""
+    """The terms over the common scopes, and the other terms with the constant; None if a division mixes them."""
     outer: list[tuple[Atom, int]] = []
     inner: list[tuple[Atom, int]] = []
     for atom, coefficient in expression.terms:
@@ -124,7 +124,7 @@ def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
 
 
 def interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None:
-    """The interval of all values, if the expression takes every integer in it."""
+    """The interval of all values if the expression takes every integer in it; else None."""
     reach = 1
     for atom, coefficient in sorted(expression.terms, key=lambda term: term[1]):
         assert isinstance(atom, int)
@@ -135,7 +135,7 @@ def interval(expression: Expr, extents: Sequence[int]) -> tuple[int, int] | None
 
 
 def fills(writer: Leaf, write: Access) -> bool:
-    """Whether an unguarded write certainly covers its whole array: each dimension an interval of its own variables."""
+    """Whether an unguarded write certainly covers its array: each dimension is an interval of its own variables."""
     return not writer.guards and fills_box(write.index, write.array.shape, writer.extents)
 
 

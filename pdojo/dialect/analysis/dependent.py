@@ -25,7 +25,7 @@ class Dependence(NamedTuple):
     """A read of an element that another iteration of the statement writes."""
 
     access: int
-    """The number of the read among the statement's accesses; 0 is the output."""
+    """The position of the read among the statement's accesses; 0 is the output."""
     written: tuple[int, ...]
     """The iteration that writes the element."""
     read: tuple[int, ...]
@@ -40,7 +40,7 @@ def describe_dependence(leaf: Leaf, found: Dependence) -> str:
 
 
 def dependent_iteration(leaf: Leaf) -> Dependence | None:
-    """The first dependence of the statement on itself, None if there is none. Exact."""
+    """The first dependence of the statement on itself; None if there is none. Exact."""
     output = leaf.output
     for number, access in enumerate(leaf.reads, 1):
         if access.array is not output.array or access.index == output.index:
@@ -53,7 +53,7 @@ def dependent_iteration(leaf: Leaf) -> Dependence | None:
 
 @lru_cache(maxsize=4096)
 def _meet(written: tuple[Expr, ...], read: tuple[Expr, ...], domain: Domain) -> Witness | None:
-    """The iterations i, j of the condition; remembered by content, because a move changes few statements."""
+    """The iterations i, j of the condition; cached by content, because a move changes few statements."""
     if _surely_apart(written, read, domain.extents):
         return None
     itself = tuple(zip(written, written, strict=True))

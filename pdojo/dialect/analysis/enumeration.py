@@ -1,7 +1,7 @@
-"""The exact answer for few instances: all reads and writes of a buffer, one by one, in the order in which they run.
+"""The exact answer for few instances: all reads and writes of a buffer, one by one, in execution order.
 
-Kernels of a few thousand instances are common in searches for small cores. There, running through all of them takes a
-fraction of the time of integer sets. The answers are the same: what each read finds is written down.
+Kernels of a few thousand instances are common in searches for small cores. There, enumeration takes a fraction of the
+time of integer sets. The answers are the same: each read's source is recorded.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
 
 MOST = 1 << 15
-"""Most reads and writes that are run through."""
+"""Most reads and writes that are enumerated."""
 _WIDEST = 1 << 62
-"""Numbers of times and places are less than this."""
+"""Exclusive bound of the numbers of times and places."""
 
 Place: TypeAlias = Sequence[int | Expr]
-"""Where a use goes: numbers, and expressions over the scopes around it. Places of different lengths differ."""
+"""The place that a use touches: numbers, and expressions over its scopes. Places of different lengths differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """The caller of the kernel: it gets the elements of an array at the end, and may give them before the start."""
+    """The kernel's caller, who reads an array's elements at the end, and may write them before the start."""
 
     shape: tuple[int, ...]
     writes: bool
@@ -40,18 +40,18 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """All reads and writes of some uses; those of the caller have the number after the uses."""
+    """All reads and writes of some uses; the caller's have the number after the last use."""
 
     use: Ints
     """Per event, the number of its use."""
     writes: NDArray[np.bool_]
     """Per event, whether it writes. An accumulation reads, then writes."""
     time: Ints
-    """Per event, its place in the order in which they run; a statement reads before it writes."""
+    """Per event, its rank in execution order; a statement reads before it writes."""
     iterations: Ints
     """The iterations of the scopes around each event, outermost first, then zeros. Shape (depths, events)."""
     depths: tuple[int, ...]
-    """Per number, the scopes around it."""
+    """Per use, the number of scopes around it."""
 
     def iteration(self, event: int) -> tuple[int, tuple[int, ...]]:
         """The number of an event's use, and its iteration."""
@@ -59,7 +59,7 @@ class Events:
         return number, tuple(int(value) for value in self.iterations[: self.depths[number], event])
 
     def places(self, places: Sequence[Place], caller: Place = ()) -> Ints | None:
-        """Per event, the number of the place where it goes; None if the numbers are too large.
+        """Per event, the number of its place; None if the numbers are too large.
 
         `caller` is the place of the caller's elements, over the dimensions of the array.
         """
@@ -76,12 +76,12 @@ class Events:
         return numbered(columns)
 
     def sources(self, place: Ints) -> Ints:
-        """Per event that reads, the event that wrote its place last; -1 if none did, and for events that write."""
+        """Per reading event, the event that last wrote its place; -1 if there is none, and for writing events."""
         order = np.lexsort((self.time, place))
         sorted_place, counted = place[order], np.arange(len(order))
         starts = np.ones(len(order), dtype=np.bool_)
         starts[1:] = sorted_place[1:] != sorted_place[:-1]
-        # The latest write up to each event, but not the event itself.
+        # The latest write up to each event, excluding the event itself.
         latest = np.maximum.accumulate(np.where(self.writes[order], counted, -1))
         before = np.concatenate(([-1], latest))[:-1]
         start = np.maximum.accumulate(np.where(starts, counted, 0))
@@ -95,7 +95,7 @@ class Events:
 def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Representatives | None = None) -> Events | None:
     """The events of some uses and of the caller; None if there are too many.
 
-    `only` are the iterations that are wanted; None if all are.
+    `only` are the iterations to include; None for all.
     """
     only = only or Representatives({}, {})
     boxes = {use.leaf: [only.of(scope) for scope in use.leaf.chain] for use in uses}
@@ -135,7 +135,7 @@ def events_of(uses: Sequence[Use], caller: Outside | None = None, only: Represen
 
 
 def _box(values: Sequence[Sequence[int]]) -> Ints:
-    """All points with some values in each dimension, by dimension."""
+    """All points of the product of the values in each dimension, by dimension."""
     counts = [len(some) for some in values]
     grid = np.indices(counts, dtype=np.int64).reshape(len(counts), prod(counts))
     for row, some in zip(grid, values, strict=True):
@@ -145,7 +145,7 @@ def _box(values: Sequence[Sequence[int]]) -> Ints:
 
 
 def _iterations(leaf: Leaf, box: Sequence[Sequence[int]]) -> Ints:
-    """The iterations of a statement among those of a box, by scope."""
+    """The points of a box that are iterations of a statement, by scope."""
     grid = _box(box)
     for guard in leaf.guards:
         grid = grid[:, evaluate(guard, grid) >= 0]
@@ -163,7 +163,7 @@ def _times(leaf: Leaf, grid: Ints, writes: bool, length: int) -> Ints:
 
 
 def numbered(columns: Ints) -> Ints | None:
-    """A number for each column of an array, in lexicographic order and equal iff the columns are.
+    """Numbers for the columns of an array: in lexicographic order, and equal iff the columns are equal.
 
     None if the numbers were too large.
     """
@@ -184,16 +184,16 @@ def numbered(columns: Ints) -> Ints | None:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Where each read of some uses of an array gets its value from."""
+    """The source of each read's value, for some uses of an array."""
 
     events: Events
     places: Ints
     """Per event, the number of the element."""
     sources: Ints
-    """Per event that reads, the write that it gets its value from; -1 if there is none."""
+    """Per reading event, the write that it gets its value from; -1 if there is none."""
 
     def writers(self, read: int) -> tuple[tuple[int, ...], bool]:
-        """The uses that the values of a read come from, and whether all instances of it get a written value."""
+        """The uses that a read gets its values from, and whether all its instances get a written value."""
         found = self.sources[self._reads(read)]
         writers = np.unique(self.events.use[found[found >= 0]])
         return tuple(int(number) for number in writers), bool((found >= 0).all())
@@ -205,12 +205,12 @@ class Values:
         return [int(number) for number in np.unique(self.events.use[reading][from_it])]
 
     def stray(self, read: int, write: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
-        """An iteration of a read whose value is not that of a write in iteration `at`; None if there is none."""
+        """An iteration of a read whose value is not from a write's iteration `at`; None if there is none."""
         reads = self._reads(read)
         return self._first(reads, self.sources[reads] != self._at(write, at, reads, writes=True))
 
     def change(self, first: int, second: int, at: Sequence[Expr]) -> tuple[int, ...] | None:
-        """An iteration of the read `second` whose value has another source than that of `first` in iteration `at`."""
+        """An iteration of the read `second` whose source is not that of `first` in iteration `at`; None if none."""
         reads = self._reads(second)
         there = self._at(first, at, reads, writes=False)
         expected = np.where(there >= 0, self.sources[there], -1)
@@ -219,9 +219,10 @@ class Values:
     def partial(
         self, uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
     ) -> tuple[int, ...] | None:
-        """An iteration of a read whose value is not made of just these parts; None if all values are.
+        """An iteration of a read whose value is not made of exactly `parts`; None if all values are.
 
-        A part is a write and its iterations in terms of that of the read; None stands for every iteration of a scope.
+        A part is a write and its iterations, as expressions over the read's iteration; None stands for every iteration
+        of a scope.
         """
         sums, reads = self._sums(uses), self._reads(read)
         wanted = [self._parts(write, at, reads) for write, at in parts]
@@ -238,7 +239,7 @@ class Values:
         return self._first(reads, wrong)
 
     def _sums(self, uses: Sequence[Use]) -> _Sums:
-        """The plain writes and the accumulations since, of which values are made."""
+        """Groups of a plain write and the accumulations after it, which make up values."""
         events, order = self.events, np.lexsort((self.events.time, self.places))
         places, writes = self.places[order], events.writes[order]
         plain = writes & np.array([u.leaf.accumulate is None for u in uses])[events.use[order]]
@@ -252,7 +253,7 @@ class Values:
     def _parts(
         self, write: int, at: Sequence[Expr | None], reads: Ints
     ) -> tuple[list[tuple[int, ...]], dict[tuple[int, ...], list[int]]]:
-        """Per read, the key of the events of a write that are to be part of its value; and these events by key."""
+        """Per read, the key of a write's events that must be part of its value; and these events by key."""
         events, fixed = self.events, [d for d, expression in enumerate(at) if expression is not None]
         theirs = np.flatnonzero((events.use == write) & events.writes)
         found: dict[tuple[int, ...], list[int]] = {}
@@ -267,7 +268,7 @@ class Values:
         return np.flatnonzero((self.events.use == number) & ~self.events.writes)
 
     def _at(self, number: int, at: Sequence[Expr], reads: Ints, *, writes: bool) -> Ints:
-        """Per read, the event of a use in the iteration `at` of that of the read; -2 if there is no such event."""
+        """Per read, the event of a use in iteration `at`, over the read's iteration; -2 if there is no such event."""
         events = self.events
         theirs = np.flatnonzero((events.use == number) & (events.writes == writes))
         around = events.iterations[:, reads]
@@ -287,12 +288,12 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Writes to one place, from a plain one to the next."""
+    """Groups of writes to one place: a plain write and the accumulations up to the next plain write."""
 
     group: Ints
-    """Per event, the number of the writes that it belongs to, or is made of."""
+    """Per event, the number of the group that it belongs to, or that it reads."""
     number: Ints
-    """Per event, how many writes of the group are before it."""
+    """Per event, the number of the group's writes before it."""
 
 
 def _rows(columns: Ints) -> list[tuple[int, ...]]:
@@ -301,7 +302,7 @@ def _rows(columns: Ints) -> list[tuple[int, ...]]:
 
 
 def values_of(uses: Sequence[Use]) -> Values | None:
-    """Where reads of elements get their values from; None if there are too many events."""
+    """The sources of reads of elements; None if there are too many events."""
     events = events_of(uses)
     places = None if events is None else events.places([u.access.index for u in uses])
     return None if events is None or places is None else Values(events, places, events.sources(places))

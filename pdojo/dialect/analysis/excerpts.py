@@ -1,8 +1,8 @@
 """Excerpts: the part of a program that a question about one nest, or about one buffer, depends on.
 
-Most schedule moves ask only about the nest of their site. They ask an excerpt, which holds nothing else, so states that
-differ elsewhere share the excerpt and its answers. Layout moves ask about the accesses to one buffer, and about the
-room in memory.
+Most schedule moves depend only on the nest of their site. They query an excerpt with nothing else, so states that
+differ elsewhere share the excerpt and its answers. Layout moves depend on the accesses to one buffer and on memory
+capacity.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from pdojo.dialect.view.paths import relative_paths
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
-"""Statements from which most of a program is not copied to be asked about alone."""
+"""Least statements of an excerpt that is not cut out of its program, if it is more than half of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a program, as a program, and the verdicts on its content, whichever program it came from.
+    """A part of a program, as a program, and the verdicts on its content, which all programs with it share.
 
-    It has the declarations of the interface, and of the buffers that it uses.
+    It has the declarations of the interface and of the buffers that it uses.
     """
 
     program: Program
@@ -38,7 +38,7 @@ class Excerpt:
 
 
 def excerpt_of(program: Program, *nodes: Node) -> Excerpt:
-    """The excerpt of the nests of nodes and the nests that share slots, registers or buffers of several arrays."""
+    """The excerpt with the nests of `nodes`, and all nests that share slots, registers or joint buffers with them."""
     return _excerpt_at(program, frozenset(_root(node).position for node in nodes))
 
 
@@ -66,20 +66,20 @@ def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
 
 
 def _is_most(program: Program, roots: Sequence[Node]) -> bool:
-    """Whether top-level nodes are so much of a program that the rest does not matter to those who look at them only."""
+    """Whether top-level nodes are so much of a large program that cutting them out does not pay."""
     statements = sum(len(leaves_of(root)) for root in roots)
     return statements >= LARGE and 2 * statements > len(program.nest.leaves)
 
 
 def nodes_touched(program: Program, *nodes: Node) -> set[Node]:
-    """The nodes of the excerpt of nodes: all that a move on them may rewrite."""
+    """The nodes in the excerpt of `nodes`: all nodes that a move on them may rewrite."""
     joined = program.once("joined", lambda: _joined(program))
     places = set[int]().union(*(joined[_root(node).position] for node in nodes))
     return {node for place in places for node in subtree(program.nest.children[place])}
 
 
 def users_touched(program: Program, buffer: Buffer) -> set[Node]:
-    """The statements that use a buffer and the scopes around them: all that a move on the buffer may rewrite."""
+    """The statements that use a buffer and the scopes around them: all nodes that a move on the buffer may rewrite."""
     return {node for leaf, _ in accesses_of(program.nest, buffer) for node in (*leaf.chain, leaf)}
 
 
@@ -97,7 +97,7 @@ def _buffers_of(root: Node) -> frozenset[Buffer]:
 
 
 def _digest_of(node: Node) -> Content:
-    """The identity of the text of a node and of its identifiers."""
+    """The digest of a node's text and of its identifiers."""
     from pdojo.dialect.notation.printer import scope_text, tree_lines
 
     def digest() -> Content:
@@ -109,7 +109,7 @@ def _digest_of(node: Node) -> Content:
 
 
 def _joined(program: Program) -> list[set[int]]:
-    """By position of a top-level node, the positions of those that a question about it is about."""
+    """By position of a top-level node, the positions of all nodes that a question about it depends on."""
     joined = [{place} for place in range(len(program.nest.children))]
     first: dict[Buffer, int] = {}
     for place, root in enumerate(program.nest.children):
@@ -123,12 +123,12 @@ def _joined(program: Program) -> list[set[int]]:
 
 
 def _binds(buffer: Buffer) -> bool:
-    """Whether uses of a buffer in one nest matter for moves in another one."""
+    """Whether moves in one nest depend on the uses of the buffer in other nests."""
     return any(buffer.reuse) or len(buffer.names) > 1 or buffer.memory in (Memory.REGISTER, Memory.SHARED)
 
 
 def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Content:
-    """The identity of an excerpt: the declarations that it uses, its text, its identifiers."""
+    """The digest of an excerpt: the declarations that it uses, its text, its identifiers."""
     from pdojo.dialect.notation.printer import declaration_line
 
     order = program.once("declared", lambda: {buffer: k for k, buffer in enumerate(program.nest.buffers)})
@@ -157,12 +157,12 @@ def _with_outer(scope: Scope | None) -> str:
 
 
 def content_of(program: Program, buffer: Buffer) -> Hashable:
-    """Everything that moves ask about one buffer: its uses, and the other users of memory."""
+    """All data that moves on one buffer depend on: its uses, and the other users of memory."""
     return uses_content(program, buffer), program.once("memory use", lambda: _memory_use(program))
 
 
 def uses_content(program: Program, buffer: Buffer) -> Content:
-    """The identity of the uses of one buffer: its declaration, and who accesses it where."""
+    """The digest of the uses of one buffer: its declaration, and its accesses with their places."""
     return program.nest.about_uses(buffer, "content", lambda: _uses_content(program, buffer))
 
 
@@ -180,7 +180,7 @@ def _uses_content(program: Program, buffer: Buffer) -> Content:
 
 
 def bytes_in_memory(program: Program, buffer: Buffer) -> int:
-    """Bytes that one copy of the buffer takes (`physical_bytes`), remembered with the uses of the buffer."""
+    """Bytes of one copy of the buffer (`physical_bytes`), cached with the uses of the buffer."""
     if not any(buffer.reuse):
         return physical_bytes(program.nest, buffer)
     return program.nest.about_uses(buffer, "bytes", lambda: physical_bytes(program.nest, buffer))

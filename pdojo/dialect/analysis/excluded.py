@@ -1,13 +1,13 @@
-"""May the instances that a guard excludes run? Questions about a program in which they do.
+"""May the instances that a guard excludes run? Questions about the program without the guard.
 
-Let E be the instances of the statements of a scope that violate a constraint. The program computes the same without E
-iff for each instance in E
+Let E be the instances of the statements of a scope that violate a constraint. Running E changes nothing iff each
+instance in E
 
-- it writes nothing that is part of what an instance outside E reads, nor of an output at the end (it is *unneeded*); or
-- it accumulates the neutral element of its accumulation, which is known from the origins of what it reads.
+- writes no part of a value that an instance outside E reads, or that an output has at the end (it is *unneeded*); or
+- accumulates the neutral element of its accumulation, which is known from the origins of its inputs.
 
 Parts of a value are the last plain write of the element and all accumulations since, so that a value which passes
-through an accumulation counts. All is asked about elements; memory and threads are conditions of the program.
+through an accumulation counts. All questions are about elements; memory and threads are conditions of the program.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TREES = (Mapping.VECTOR, Mapping.BLOCK, Mapping.WARP)
 
 
 def lacking(program: Program, scope: Scope, violated: Expr) -> Reason | None:
-    """Why an instance in E would read what nothing has written; None if none would. E: `violated` is at least 0."""
+    """The reason why an instance in E (`violated` >= 0) would read an unwritten element; None if none would."""
     for leaf, among in _instances(scope, violated):
         for access in leaf.accesses if leaf.accumulate is not None else leaf.reads:
             if access.array.intent in (Intent.IN, Intent.INOUT):
@@ -47,7 +47,7 @@ def lacking(program: Program, scope: Scope, violated: Expr) -> Reason | None:
 
 
 def harm(program: Program, scope: Scope, violated: Expr) -> Reason | Numerics:
-    """Why E changes what the program computes, or what it does to rounding. E: `violated` is at least 0."""
+    """The reason why E (`violated` >= 0) changes the program's results, or else its effect on rounding."""
     effect = Numerics.EXACT
     inside = dict(_instances(scope, violated))
     for leaf in inside:
@@ -67,7 +67,7 @@ def harm(program: Program, scope: Scope, violated: Expr) -> Reason | Numerics:
 
 
 def _instances(scope: Scope, violated: Expr) -> list[tuple[Leaf, Instances]]:
-    """The instances in E of each statement that has some."""
+    """Each statement with its instances in E, if there are any."""
     found = ((leaf, instances_of(leaf, violated)) for leaf in scope.leaves)
     return [(leaf, among) for leaf, among in found if any_of(among) is not None]
 
@@ -75,9 +75,9 @@ def _instances(scope: Scope, violated: Expr) -> list[tuple[Leaf, Instances]]:
 def _needed(
     program: Program, leaf: Leaf, inside: dict[Leaf, Instances]
 ) -> tuple[Instances, list[Use], tuple[Instance, Instance]] | None:
-    """The instances in E of a statement that are not unneeded, with one of them and its reader; None if there is none.
+    """The needed instances of a statement in E, the array's uses, and one (write, reader); None if all are unneeded.
 
-    Also the uses of the array, which the instances number.
+    Instances name uses by number.
     """
     array = leaf.output.array
     uses = element_uses(program.nest, array)
@@ -104,7 +104,7 @@ def _spelled(leaf: Leaf, term: Constant | None) -> str:
 
 
 def _in_tree(leaf: Leaf) -> bool:
-    """Whether several iterations combine terms by a tree, which may have another form then."""
+    """Whether several iterations combine terms by a tree, whose form could change."""
     assert leaf.accumulate is not None
     used = {v for e in leaf.output.index for v in e.variables()}
     return not ACCUMULATIONS[leaf.accumulate].exact and any(

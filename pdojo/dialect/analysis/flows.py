@@ -1,4 +1,4 @@
-"""Flows of values between instances of statements, as relations of integer sets: who reads what whom wrote."""
+"""Flows of values between instances of statements, as relations of integer sets: (write, read) pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Instance: TypeAlias = tuple[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What the caller does with the memory of an interface array: reads all of it at the end, may write it before."""
+    """The caller's use of an interface array: it reads all elements at the end and may write them before the start."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,13 +35,14 @@ class Caller:
 def flow(
     uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> isl.UnionMap:
-    """Pairs (write instance, read instance) such that the read gets what the write wrote, running sequentially.
+    """Pairs (write instance, read instance) such that the read gets the written value, in sequential execution.
 
     The places of the caller's elements begin with `number`.
 
-    By the algebra of relations: the earlier writes to the same place, without those that another of them follows. isl's
-    own dataflow analysis is not used, because it loses flows from domains with divisions (test/property/test_moves.py
-    has the case), nor its lexicographic maximum, which fails for some (test/differential/test_storage_forms.py).
+    The relation consists of the earlier writes to the same place, minus writes that another earlier write follows.
+    isl's own dataflow analysis is not used, because it loses flows from domains with divisions
+    (test/property/test_moves.py has the case), nor its lexicographic maximum, which fails for some
+    (test/differential/test_storage_forms.py).
     """
     reads, writes, schedule = relations_of(uses, places, caller, number)
     earlier = _earlier_writes(reads, writes, schedule)
@@ -50,7 +51,7 @@ def flow(
 
 
 def _earlier_writes(touched: isl.UnionMap, writes: isl.UnionMap, schedule: isl.UnionMap) -> isl.UnionMap:
-    """From instances that touch places to the writes of the same places before them."""
+    """From instances that touch places to the earlier writes of the same places."""
     now, then = (schedule.intersect_domain(some.domain()) for some in (touched, writes))
     return touched.apply_range(writes.reverse()).intersect(now.lex_gt_union_map(then))
 
@@ -59,10 +60,10 @@ def _earlier_writes(touched: isl.UnionMap, writes: isl.UnionMap, schedule: isl.U
 def gathered(
     uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> isl.UnionMap:
-    """Pairs (read instance, write instance) such that the write is part of what the read gets, running sequentially.
+    """Pairs (read instance, write instance) such that the write is part of the read's value, in sequential execution.
 
-    Parts are the last plain write to the place before the read, and all accumulations since. The places of the
-    caller's elements begin with `number`.
+    Parts are the last plain write to the place before the read, and all accumulations since. The places of the caller's
+    elements begin with `number`.
     """
     reads, writes, schedule = relations_of(uses, places, caller, number)
     earlier, again = (_earlier_writes(touched, writes, schedule) for touched in (reads, writes))
@@ -82,7 +83,7 @@ def _sets(union: isl.UnionSet) -> list[isl.Set]:
 
 @bounded()
 def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
-    """The write instances whose values stay in their places at the end."""
+    """The write instances whose values remain in memory at the end."""
     _, writes, schedule = relations_of(uses, places)
     return writes.domain().subtract(_earlier_writes(writes, writes, schedule).range())
 
@@ -100,7 +101,7 @@ def uninitialised(
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     if all(g.evaluate(start) >= 0 for g in first.guards):
-        # Nothing comes before this instance, so nobody wrote what it reads.
+        # No instance comes before this one, so its read is of unwritten memory.
         for use in uses:
             if use.leaf is first and use.reads:
                 return use, start
@@ -122,9 +123,9 @@ def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | 
 def relations_of(
     uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
 ) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
-    """What the read and the write instances touch, and when each of them happens.
+    """The relations from read and write instances to places, and from instances to times.
 
-    The caller's events have the number after those of the uses; they happen before and after everything.
+    The caller's events have the number after the last use's; they happen before and after everything else.
     """
     reads: list[str] = []
     writes: list[str] = []

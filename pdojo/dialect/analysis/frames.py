@@ -1,8 +1,8 @@
-"""Which functions hold a buffer in their stack frame, or in the registers of a thread, on a CPU.
+"""Stack frames on a CPU: the functions that hold a buffer in their frame or in their thread's registers.
 
-The iterations of a parallel scope run in a function of their own. It holds private copies, and the buffers that only
-one outermost parallel scope uses. All other buffers belong to the kernel's function; threads reach its memory, but not
-its registers.
+The iterations of a parallel scope run in a function of their own. It holds private copies, and buffers that only one
+outermost parallel scope uses. All other buffers belong to the kernel's function; threads reach its memory, but not its
+registers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, private_scope
 
 Groups: TypeAlias = MappingABC[Scope | None, Sequence[Leaf]]
-"""The statements that use a buffer, by the parallel scope that they run in, in textual order."""
+"""The statements that use a buffer, in textual order, grouped by their parallel scope."""
 
 
 def parallel_ancestor(leaf: Leaf) -> Scope | None:
@@ -32,9 +32,9 @@ def frame_owners(nest: Nest, buffer: Buffer) -> tuple[Scope | None, ...]:
 
 
 def frame_problem(nest: Nest, buffer: Buffer, memory: Memory | None = None) -> Reason | None:
-    """Why some statement cannot reach the buffer in `memory`, or not find its value there; None if all can.
+    """The reason why some statement cannot reach the buffer in `memory`, or misses its value there; None if none.
 
-    `memory` is None for the memory that it has.
+    `memory` is None for the present memory.
     """
     groups, private = _groups(nest, buffer), private_scope(nest, buffer) is not None
     if private and len(groups) > 1 and (problem := _value_from_outside(buffer, groups)) is not None:
@@ -69,7 +69,7 @@ def _owners(groups: Groups, *, private: bool) -> tuple[Scope | None, ...]:
 
 
 def _value_from_outside(buffer: Buffer, groups: Groups) -> Reason | None:
-    """Why a thread's copy, which ends with its parallel scope, is read before it is written; None if none is."""
+    """The reason why a thread's copy, which lasts for its parallel scope, is read before it is written; or None."""
     for scope, leaves in groups.items():
         first = leaves[0]
         reads = first.accesses if first.accumulate is not None else first.reads

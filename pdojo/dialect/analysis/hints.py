@@ -1,4 +1,4 @@
-"""Which hints a machine can use, and where. Hints never change meaning, but one that nothing can use is refused."""
+"""The hints that a machine can use, and their places. Hints never change meaning, but a useless hint is refused."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Scope, fact
 NONTEMPORAL = "nontemporal"
 """A plain store that bypasses the caches."""
 PREFETCH = "prefetch"
-"""A load that is fetched ahead by so many bytes."""
+"""A load whose data is prefetched; the value is the distance in bytes."""
 STREAMING = "streaming"
-"""An access in a grid whose data is used once: first to leave the caches."""
+"""An access in a grid whose data is used once; it leaves the caches first."""
 READONLY = "readonly"
-"""A load in a grid of an array that the kernel never writes, through the read-only cache."""
+"""A load, in a grid, through the read-only cache; the kernel never writes the array."""
 LANE = "lane"
-"""The number of the stream register that an access takes."""
+"""The number of the stream register for an access."""
 ORDINARY = "ordinary"
-"""An access that streaming regions leave to loads and stores."""
+"""An access in a streaming region that remains a load or a store."""
 LAUNCH_BOUNDS = "launch_bounds"
-"""Of an outermost grid scope: the number of blocks that each multiprocessor should hold at once."""
+"""Number of blocks that each multiprocessor should hold at once; a hint of an outermost grid scope."""
 PERSISTENT = "persistent"
-"""Of a buffer on the heap: its lines are the last to leave the shared cache, from one launch to the next."""
+"""Cache lines that leave the shared cache last, from one launch to the next; a hint of a heap buffer."""
 
 ACCESS_HINTS = (NONTEMPORAL, PREFETCH, STREAMING, READONLY, LANE, ORDINARY)
 SCOPE_HINTS = (LAUNCH_BOUNDS,)
 BUFFER_HINTS = (PERSISTENT,)
 
 FARTHEST = (1 << 31) - 1
-"""The greatest distance in bytes that an instruction can hold."""
+"""The greatest prefetch distance in bytes that fits an instruction."""
 MOST_BLOCKS = 32
 """Most blocks that a multiprocessor holds (CUDA programming guide, compute capability 9.0)."""
 
 _MAPPED = (STREAMING, READONLY, LANE)
-"""Hints of accesses that need a mapping around them."""
+"""Hints of accesses that are valid only inside certain mappings."""
 
 
 def value_of(hint: Attribute | None) -> int:
-    """The integer of a hint; -1 if it has none, or there is no hint."""
+    """The integer of a hint; -1 if it has none, or if `hint` is None."""
     return hint.value.data if isinstance(hint, IntegerAttr) else -1
 
 
 def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: int) -> Reason | None:
-    """Why an access (0 the output, then the reads) cannot carry a hint; None if it can."""
+    """The reason why an access (0 the output, then the reads) cannot carry a hint; None if it can."""
     if kind not in ACCESS_HINTS:
         return Reason(f"'{kind}' is no hint of an access; known are {', '.join(ACCESS_HINTS)}")
     access = leaf.accesses[number]
@@ -78,7 +78,7 @@ def access_misfit(program: Program, leaf: Leaf, number: int, kind: str, value: i
 
 
 def streaming_misfit(leaf: Leaf, lanes: Scope, access: Access | None = None) -> Reason | None:
-    """Why these lanes cannot bypass the caches with whole-vector instructions; None if they can.
+    """The reason why these lanes cannot bypass the caches with whole-vector instructions; None if they can.
 
     If `access` is None, it is the store.
     """
@@ -141,7 +141,7 @@ def _is_written(program: Program, access: Access) -> bool:
 
 
 def scope_misfit(program: Program, scope: Scope, kind: str, value: int) -> Reason | None:
-    """Why a scope cannot carry a hint; None if it can."""
+    """The reason why a scope cannot carry a hint; None if it can."""
     if kind not in SCOPE_HINTS:
         return Reason(f"'{kind}' is no hint of a scope; known are {', '.join(SCOPE_HINTS)}")
     if scope.mapping is not Mapping.GRID or any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
@@ -154,7 +154,7 @@ def scope_misfit(program: Program, scope: Scope, kind: str, value: int) -> Reaso
 
 
 def buffer_misfit(program: Program, array: Array, kind: str) -> Reason | None:
-    """Why a buffer cannot carry a hint; None if it can."""
+    """The reason why a buffer cannot carry a hint; None if it can."""
     if kind not in BUFFER_HINTS:
         return Reason(f"'{kind}' is no hint of a buffer; known are {', '.join(BUFFER_HINTS)}")
     if array.buffer.memory is not Memory.HEAP:
@@ -187,14 +187,14 @@ def owned_hints(program: Program) -> dict[str, Attribute]:
 
 
 def is_hinted(program: Program) -> bool:
-    """Whether some hint needs a mapping around it, or could be lost by a move."""
+    """Whether some hint is valid only inside certain mappings, or could be lost by a move."""
     return bool(owned_hints(program)) or next(_mapped_accesses(program), None) is not None
 
 
 def unusable_hints(program: Program) -> Iterator[Reason]:
-    """Hints that no machine can use where they stand: on accesses to registers, on vectors whose lanes do not fit.
+    """Hints that no machine can use at their place: on accesses to registers, on vectors with unsuitable lanes.
 
-    No move leads to one, and no move away from one could be undone, so no game starts with them.
+    No move leads to such a hint, and removing one could not be undone, so no game starts with one.
     """
     for leaf in program.nest.leaves:
         for access in leaf.accesses:
@@ -209,7 +209,7 @@ def unusable_hints(program: Program) -> Iterator[Reason]:
 
 
 def hint_problems(program: Program) -> Iterator[Reason]:
-    """Hints that nothing can use where they stand."""
+    """Hints that are useless at their place."""
     for leaf, number, kind, value in _mapped_accesses(program):
         problem = access_misfit(program, leaf, number, kind, value)
         if problem is not None:

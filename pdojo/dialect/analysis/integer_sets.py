@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     import islpy as isl
 
 OPERATIONS = 1_000_000
-"""The budget of isl for one question, in its own unit."""
+"""isl's operation budget for one question."""
 
 _TURN = RLock()
-"""Held by the asking thread: searches of several kernels share one context, which counts operations."""
+"""Lock of the asking thread: searches of several kernels share one context, which counts operations."""
 
 QuestionT = TypeVar("QuestionT", bound=Hashable)
 AnswerT = TypeVar("AnswerT")
 
 
 class Answers(Generic[QuestionT, AnswerT]):
-    """Answers by question, and the questions that were not settled."""
+    """Memo of answers by question, and of the questions that were not settled."""
 
     def __init__(self) -> None:
         self._known: dict[QuestionT, AnswerT | _Open] = {}
 
     def of(self, question: QuestionT, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question, which holds all that it depends on. Raises Undecided if it is not settled."""
+        """The answer to a question, which includes all data that the answer depends on. Raises Undecided."""
         if question not in self._known:
             try:
                 self._known[question] = decide()
@@ -50,7 +50,7 @@ class Answers(Generic[QuestionT, AnswerT]):
 
 
 class _Open:
-    """An unknown answer. The exception itself is not kept, because it refers to everything that led to it."""
+    """An unsettled answer; the exception is not kept, because it refers to its whole call stack."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -81,7 +81,7 @@ def bounded(operations: int | None = None) -> Generator[None]:
 
 @contextmanager
 def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
-    """Limit the work of a context that has no limit to `operations`. Raises Undecided beyond that."""
+    """Limit a context without a limit to `operations`. Raises Undecided beyond that."""
     import islpy as isl
 
     isl_context.reset_operations()
@@ -98,7 +98,7 @@ def limited(isl_context: isl.Context, operations: int) -> Generator[None]:
 
 
 def _is_spent(isl_context: isl.Context) -> bool:
-    """Whether a context cannot do even the least operation any more; isl's messages do not always name the cause."""
+    """Whether a context cannot do even the smallest operation any more; isl's messages do not always name the cause."""
     import islpy as isl
 
     try:
@@ -109,7 +109,7 @@ def _is_spent(isl_context: isl.Context) -> bool:
 
 
 def spell(expression: Expr, names: Sequence[str]) -> str:
-    """An expression in isl's syntax; variable at depth d is `names[d]`."""
+    """An expression in isl's syntax; the variable at depth d is `names[d]`."""
     parts = [str(expression.constant)]
     for atom, coefficient in expression.terms:
         text = names[atom] if isinstance(atom, int) else f"floor(({spell(atom.numerator, names)})/{atom.divisor})"
@@ -130,7 +130,7 @@ def variables(prefix: str, count: int) -> list[str]:
 
 @bounded()
 def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] | None:
-    """Some integer point that satisfies all constraints, or None if there is none."""
+    """Some integer point that satisfies all constraints; None if there is none."""
     import islpy as isl
 
     text = f"{{ [{', '.join(names)}] : {' and '.join(constraints) or 'true'} }}"
@@ -141,7 +141,7 @@ def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] 
 
 
 def coordinates(point: isl.Point) -> tuple[int, ...]:
-    """The numbers of a point."""
+    """The coordinates of a point."""
     import islpy as isl
 
     count = point.get_space().dim(isl.dim_type.set)
@@ -152,7 +152,7 @@ def coordinates(point: isl.Point) -> tuple[int, ...]:
 def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple[Expr, ...]) -> tuple[int, int] | None:
     """Least and greatest value of an expression over an iteration domain; None if the domain is empty.
 
-    Remembered: every move asks it of all statements, and changes few.
+    Cached: every move asks about all statements and changes few.
     """
     import islpy as isl
 
@@ -165,12 +165,12 @@ def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple
 
 
 Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
-"""Extents and guards of iterations, and the place that each of them reaches."""
+"""Extents and guards of iterations, and the place that each iteration reaches."""
 
 
 @bounded()
 def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...] | None:
-    """A place that one of `first` reaches and none of `second`; None if there is none. Neither is empty."""
+    """A place that an iteration of `first` reaches and none of `second`; None if there is none. Neither is empty."""
     rest = _reached(first).subtract(_reached(second))
     if rest.is_empty():
         return None
@@ -194,7 +194,7 @@ def _reached(reaches: Iterable[Reach]) -> isl.Set:
 
 @bounded()
 def projected(extents: Sequence[int], constraints: Iterable[Expr], gone: Sequence[int]) -> list[list[Expr]]:
-    """Conditions on the other variables of a box, one of which holds iff some values of `gone` meet all constraints.
+    """Conditions on the other variables of a box, one of which holds iff values of `gone` meet all constraints.
 
     Each condition is a list of expressions `e >= 0`; an empty one always holds.
     """
@@ -218,7 +218,7 @@ def _expressions(piece: isl.BasicSet, kept: Sequence[int], extents: Sequence[int
     divisions: list[Expr] = []
 
     def total(value: isl.Aff | isl.Constraint, factor: int) -> Expr:
-        """The multiple of a value that has integer coefficients."""
+        """`factor` times a value; the products with its coefficients are integers."""
         main = isl.dim_type.set if isinstance(value, isl.Constraint) else isl.dim_type.in_
         atoms = [(main, k, var(d)) for k, d in enumerate(kept)]
         atoms += [(isl.dim_type.div, k, division) for k, division in enumerate(divisions)]

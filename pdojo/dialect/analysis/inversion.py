@@ -1,6 +1,6 @@
-"""Which iteration of a statement computes a given element: index expressions solved for the iteration, digit by digit.
+"""Inversion of index expressions: the iteration of a statement that computes a given element, digit by digit.
 
-A solution is a guess, which `origins.py` has to prove; it is exact if the equations have one.
+A solution is a guess, which `origins.py` has to prove; it is exact if the equations have a solution.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Atom, Expr, const, floordiv
 
 Equation: TypeAlias = tuple[Expr, Expr]
-"""An expression over the wanted iteration, and its value over the given iteration."""
+"""An expression over the unknown iteration, and its value as an expression over the given iteration."""
 
 
 def solve(equations: Sequence[Equation], extents: Sequence[int], given: Sequence[int]) -> dict[int, Expr]:
-    """The variables that the equations determine, by depth, in terms of the given iteration.
+    """The variables that the equations determine, by depth, as expressions over the given iteration.
 
-    `extents` are those of the scopes around the wanted iteration, `given` of those around the given one. In
-    `c1 * a1 + c2 * a2 = e` with |c1| greater than all that |c2| * a2 can be, a1 and a2 are the digits of e.
+    `extents` are the extents around the wanted iteration, `given` those around the given one. In `c1 * a1 + c2 * a2 =
+    e` with |c1| greater than the largest |c2| * a2, a1 and a2 are the digits of e.
     """
     known: dict[Atom, Expr] = {}
     pending = list(equations)

@@ -1,4 +1,4 @@
-"""What vector lanes and registers demand of an access: strides over lanes, constant indices, sizes."""
+"""Requirements of vector lanes and registers on accesses: strides over lanes, constant indices, sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pdojo.dialect.view.storage import accesses_of, physical_shape, slot_index
 
 
 class Stride(Enum):
-    """How an access moves in memory from lane to lane."""
+    """The movement of an access in memory from lane to lane."""
 
     BROADCAST = "broadcast"
     CONTIGUOUS = "contiguous"
@@ -28,7 +28,7 @@ class Stride(Enum):
 
 
 def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
-    """The stride of an access over the scope at `depth`, for memory whose last dimension is contiguous."""
+    """The stride of an access over the scope at `depth`, in memory with a contiguous last dimension."""
     using = [position for position, e in enumerate(index) if e.uses(depth)]
     if not using:
         return Stride.BROADCAST
@@ -40,9 +40,9 @@ def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
 
 
 def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stride:
-    """The stride of an access over the scope at `depth`, in a row-major array of that shape.
+    """The stride of an access over the scope at `depth`, in a row-major array of `shape`.
 
-    Dimensions count together: `x[i//30, i%30]` in an array of rows of 30 is contiguous over i.
+    Dimensions are linearised: `x[i//30, i%30]` in an array with rows of 30 is contiguous over i.
     """
     stride = stride_over(tuple(index), depth)
     if stride in (Stride.BROADCAST, Stride.CONTIGUOUS):
@@ -60,7 +60,7 @@ def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stri
 
 
 def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
-    """The distance of an element from the first one of a row-major array, in elements."""
+    """The distance, in elements, of an element from the first one of a row-major array."""
     total, stride = const(0), 1
     for extent, expression in zip(reversed(shape), reversed(index), strict=True):
         total, stride = total + expression * stride, stride * extent
@@ -80,7 +80,7 @@ def lane_problem(
     reuse: tuple[int, ...] | None = None,
     extents: tuple[int, ...] | None = None,
 ) -> Reason | None:
-    """Why the access cannot be one vector access over `scope`, None if it can.
+    """The reason why the access cannot be one vector access over `scope`; None if it can.
 
     `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape (None: the present
     ones).
@@ -109,20 +109,20 @@ def lane_problem(
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
-    """The index of an access by slots, if `scope` is a vector."""
+    """The index of an access in slots, if `scope` is a vector."""
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
     return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
 
 
 def stride_in_memory(access: Access, leaf: Leaf, scope: Scope) -> Stride:
-    """How an access moves in memory over `scope`, if that is a vector."""
+    """The stride of an access in memory over `scope`, if that is a vector."""
     reuse = access.array.buffer.reuse
     shape = [slots or extent for slots, extent in zip(reuse, access.array.shape, strict=True)]
     return lane_stride(_slots(access, leaf, scope, reuse), shape, scope.depth)
 
 
 def common_guard(scope: Scope) -> list[Expr] | None:
-    """What of a vector's guard is about its lanes, for the first of them, if all or none run; None if they differ."""
+    """The vector's guard at lane 0 if all lanes agree; None if they may differ."""
     found: list[Expr] = []
     for constraint in scope.guard:
         if not constraint.uses(scope.depth):
@@ -138,7 +138,7 @@ def common_guard(scope: Scope) -> list[Expr] | None:
 
 
 def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | None:
-    """Why the lanes of a statement cannot make an access a vector access; None if they can, or there are none."""
+    """The reason why a statement's lanes cannot be one vector access; None if they can, or if there are no lanes."""
     lanes = leaf.parent
     if lanes is None or lanes.mapping is not Mapping.VECTOR:
         return None
@@ -146,7 +146,7 @@ def vector_problem(access: Access, leaf: Leaf, machine: Machine) -> Reason | Non
 
 
 def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine: Machine) -> Reason | None:
-    """Why a vector at an address, in elements, may not start at a multiple of its size; None if it does."""
+    """The reason why a vector at an address, in elements, is not aligned to its size; None if it is."""
     buffer = access.array.buffer
     if buffer.memory not in (Memory.HEAP, Memory.SHARED):
         return None
@@ -173,14 +173,14 @@ def physical_bytes(nest: Nest, buffer: Buffer) -> int:
 
 
 def in_tensor_scope(scope: Scope) -> bool:
-    """Whether the scope is part of what one instruction computes, so that its variable counts places in an operand."""
+    """Whether the scope is inside an instruction's nest, so that its variable counts places in an operand."""
     return any(s.mapping is Mapping.TENSOR for s in scope.chain)
 
 
 def register_problem(
     nest: Nest, buffer: Buffer, order: tuple[int, ...] = (), reuse: tuple[int, ...] | None = None
 ) -> Reason | None:
-    """Why the buffer cannot live in registers, None if it can: only constants and whole vectors index registers.
+    """The reason why the buffer cannot live in registers (indices must be constants or whole vectors); None if it can.
 
     `order` permutes its dimensions; `reuse` are its flags (None: the present ones).
     """
@@ -218,9 +218,9 @@ HEAP_ALIGNMENT = 64
 
 
 def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
-    """A number of bytes that certainly divides the address of a vector access over `lanes`, in its first lane.
+    """A number of bytes that certainly divides the address of a vector's first lane; the access is to the heap.
 
-    It follows from the alignment of the memory and the strides of all scopes but the lanes; the access is to the heap.
+    It follows from the alignment of the memory and the strides of all scopes except the lanes.
     """
     buffer = access.array.buffer
     if any(buffer.reuse) or buffer.swizzles:
@@ -229,12 +229,12 @@ def known_alignment(access: Access, leaf: Leaf, lanes: Scope) -> int:
 
 
 def base_alignment(buffer: Buffer) -> int:
-    """The bytes of which the first element's address is surely a multiple."""
+    """A number of bytes that certainly divides the first element's address."""
     return buffer.alignment if buffer.op is None else HEAP_ALIGNMENT
 
 
 def _divisor(buffer: Buffer, address: Expr, lanes: Scope) -> int:
-    """A number of bytes that divides an address, in elements of a buffer, in the first of the lanes."""
+    """A number of bytes that divides an address in a buffer (in elements), at the first lane."""
     width = byte_width(buffer.dtype)
     steps = (c * width for a, c in address.terms if a != lanes.depth)
     return gcd(base_alignment(buffer), address.constant * width, *steps)

@@ -1,8 +1,8 @@
-"""What a move that only rewrites a buffer, its declaration and the accesses to it, depends on.
+"""Layout moves, which rewrite only a buffer, its declaration and the accesses to it: the data they depend on.
 
-The rules of a state are about one buffer each, except for room in memory and the rules of streams, hardware loops and
-instructions. So the rules of all other buffers stay as they are. A program that has nothing but the statements that
-access the buffer shows what becomes of its own.
+Most rules of a state are about one buffer each; exceptions are memory capacity and the rules of streams, hardware loops
+and instructions. So the rules of all other buffers stay satisfied. A program with only the statements that access the
+buffer shows whether the buffer's own rules do.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _ORDINARY = (
     Mapping.BLOCK,
     Mapping.WARP,
 )
-"""Mappings whose rules are about one buffer each, and about room."""
+"""Mappings without rules beyond those about one buffer and about capacity."""
 
 
 def has_patterns(program: Program) -> bool:
-    """Whether a scope has rules about all that is accessed inside: a stream, a hardware loop, an instruction."""
+    """Whether a scope has rules about all accesses inside: a stream, a hardware loop, an instruction."""
     return program.once("patterns", lambda: any(s.mapping not in _ORDINARY or s.intrinsic for s in program.nest.scopes))
 
 
 def accesses_content(program: Program, buffer: Buffer) -> Content:
-    """The identity of a buffer with the statements that access it, and the scopes around them."""
+    """The digest of a buffer, the statements that access it, and the scopes around them."""
     return program.once(("accesses", buffer), lambda: _accesses_content(program, buffer))
 
 
@@ -49,12 +49,12 @@ def _accesses_content(program: Program, buffer: Buffer) -> Content:
 
 
 def _users(program: Program, buffer: Buffer) -> list[Leaf]:
-    """The statements that access a buffer; any statement if none does, because a kernel has some."""
+    """The statements that access a buffer; if there are none, any statement, because a kernel cannot be empty."""
     return list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))) or program.nest.leaves[:1]
 
 
 def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]:
-    """A program that has only the statements that access a buffer, and the verdicts on it, once for each content."""
+    """A program with only the statements that access a buffer, and the verdicts on it, once per content."""
 
     def cut_out() -> Program:
         users = set(_users(program, buffer))
@@ -69,11 +69,11 @@ def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a buffer takes of a memory."""
+    """A buffer's memory use."""
 
     memory: Memory
     size: int
-    """Bytes of one copy; of a thread's part, if that is on a stack or in registers of a grid."""
+    """Bytes of one copy; of one thread's part if it is on a stack or in registers in a grid."""
     in_grid: bool
 
 
@@ -86,7 +86,7 @@ def footprint_of(program: Program, buffer: Buffer) -> Footprint:
 
 
 def has_room_for(program: Program, before: Footprint, after: Footprint) -> bool:
-    """Whether a program within all limits surely stays so if a buffer takes other memory (not complete)."""
+    """Whether a program within all limits certainly stays so if a buffer's footprint changes (not complete)."""
     stays = after.memory is before.memory
     if after.memory is Memory.HEAP or (stays and after.size <= before.size):
         return True

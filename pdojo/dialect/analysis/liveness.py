@@ -1,4 +1,4 @@
-"""Live ranges of buffers: between which statements, and inside which scope, the values of a buffer are needed."""
+"""Live ranges of buffers: the first and last statement, and the scope, that need a buffer's values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.dialect.view.storage import accesses_of
 
 @dataclass(frozen=True, slots=True)
 class LiveRange:
-    """Where a buffer is used, in textual order of statements."""
+    """The uses of a buffer, in textual order of statements."""
 
     buffer: Buffer
     first: Leaf
@@ -31,7 +31,7 @@ class LiveRange:
     def span(self) -> tuple[int, int]:
         """The orders of the first and the last statement between which other buffers cannot use the memory.
 
-        The whole scope around the uses is between them, because its next iteration may need the values.
+        All statements of the scope around the uses are between them, because its next iteration may need the values.
         """
         if self.scope is None:
             return self.first.order, self.last.order
@@ -44,7 +44,7 @@ class LiveRange:
 
 
 def live_ranges(nest: Nest) -> dict[Buffer, LiveRange]:
-    """The live range of every buffer that is used; one without an entry is dead."""
+    """The live range of every buffer that is used; a buffer without an entry is dead."""
     found = (
         (buffer, nest.about_uses(buffer, "live range", lambda b=buffer: _live_range(nest, b)))
         for buffer in nest.buffers

@@ -1,8 +1,8 @@
-"""Where does the value of a read come from, and who needs the value of a write?
+"""Origins of values: the writes that a read gets its value from, and the reads that need a write.
 
-Questions are about elements with all scopes in order, which is the meaning of a program. The *origin* of a read is the
-last instance before it that writes the element; a read without one gets the caller's value. Answers are exact, by
-running through few instances or by integer relations, and remembered by the content of the question.
+Questions are about elements with all scopes in order, the meaning of a program. The *origin* of a read is the last
+instance before it that writes the element; a read without one gets the caller's value. Answers are exact, by
+enumeration of few instances or by integer relations, and cached by the content of the question.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ Instances: TypeAlias = str
 """Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
 
 LATEST = 16
-"""Contents whose values are kept."""
+"""Number of latest contents whose values are kept."""
 
 AnswerT = TypeVar("AnswerT")
 
 
 class Origins:
-    """Answers and remembers questions about values; one object is shared by all states of a game.
+    """Memo of questions about values and their answers; all states of a game share one object.
 
     All methods take the uses of one array (`element_uses`) and name uses by their number among these.
     """
@@ -60,7 +60,7 @@ class Origins:
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
         self.enumerated = 0
-        """Number of questions that all instances settled."""
+        """Number of questions that enumeration settled."""
 
     def writers(self, uses: Sequence[Use], read: int) -> tuple[tuple[int, ...], bool]:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
@@ -77,9 +77,9 @@ class Origins:
         )
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
-        """An iteration of the read that does not get the value that `write` writes in iteration `at`; None if all do.
+        """An iteration of the read that does not get the value of `write`'s iteration `at`; None if all do.
 
-        `at` gives the iteration of the write in terms of that of the read.
+        `at` gives the iteration of the write in terms of the read's.
         """
         return self._ask(
             ("stray", read, write, tuple(at)),
@@ -89,7 +89,7 @@ class Origins:
         )
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
-        """An iteration of the read `second` whose value has another origin than that of `first` in iteration `at`."""
+        """An iteration of the read `second` whose origin is not that of `first` in iteration `at`; None if none."""
         if not any(u.writes for u in uses):
             return None
         return self._ask(
@@ -102,10 +102,10 @@ class Origins:
     def partial(
         self, uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
     ) -> Iteration | None:
-        """An iteration of the read whose value is not made of just these parts; None if all values are.
+        """An iteration of the read whose value is not made of exactly `parts`; None if all values are.
 
-        A part is a write and its iterations in terms of that of the read; None stands for every iteration of a scope.
-        The value of a read is the last plain write of the element before it, and all accumulations since.
+        A part is a write and its iterations, as expressions over the read's iteration; None stands for every iteration
+        of a scope. The value of a read is the last plain write of the element before it, and all accumulations since.
         """
         named = tuple((write, tuple(at)) for write, at in parts)
         return self._ask(
@@ -116,7 +116,7 @@ class Origins:
         )
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
-        """A use, of another statement, that reads what `write` writes; None if there is none."""
+        """A use, by another statement, that reads values of `write`; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
         quick = next((k for k in range(len(uses)) if feeds(uses, write, k)), None)
@@ -129,7 +129,7 @@ class Origins:
         )
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
-        """Whether some element is written by `write` last."""
+        """Whether `write` is the last to write some element."""
         return self._ask(("remains", write), uses, lambda: _remains(self._last_writes(uses), uses, write))
 
     def carried(self, uses: Sequence[Use], depth: int) -> tuple[Instance, Instance] | None:
@@ -139,11 +139,11 @@ class Origins:
         """
         reads = [u for u in uses if u.reads]
         if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in reads):
-            return None  # each read gets a value of its own iteration
+            return None  # all reads get values of their own iteration
         return self._ask(("carried", depth), uses, lambda: _carried(self._flow(uses), uses, depth))
 
     def unwritten(self, uses: Sequence[Use], read: int, among: Instances) -> Iteration | None:
-        """One of some instances of a read that gets an element which nothing has written; None if none does."""
+        """An instance of the read, among `among`, that gets an unwritten element; None if there is none."""
         if any(w.writes and covers(w.leaf, w.access, uses[read].leaf, uses[read].access) for w in uses):
             return None
         return self._ask(("unwritten", read, among), uses, lambda: _unwritten(self._flow(uses), read, among))
@@ -151,9 +151,9 @@ class Origins:
     def sources(
         self, uses: Sequence[Use], read: int, among: Instances
     ) -> tuple[tuple[tuple[int, Instances], ...], bool]:
-        """The writes, and the instances of them, whose values some instances of a read get.
+        """The writes, with their instances, that some instances of a read get values from.
 
-        And whether each of these instances gets a written value.
+        The flag tells whether each of these instances gets a written value.
         """
         if not any(u.writes for u in uses):
             return (), False
@@ -167,10 +167,10 @@ class Origins:
         unneeded: Sequence[tuple[int, Instances]],
         caller: Caller | None,
     ) -> tuple[Instances, tuple[Instance, Instance]] | None:
-        """Those of some instances of a write that are part of what is read, with one of them and its reader.
+        """The instances of a write whose values are read, with one (write, read) pair as an example.
 
-        None if there is none. Reads by `unneeded` instances of uses do not count. The caller of the kernel reads all
-        elements of an output at the end, as the use whose number is that of the uses.
+        None if there are none. Reads by `unneeded` instances of uses do not count. The caller of the kernel reads all
+        elements of an output at the end; its use has the number after the last one.
         """
         others = tuple(unneeded)
         return self._ask(
@@ -187,7 +187,7 @@ class Origins:
         quick: AnswerT | None = None,
         few: Callable[[Values], AnswerT] | None = None,
     ) -> AnswerT:
-        """The answer to a question: `quick` if it is known, `few` by running through all instances if they are few."""
+        """The answer to a question: `quick` if given, else `few` by enumeration of few instances, else `answer`."""
         if quick is not None:
             return quick
         content = content_of(uses)
@@ -202,7 +202,7 @@ class Origins:
         return cast(AnswerT, self._answers.of((*question, *content), decide))
 
     def _values(self, content: UseKey, uses: Sequence[Use]) -> Values | None:
-        """The values of few instances; those of the latest contents are kept, as several questions are about each."""
+        """The values by enumeration of few instances; the latest contents are kept for further questions."""
         if content not in self._latest:
             from pdojo.dialect.analysis.enumeration import values_of  # NumPy takes long to start
 
@@ -216,17 +216,17 @@ class Origins:
         return self._flows.of(content_of(uses), lambda: flow(uses, [u.access.index for u in uses]))
 
     def _parts(self, uses: Sequence[Use], caller: Caller | None) -> isl.UnionMap:
-        """Pairs of a read instance and a write instance that is part of what it gets; computed once per content."""
+        """Pairs of a read instance and a write instance that is part of its value; computed once per content."""
         places = [(0, *u.access.index) for u in uses]
         return self._gathered.of((caller, *content_of(uses)), lambda: gathered(uses, places, caller))
 
     def _last_writes(self, uses: Sequence[Use]) -> isl.UnionSet:
-        """The write instances that nothing overwrites; computed once per content."""
+        """The write instances that no write overwrites; computed once per content."""
         return self._lasts.of(content_of(uses), lambda: last_writes(uses, [u.access.index for u in uses]))
 
 
 def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] = ()) -> list[Use]:
-    """All accesses to the array, as accesses to its elements, then the hypothetical reads `extra`."""
+    """All accesses to the array, as accesses to its elements, followed by the hypothetical reads `extra`."""
     present = [(leaf, a) for leaf, a in accesses_of(nest, array.buffer) if a.array is array]
     return [Use(leaf, a, leaf.chain, domain_of(leaf), a.index, array) for leaf, a in (*present, *extra)]
 
@@ -237,7 +237,7 @@ def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
 
 
 def latest_write(uses: Sequence[Use], read: int) -> int | None:
-    """The use that surely writes last before every instance of a read; None if that is not obvious.
+    """The use that certainly writes last before every instance of a read; None if that is not obvious.
 
     It is the last write before the read in the text, and no other write stands with the read or between the two.
     """
@@ -253,9 +253,9 @@ def latest_write(uses: Sequence[Use], read: int) -> int | None:
 
 
 def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether the first instance of a read, of another statement, surely gets a value of a write (not complete).
+    """Whether the first instance of a read certainly gets a value of a write by another statement (not complete).
 
-    Later statements of the subtree that the read is in have not run by then.
+    Later statements in the read's subtree have not run by then.
     """
     writer, reader = uses[write].leaf, uses[read].leaf
     if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
@@ -267,9 +267,10 @@ def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
 
 
 def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether all elements that a later read reads hold the value of a write, in each iteration of their common scopes.
+    """Whether every element of a later read holds the value of a write, in each iteration of their common scopes.
 
-    Other writes may stand with it if it writes the same elements again after them; none may stand between the two.
+    Other writes may share the write's subtree if it writes the same elements after them; none may stand between write
+    and read.
     """
     use, reader = uses[write], uses[read].leaf
     if not reaches(use.leaf, use.access, reader, uses[read].access):
@@ -305,7 +306,7 @@ def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
 
 
 def _origin(values: isl.UnionMap, uses: Sequence[Use], read: int) -> isl.UnionMap:
-    """From the instances of a read to the write instances that they get their values from."""
+    """From the instances of a read to the write instances that their values come from."""
     return values.intersect_range(_instances("R", read, uses[read])).reverse()
 
 
@@ -341,7 +342,7 @@ def _change(values: isl.UnionMap, uses: Sequence[Use], first: int, second: int, 
 
 
 def _first_difference(one: isl.UnionMap, other: isl.UnionMap) -> Iteration | None:
-    """An instance of the read that two relations treat differently."""
+    """An instance of the read at which two relations differ; None if they are equal."""
     wrong = one.subtract(other).union(other.subtract(one)).domain()
     return None if wrong.is_empty() else coordinates(wrong.sample_point())
 
@@ -392,12 +393,12 @@ def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None
 
 
 def _another(readers: Sequence[int], uses: Sequence[Use], write: int) -> int | None:
-    """The first of some uses that is of another statement than a write; None if there is none."""
+    """The first of some uses by another statement than the write's; None if there is none."""
     return next((k for k in readers if uses[k].leaf is not uses[write].leaf), None)
 
 
 def instances_of(leaf: Leaf, violated: Expr) -> Instances:
-    """The instances of a statement that violate a constraint: `violated` is at least 0."""
+    """The instances of a statement that violate a constraint, that is, with `violated` >= 0."""
     names = variables("i", leaf.depth)
     domain = domain_constraints(leaf.extents, (*leaf.guards, violated), names)
     return f"{{ [{', '.join(names)}] : {' and '.join(domain)} }}"
@@ -422,7 +423,7 @@ def _named(kind: str, number: int, instances: Instances) -> isl.UnionSet:
 
 
 def _pieces(union: isl.UnionSet) -> list[tuple[int, isl.Set]]:
-    """The sets of a union by the number in their names, which they lose."""
+    """The sets of a union, each with the number from its name, and without the name."""
     found: list[tuple[int, isl.Set]] = []
     union.foreach_set(lambda piece: found.append((int(piece.get_tuple_name()[1:]), piece.reset_tuple_id())))
     return sorted(found, key=lambda item: item[0])

@@ -1,8 +1,8 @@
-"""A state of the game as moves see it: the kernel, its nest, the machine, and the questions that all moves ask.
+"""A state of the game as moves see it: the kernel, its nest, the machine, and the questions common to all moves.
 
-The vocabulary: two statements *conflict* under a relation of their iterations if some pair of instances so related
-touches one memory cell, at least one of them writing, other than two accumulations that commute. Every schedule move
-is legal exactly if the pairs of instances that it puts in another order do not conflict.
+Two statements *conflict* under a relation of their iterations if some pair of instances in that relation touches one
+memory cell, at least one of them writing, other than two accumulations that commute. A schedule move is legal exactly
+if the pairs of instances whose order it changes do not conflict.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _describe(access: Access, writes: bool, iteration: tuple[int, ...]) -> str:
 class AnalysisCache:
     """Answers about the states of a game, by the content of the questions.
 
-    What one program alone is asked is in `Program.once`; what a nest or a buffer is asked, in `excerpts` or in
-    `remembered`, by its content. Facts about nodes and uses of buffers that a move leaves alone stay with the view.
+    Answers about one program only are in `Program.once`; those about a nest or a buffer in `excerpts` or `remembered`,
+    by content. Facts about nodes and uses of buffers that a move does not change stay with the view.
     """
 
     collisions: Collisions = field(default_factory=Collisions)
@@ -73,15 +73,15 @@ class AnalysisCache:
 
 
 class Program:
-    """A kernel and everything computed about it; built once per state.
+    """A kernel and all facts computed about it; built once per state.
 
-    `known` is shared between the states of a game, so only what a move touched is asked again. `nest` is the view of
-    the kernel (None: computed, with the help of `before`, the view before the kernel was rewritten in place, in the
-    nodes that are `touched`).
+    `known` is shared between the states of a game, so only a move's changes are asked about again. `nest` is the view
+    of the kernel. If it is None, the view is computed, in the nodes `touched` only, from `before`, the view before the
+    kernel was rewritten in place.
     """
 
     has_excerpts: ClassVar[bool] = True
-    """Whether questions about a part of the program may be asked of that part alone (`excerpts`)."""
+    """Whether questions about a part of the program may be answered on that part alone (`excerpts`)."""
 
     def __init__(
         self,
@@ -97,44 +97,44 @@ class Program:
         self.known = known or AnalysisCache()
         self._nest, self._before, self._touched = nest, before, touched
         self.verdicts: dict[Hashable, object] = {}
-        """Decisions about this program; those who decide choose the keys."""
+        """Decisions about this program, by keys that the deciding code chooses."""
         self._rehearsed: tuple[Hashable, Program] | None = None
 
     def once(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question about this program, decided when it is first asked."""
+        """The answer to a question about this program, decided on first use."""
         if question not in self.verdicts:
             self.verdicts[question] = decide()
         return cast(AnswerT, self.verdicts[question])
 
     def rehearsed(self, move: Hashable, make: Callable[[], Program]) -> Program:
-        """The program after a move, made unless it is the latest one that was asked for; checks ask several times."""
+        """The program after a move; the latest one is kept, because checks ask several times."""
         if self._rehearsed is None or self._rehearsed[0] != move:
             self._rehearsed = move, make()
         return self._rehearsed[1]
 
     def take_rehearsed(self, move: Hashable) -> Program | None:
-        """The latest program of `rehearsed` if it is the one after this move. It is not kept any longer."""
+        """The latest program of `rehearsed` if it follows from this move, else None; it is then no longer kept."""
         latest, self._rehearsed = self._rehearsed, None
         return latest[1] if latest is not None and latest[0] == move else None
 
     @property
     def collisions(self) -> Collisions:
-        """Answers to whether accesses meet."""
+        """The memo of collisions between accesses."""
         return self.known.collisions
 
     @property
     def storage(self) -> StorageChecks:
-        """Answers to whether memory keeps values."""
+        """The memo of storage questions."""
         return self.known.storage
 
     @property
     def origins(self) -> Origins:
-        """Answers to where values come from."""
+        """The memo of origins of values."""
         return self.known.origins
 
     @property
     def kernel(self) -> KernelOp:
-        """The kernel. Raises RuntimeError, as all questions do, if it was rewritten in place since."""
+        """The kernel. Raises RuntimeError, as all questions do, if the kernel has since been rewritten in place."""
         if self._kernel is None:
             raise RuntimeError("the kernel was rewritten in place: ask the program that succeeds this one")
         return self._kernel
@@ -174,9 +174,9 @@ class Program:
         reuse: MappingABC[Buffer, Sequence[int]] | None = None,
         only: Container[Buffer] | None = None,
     ) -> MappingABC[Leaf, tuple[Use, ...]]:
-        """The accesses as they would be if some scopes had other mappings, or some buffers other reuse flags.
+        """The accesses under other mappings of some scopes, or other reuse flags of some buffers.
 
-        `only` names the buffers that matter.
+        `only` restricts the buffers.
         """
         nest, flags = self.nest, reuse or {}
         copies: dict[Buffer, tuple[int, ...]] = {}
@@ -200,7 +200,7 @@ class Program:
         return UsesOnDemand(nest.leaves, uses)
 
     def uses_shared(self, guest: Buffer, host: Buffer) -> dict[Leaf, tuple[Use, ...]]:
-        """The accesses to two buffers as they would be if the arrays of both lived in `host`."""
+        """The accesses to two buffers as if the arrays of both lived in `host`."""
         found: dict[Leaf, list[Use]] = {leaf: [] for leaf in self.nest.leaves}
         for use in uses_together(self.nest, [guest, host], host.reuse):
             found[use.leaf].append(use)
@@ -212,7 +212,7 @@ class Program:
         return self.once("live_ranges", lambda: live_ranges(self.nest))
 
     def permits(self, numerics: Numerics) -> bool:
-        """Whether moves of this numerics class may be used on the kernel."""
+        """Whether the kernel permits moves of a numerics class."""
         return numerics is Numerics.EXACT or numerics in self.kernel.permitted
 
     def conflict(
@@ -226,10 +226,10 @@ class Program:
         seconds: MappingABC[Leaf, tuple[Use, ...]] | None = None,
         only: Container[Buffer] | None = None,
     ) -> Conflict | None:
-        """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`.
+        """A conflict of a statement of `first` with one of `second`, for iterations related by `relation`; or None.
 
-        With `racing`, accumulations into one cell conflict too: concurrent ones lose updates. `uses` replace the
-        accesses of the program, `seconds` those of the second instance; `only` names the buffers that matter.
+        With `racing`, accumulations into one cell also conflict: concurrent ones lose updates. `uses` replace the
+        accesses of the program, `seconds` those of the second instance; `only` restricts the buffers.
         """
         known = self.uses if uses is None else uses
         for one, other in _pairs(first, second, known, known if seconds is None else seconds, only):
@@ -245,9 +245,9 @@ class Program:
         relation: Relation,
         seconds: MappingABC[Leaf, tuple[Use, ...]] | None = None,
     ) -> bool:
-        """Whether `relation` relates accumulations that commute, but round differently in another order.
+        """Whether `relation` relates accumulations that commute but round differently in another order.
 
-        `seconds` are the element accesses of the second instance (None: those of the program).
+        `seconds` are the element accesses of the second instance (None: the program's).
         """
         known = self.element_uses
         for one, other in _pairs(first, second, known, known if seconds is None else seconds):
@@ -265,8 +265,8 @@ class Program:
             return self.collisions.find(Query(one.domain, other.domain, equal, relation))
         if isinstance(one.memory, Array):
             return None
-        # Commuting accumulations conflict only if one cell holds two elements, which differ in an index that the cell
-        # replaces by a slot.
+        # Commuting accumulations conflict only if one cell holds two elements; these differ in an index that a slot
+        # replaces.
         elements = zip(one.access.index, other.access.index, strict=True)
         differs = tuple(pair for pair, place in zip(elements, equal, strict=False) if pair != place)
         if not differs:
@@ -280,19 +280,19 @@ class Program:
         mappings: MappingABC[Scope, Mapping] | None = None,
         within: int | None = None,
     ) -> Reason | None:
-        """What goes wrong if the array's buffer has slots `reuse` and some scopes have other mappings; None if nothing.
+        """The violation if the array's buffer has slots `reuse` and scopes have other `mappings`; or None.
 
-        `within` demands, too, that no value crosses iterations of the scopes down to that depth.
+        `within` also forbids values to cross iterations of the scopes down to that depth.
         """
         buffer = self.nest.arrays[array].buffer
         return self.storage.violation(uses_of(self.nest, array, reuse, mappings), reuse, within, caller_of(buffer))
 
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
-        """What goes wrong if the arrays of two buffers live in the memory of `host`; None if nothing."""
+        """The violation if the arrays of two buffers live in the memory of `host`; None if there is none."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
         if not any(host.reuse) and host.intent is not Intent.INOUT:
             guests, hosts = ([u for u in uses if u.access.array.buffer is b] for b in (guest, host))
-            # The caller reads the last writes; every element has one, and no read is without a value (`validate`).
+            # The caller reads the last writes; each element has one, and each read has a value (`validate`).
             if done_before(guests, hosts, self.collisions):
                 return None
             if host.intent is None and done_before(hosts, guests, self.collisions):
@@ -300,7 +300,7 @@ class Program:
         return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
-        """What goes wrong if every element of `guest` is that of `host`, of the same shape; None if nothing."""
+        """The violation if each element of `guest` is stored as that of `host`, of the same shape; or None."""
         users = {leaf for array in (guest, host) for leaf, _ in accesses_of(self.nest, array.buffer)}
         ordered = sorted(users, key=lambda leaf: leaf.order)
         uses = [use for leaf in ordered for use in self.element_uses[leaf] if use.memory in (guest, host)]
@@ -308,18 +308,18 @@ class Program:
         return self.storage.violation(uses, (0,) * len(host.shape), None, caller)
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None) -> Program:
-        """The program for the kernel that a move made of this one, which `touched` some nodes; keeps `known`."""
+        """The program for the kernel after a move that changed the nodes `touched`; keeps `known`."""
         return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest, touched)
 
     def copy(self) -> Program:
-        """The program for a copy of the kernel, to be changed; keeps `known`."""
+        """A program for a copy of the kernel, which may be changed; keeps `known`."""
         nest = self.nest.copy()
         return self.successor(nest.kernel, nest)
 
     def retire(self, released_for: Program | None = None) -> None:
         """Invalidate this program after its kernel was rewritten in place: all questions raise RuntimeError.
 
-        The view is released if a program is given: the one that succeeds this one.
+        The view is released if `released_for`, the successor of this program, is given.
         """
         if released_for is not None:
             self.nest.release(released_for.nest)
@@ -328,13 +328,13 @@ class Program:
 
 
 def _own_uses(leaf: Leaf) -> tuple[Use, ...]:
-    """The accesses of a statement if each index has a cell of its own."""
+    """The accesses of a statement, with a cell of its own for each index."""
     domain = domain_of(leaf)
     return tuple(Use(leaf, a, leaf.chain, domain, a.index, a.array.buffer) for a in leaf.accesses)
 
 
 def caller_of(buffer: Buffer) -> Caller | None:
-    """What the caller does with the memory of a buffer; None if it is the kernel's own."""
+    """The caller's use of a buffer's memory; None if the memory is the kernel's own."""
     if buffer.op is not None:
         return None
     return Caller(buffer.names[0], buffer.shape, buffer.intent is not Intent.OUT)
@@ -347,7 +347,7 @@ def _pairs(
     seconds: MappingABC[Leaf, tuple[Use, ...]],
     only: Container[Buffer] | None = None,
 ) -> Iterator[tuple[Use, Use]]:
-    """Pairs of accesses to one buffer, at least one writing; `only` names the buffers that matter."""
+    """Pairs of accesses to one buffer, at least one writing; `only` restricts the buffers."""
     others: dict[Array | Buffer, list[Use]] = {}
     for leaf in second:
         for use in seconds[leaf]:

@@ -1,8 +1,8 @@
 """Races: two iterations of a concurrent scope that touch one cell, at least one of them writing.
 
 Accumulations of the threads of a block or a warp into one cell are no race: the mapping declares a reduction tree. Nor
-are those of the blocks of a grid, which are atomic (`analysis.atomics` asks whether the machine can do that). Every
-other access to that cell in another iteration is a race, so that nothing sees the sum unfinished.
+are accumulations of a grid's blocks, which are atomic (`analysis.atomics` checks whether the machine has the
+operation). Every other access to that cell in another iteration is a race, so that no access sees the sum unfinished.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ def find_race(
     only: Container[Buffer] | None = None,
     scopes: Sequence[Scope] | None = None,
 ) -> Race | None:
-    """The first race of a program, None if there is none.
+    """The first race of a program; None if there is none.
 
-    `uses` replace the accesses of the program; `only` names the buffers and `scopes` the scopes that matter (None:
-    all).
+    `uses` replace the accesses of the program; `only` restricts the buffers and `scopes` the scopes (None: all).
     """
     known = program.uses if uses is None else uses
     for scope in program.nest.scopes if scopes is None else scopes:
@@ -63,7 +62,8 @@ def _lanes_conflict(
 ) -> Conflict | None:
     """A lane that reads a cell that an earlier lane writes, or two lanes that overwrite one cell.
 
-    Lanes read before any of them writes, so only a write of an earlier lane that a later one reads is lost.
+    All lanes read before any lane writes, so the only lost value is one that an earlier lane writes and a later lane
+    reads.
     """
     leaves: Sequence[Leaf] = scope.leaves
     writes = {leaf: tuple(t for t in uses[leaf] if t.writes) for leaf in leaves}
@@ -76,7 +76,7 @@ def _lanes_conflict(
 def racing_scope(program: Program, leaf: Leaf, index: tuple[Expr, ...], reuse: Sequence[int]) -> Scope | None:
     """The threaded scope around a statement whose iterations would share memory that each of them writes.
 
-    The memory is that of a buffer with reuse flags `reuse` that only this statement accesses, at `index`.
+    The memory is a buffer with reuse flags `reuse` that only this statement accesses, at `index`.
     """
     access = Access(leaf.output.array, index, leaf.output.hints)
     cell = cell_of(access, leaf.chain, reuse, copy_depths([(access, leaf.chain)], reuse))

@@ -1,4 +1,4 @@
-"""A program that records what it is asked: the evidence for or against a move, from the very checks that decide."""
+"""A program that records its questions: the evidence for or against a move, from the very checks that decide."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ AnswerT = TypeVar("AnswerT")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question that a legality check asked, its answer, and how it was found."""
+    """One question of a legality check, its answer, and the method that found it."""
 
     kind: str
-    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: where does one come from?"""
+    """`cell`: do two accesses meet? `storage`: does memory keep every value? `value`: which write does it come from?"""
     about: str
     relation: str
-    """For `cell`, how the iterations of the two accesses compare, scope by scope."""
+    """For `cell`, the order of the two accesses' iterations, scope by scope."""
     answer: str
     how: str
     """`digits`, `guess`, `instances`, `integer sets`, or `commute` if accumulations needed no question."""
@@ -44,7 +44,7 @@ class Record:
 
     questions: list[Question] = field(default_factory=list[Question])
     machine: dict[str, str] = field(default_factory=dict[str, str])
-    """The facts of the machine that were read."""
+    """The machine's facts that were read."""
 
     def add(self, question: Question) -> None:
         """Record a question, once."""
@@ -52,7 +52,7 @@ class Record:
             self.questions.append(question)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all questions and facts."""
         self.questions.clear()
         self.machine.clear()
 
@@ -61,7 +61,7 @@ class RecordingProgram(Program):
     """A program that records its questions and passes the record on to its successors."""
 
     has_excerpts: ClassVar = False
-    """False, because questions are recorded with the names of this program."""
+    """False, because recorded questions use the names of this program."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class RecordingProgram(Program):
 
 
 def _counts(answers: StorageChecks | Origins) -> tuple[int, int]:
-    """How many questions integer sets, and all instances, have settled."""
+    """The number of questions settled by integer sets, and by enumeration."""
     return answers.exact_queries, answers.enumerated
 
 
 def _settled(answers: StorageChecks | Origins, before: tuple[int, int]) -> str:
-    """How the latest question was settled."""
+    """The method that settled the latest question."""
     exact, enumerated = _counts(answers)
     return "integer sets" if exact > before[0] else "instances" if enumerated > before[1] else "digits"
 
@@ -146,7 +146,7 @@ def _tuple(iteration: Sequence[int]) -> str:
 
 
 class _Collisions(Collisions):
-    """Remembers how each answer was found, and the last question."""
+    """Records how each answer was found, and the last question."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ _VALUES = {
 
 
 class _WatchedMachine(Machine):
-    """A machine description that records which of its facts are read."""
+    """A machine description that records reads of its facts."""
 
     def __getattribute__(self, name: str) -> object:
         value = super().__getattribute__(name)

@@ -1,4 +1,4 @@
-"""Answers by the content of their questions, shared by all states of a game."""
+"""Memo of answers by the content of their questions, shared by all states of a game."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
 MOST_PARTS = 256
-"""Most parts of programs that are remembered; they hold their operations."""
+"""Most parts of programs in the memo; they hold their operations."""
 
 MOST_VERDICTS = 1 << 16
-"""Most answers about buffers that are remembered."""
+"""Most answers about buffers in the memo."""
 
 Content: TypeAlias = bytes
-"""Digest of all that an answer depends on: the text of a nest is kilobytes, and thousands of them are remembered."""
+"""Digest of all data that an answer depends on: the text of a nest is kilobytes, and the memo holds thousands."""
 
 Verdicts: TypeAlias = dict[Hashable, object]
 """Answers about one content, by question."""
@@ -22,14 +22,14 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Remembered:
-    """The most recent parts of programs with their verdicts, and answers to questions about buffers."""
+    """The most recent parts of programs with their verdicts, and the answers to questions about buffers."""
 
     def __init__(self) -> None:
         self._parts: OrderedDict[Content, tuple[object | None, Verdicts]] = OrderedDict()
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
-        """The answer to a question, which holds all that the answer depends on."""
+        """The answer to a question; the question includes all data that the answer depends on."""
         if question not in self._verdicts:
             self._verdicts[question] = decide()
             if len(self._verdicts) > MOST_VERDICTS:
@@ -37,7 +37,7 @@ class Remembered:
         return cast(AnswerT, self._verdicts[question])
 
     def part(self, content: Content, make: Callable[[], AnswerT | None]) -> tuple[AnswerT | None, Verdicts]:
-        """The part of a program with this content, and its verdicts; None if the part is the whole program.
+        """The memoised part of a program with this content (None if it is the whole program), and its verdicts.
 
         The whole program is not kept, because its owner may change the kernel afterwards.
         """

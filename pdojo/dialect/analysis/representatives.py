@@ -1,19 +1,19 @@
-"""A few iterations of each scope that stand for all others, where values of a buffer are written, kept and read.
+"""Representatives: a few iterations of each scope that stand for all, in questions about one buffer's values.
 
-A violation is about at most three instances: a write, the read of its element, and a write to the same cell between
-them. If each violation has an image among some instances, which is a violation, too, these instances answer for all.
+A violation involves at most three instances: a write, the read of its element, and a write to the same cell between
+them. If every violation has an image among some instances that is a violation too, these instances answer for all.
 Two kinds of scopes have such images:
 
-- **Repeated**: neither an element nor a cell nor a guard inside uses the variable. All iterations touch the same
-  places, so what comes from an earlier iteration comes from the one before, and what leaves the scope from the last
-  one. The first two iterations and the last one stand for all.
-- **Digits**: some dimensions of the array, together, tell the iterations of some scopes apart, and nothing else uses
-  the variables. Instances keep their order and their elements under any change of these digits that keeps their order.
-  A violation is about two values of a digit: that of the element and that of the write between, which is the same if
-  cells have the digit, too. Dimensions may be `{i} + c`, with one c for each scope, or constants: then two values (or
-  one) from each interval that no range ends in stand for all. Or all uses mix several variables in one way.
+- **Repeated**: no element, cell or guard inside uses the variable. All iterations touch the same places, so a value
+  from an earlier iteration comes from the previous one, and a value that leaves the scope comes from the last one.
+  The first two iterations and the last one stand for all.
+- **Digits**: some dimensions of the array together tell the iterations of some scopes apart, and nothing else uses
+  the variables. Every change of these digits that keeps their order also keeps the order and elements of instances.
+  A violation involves two values of a digit, the element's and that of the write between, which are equal if cells
+  have the digit too. Dimensions may be `{i} + c`, with one c for each scope, or constants: then two values (or one)
+  from each interval in which no range ends stand for all. Or all uses mix several variables in one way.
 
-An image of one kind leaves the variables of other scopes as they are, so images are taken one after the other.
+An image of one kind keeps the variables of other scopes, so images are taken one after the other.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ from pdojo.dialect.analysis.uses import Use
 from pdojo.dialect.view.nest import Scope
 
 MOST_DIGITS = 1 << 16
-"""Most combinations of several digits that are compared to see that they are told apart."""
+"""Most combinations of several digits that are enumerated to check that they are distinct."""
 
 
 @dataclass(frozen=True, slots=True)
 class Representatives:
-    """Iterations that stand for all; scopes and dimensions that are not named need all of theirs."""
+    """Iterations that stand for all; scopes and dimensions without an entry need all of theirs."""
 
     scopes: Mapping[Scope, tuple[int, ...]]
     dimensions: Mapping[int, tuple[int, ...]]
-    """Of the caller's elements."""
+    """Per dimension, the indices of the caller's elements."""
 
     def of(self, scope: Scope) -> Sequence[int]:
-        """The iterations of a scope."""
+        """The representative iterations of a scope."""
         return self.scopes.get(scope, range(scope.extent))
 
     def along(self, dimension: int, extent: int) -> Sequence[int]:
-        """The indices of the caller's elements in a dimension."""
+        """The representative indices of the caller's elements in a dimension."""
         return self.dimensions.get(dimension, range(extent))
 
 
 def representatives(uses: Sequence[Use], shape: Sequence[int] | None) -> Representatives | None:
     """Representatives of the instances of some uses of one buffer, and of the caller's elements.
 
-    None if all are needed. `shape` is that of the caller's array, each element of which has a cell; None if there is no
-    caller.
+    None if all instances are needed. `shape` is the caller's array's, each element of which has a cell; None if there
+    is no caller.
     """
     ranks = {len(use.access.index) for use in uses}
     if shape is not None:
@@ -71,7 +71,7 @@ def representatives(uses: Sequence[Use], shape: Sequence[int] | None) -> Represe
 
 
 def _repeated(uses: Sequence[Use]) -> list[Scope]:
-    """The scopes whose variable no use inside has in an element, a cell or a guard."""
+    """The scopes whose variable is in no element, cell or guard of any use inside."""
     used: dict[Scope, bool] = {}
     for use in uses:
         variables = _variables((*use.access.index, *use.cell, *use.leaf.guards))
@@ -85,7 +85,7 @@ def _variables(expressions: Iterable[Expr]) -> frozenset[int]:
 
 
 def _groups(uses: Sequence[Use], rank: int) -> list[list[int]]:
-    """The dimensions of elements, those together of which some use has a variable in both."""
+    """The dimensions of elements in groups: two are in one group if some use has a variable in both."""
     groups = [{dimension} for dimension in range(rank)]
     for use in uses:
         for one in range(rank):
@@ -99,7 +99,7 @@ def _groups(uses: Sequence[Use], rank: int) -> list[list[int]]:
 
 
 def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> Representatives | None:
-    """Representatives if the dimension is `{i} + c` or a constant in all uses."""
+    """Representatives if the dimension is `{i} + c` or a constant in all uses; else None."""
     offsets: dict[Scope, int] = {}
     constants: set[int] = set()
     variables: list[tuple[int, ...]] = []
@@ -134,7 +134,7 @@ def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> R
 
 
 def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
-    """Representatives if all uses mix the variables of as many scopes in the dimensions of a group in one way."""
+    """Representatives if all uses mix equally many scopes' variables in a group's dimensions in one way; or None."""
     scopes: set[Scope] = set()
     ways: set[object] = set()
     digits = [sorted(_variables(use.access.index[k] for k in group)) for use in uses]
@@ -164,13 +164,13 @@ def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
 
 
 def _has_own(use: Use, scopes: Iterable[Scope], depths: Sequence[int]) -> bool:
-    """Whether the scopes around a use that are among `scopes` are those at `depths`."""
+    """Whether the scopes around a use that are in `scopes` are exactly the scopes at `depths`."""
     wanted = set(scopes)
     return [scope.depth for scope in use.leaf.chain if scope in wanted] == list(depths)
 
 
 def _is_free(use: Use, depths: Sequence[int], group: Sequence[int], columns: Sequence[int]) -> bool:
-    """Whether only the dimensions `group` of the element, and `columns` of the cell, use the variables."""
+    """Whether the variables at `depths` occur only in dimensions `group` of the element and `columns` of the cell."""
     elsewhere = (
         *(e for k, e in enumerate(use.access.index) if k not in group),
         *(e for k, e in enumerate(use.cell) if k not in columns),
@@ -180,7 +180,7 @@ def _is_free(use: Use, depths: Sequence[int], group: Sequence[int], columns: Seq
 
 
 def _tells_apart(expressions: Sequence[Expr], depths: Sequence[int], extents: Sequence[int]) -> bool:
-    """Whether no two iterations of some scopes have the same values."""
+    """Whether all iterations of some scopes have different values."""
     import numpy as np  # it takes long to start
 
     from pdojo.dialect.analysis.points import evaluate

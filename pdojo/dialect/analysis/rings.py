@@ -1,15 +1,15 @@
 """A quick proof that a circular buffer keeps its values: each is read a few iterations of one scope after its write.
 
-In a dimension of k slots, let every index be i + c, with a constant c of each use and the number i of an iteration: the
-variable of a scope around all uses, or several variables that count its iterations as digits do, the scopes being
-nested in each other. A read with constant r gets element e = i + r from a write with constant w >= r, which wrote it
-w - r iterations before. Another write, with constant v, takes the slot of e in between only if it writes an element
-e + m k with m != 0, in an iteration from e - w to e - r: only if
+In a dimension of k slots, let every index be i + c, with a constant c per use and an iteration number i: the variable
+of a scope around all uses, or the variables of several nested scopes as digits of i. A read with constant r gets the
+element e = i + r from a write with constant w >= r, which wrote it w - r iterations before. Another write, with
+constant v, takes the slot of e in between only if it writes an element e + m k with m != 0, in an iteration from e - w
+to e - r, that is, only if
 
     exists m != 0: v - w <= m k <= v - r
 
-Elements that differ in another reused dimension belong to other iterations of the scopes around these, which do not
-come in between.
+Elements that differ in another reused dimension belong to other iterations of the scopes around, which do not come in
+between.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.errors import Undecided
 
 OPERATIONS = 20_000
-"""The budget of isl to see that all that is read was written: questions that take longer are asked of all flows."""
+"""isl's operation budget for the check that all reads are of written elements; harder questions go to full flows."""
 
 
 def in_ring(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> bool:
-    """Whether uses of one array surely find their values in a circular buffer (not complete).
+    """Whether uses of one array certainly find their values in a circular buffer (not complete).
 
     `reuse` are the slots of each dimension; no value may leave an iteration of the scope at depth `owner`.
     """
@@ -52,7 +52,7 @@ def in_ring(uses: Sequence[Use], reuse: Sequence[int], owner: int | None) -> boo
 
 
 def _scope_of(uses: Sequence[Use], dimension: int) -> int | None:
-    """The depth of the outermost scope whose iterations the indices count, up to constants; None if there is none."""
+    """Depth of the outermost scope whose iterations equal the indices, up to constants; None if there is none."""
     indices, chain = [use.access.index[dimension] for use in uses], uses[0].chain
     terms = dict(indices[0].terms)
     depths = sorted(atom for atom in terms if isinstance(atom, int))
@@ -71,7 +71,7 @@ def _scope_of(uses: Sequence[Use], dimension: int) -> int | None:
 
 
 def _apart(uses: Sequence[Use], reuse: Sequence[int], folded: int, depth: int) -> bool:
-    """Whether elements of a cell that differ in another reused dimension belong to other iterations around."""
+    """Whether elements of a cell that differ in another reused dimension belong to other iterations of outer scopes."""
     for dimension, slots in enumerate(reuse):
         if slots and dimension != folded:
             parts = {use.access.index[dimension] - use.cell[dimension] for use in uses}
@@ -81,7 +81,7 @@ def _apart(uses: Sequence[Use], reuse: Sequence[int], folded: int, depth: int) -
 
 
 def _written(read: Use, writes: Sequence[Use], constants: dict[Use, int], depth: int) -> int | None:
-    """The constant of the writes that surely write all that is read, before it; None if none are known to."""
+    """The constant of the writes that certainly write every read element before the read; None if none is known."""
     mine = constants[read]
     if any(constants[w] == mine and covers(w.leaf, w.access, read.leaf, read.access) for w in writes):
         return mine
@@ -100,5 +100,5 @@ def _written(read: Use, writes: Sequence[Use], constants: dict[Use, int], depth:
 
 
 def _has_multiple(low: int, high: int, factor: int) -> bool:
-    """Whether a multiple of a number other than 0 is in an interval."""
+    """Whether a non-zero multiple of a number is in an interval."""
     return any(m != 0 for m in range(-(-low // factor), high // factor + 1))

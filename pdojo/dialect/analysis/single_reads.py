@@ -1,4 +1,4 @@
-"""Wrong sources of single reads, which refute in milliseconds what relations of all reads take seconds for."""
+"""Wrong sources of single reads, a quick refutation: milliseconds instead of seconds for relations of all reads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import islpy as isl
 
 EACH = 4
-"""Most reads of a use that are asked about: its first one, its last one, and random ones."""
+"""Most reads per use that are examined: its first one, its last one, and random ones."""
 MOST = 64
 """Most reads of all uses together."""
 TRIES = 16
-"""Iterations that are drawn for a random read; guards may exclude them all."""
+"""Iterations drawn for one random read; guards may exclude them all."""
 
 
 class Source:
@@ -31,7 +31,7 @@ class Source:
         self._reads, self._writes, self._schedule = relations_of(uses, places, caller, number)
 
     def of(self, read: isl.UnionSet) -> isl.UnionSet:
-        """The instances that write the place of a read last before it: several if they write at one time."""
+        """The instances that last write the read's place before it; several if they write at one time."""
         now = self._schedule.intersect_domain(read).range()
         touching = self._reads.intersect_domain(read).range().apply(self._writes.reverse())
         before = touching.apply(self._schedule).lex_lt_union_set(now).domain()
@@ -39,9 +39,9 @@ class Source:
 
 
 def _latest(times: isl.UnionSet) -> isl.UnionSet:
-    """The last of some times; empty if there are none.
+    """The latest of some times; empty if there are none.
 
-    isl's own lexicographic maximum takes seconds for some; one number after the other takes milliseconds.
+    isl's own lexicographic maximum can take seconds; maximising one number after the other takes milliseconds.
     """
     import islpy as isl
 
@@ -57,10 +57,10 @@ def _latest(times: isl.UnionSet) -> isl.UnionSet:
 def wrong_source(
     uses: Sequence[Use], elements: Sequence[tuple[int | Expr, ...]], number: int, caller: Caller | None
 ) -> tuple[tuple[Instance, Instance], bool] | None:
-    """A write and a read of which only one of two flows, over elements and over cells, tells that the read gets it.
+    """A (write, read) pair in exactly one of the two flows, over elements and over cells; None proves nothing.
 
-    With it comes whether that is the flow over elements, so that a value is lost. None says nothing: few reads are
-    asked about. The places of the caller's elements begin with `number`. Raises Undecided.
+    The flag tells whether that is the flow over elements, so that a value is lost. Only few reads are examined. The
+    places of the caller's elements begin with `number`. Raises Undecided.
     """
     import islpy as isl
 

@@ -1,7 +1,7 @@
 """Does a program keep the rules of its special mappings (`g b w f s m`)? Part of the `conditions` of every state.
 
-Rules are of two kinds: those of meaning (who sees which value) hold on every machine, the others are those of the
-machine that the moves are made for.
+Rules of meaning (which values a statement sees) hold on every machine; the other rules are those of the program's
+machine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pdojo.errors import InvalidKernel
 
 
 def is_special(program: Program) -> bool:
-    """Whether some scope or buffer has a mapping, a memory or a hint that a CPU does not have, or only a CPU has."""
+    """Whether some scope or buffer has a mapping, a memory or a hint that only CPUs have, or that CPUs lack."""
     return program.once("special", lambda: _is_special(program))
 
 
@@ -33,14 +33,14 @@ def _is_special(program: Program) -> bool:
 
 
 def meaning_problems(program: Program) -> Iterator[Reason]:
-    """Accesses that would not see the value that the program means, or whose value would be lost."""
+    """Accesses that would not see the program's value, or whose value would be lost."""
     yield from visibility_problems(program)
     yield from lost_updates(program)
     yield from stream_conflicts(program)
 
 
 def machine_problems(program: Program) -> Iterator[Reason]:
-    """What the machine cannot do."""
+    """Uses of special mappings that the machine cannot run."""
     yield from gpu_limits(program)
     yield from atomics_problems(program)
     yield from async_problems(program)
@@ -51,7 +51,7 @@ def machine_problems(program: Program) -> Iterator[Reason]:
 
 
 def parallel_problem(program: Program, scope: Scope) -> Reason | None:
-    """Why the machine has no code for a scope, if it is parallel; None if it has."""
+    """The reason why the machine has no code for a parallel scope; None if it has, or if the scope is not parallel."""
     machine = program.machine
     if scope.mapping is not Mapping.PARALLEL or machine.has_parallel_scopes:
         return None
@@ -75,6 +75,6 @@ def _tensor_problems(program: Program) -> Iterator[Reason]:
 
 
 def check_tensor_scopes(program: Program) -> None:
-    """Raise InvalidKernel if a scope mapped to a tensor unit is not what its instruction computes."""
+    """Raise InvalidKernel if a scope mapped to a tensor unit differs from its instruction's meaning."""
     for problem in _tensor_problems(program):
         raise InvalidKernel(f"kernel '{program.nest.name}': {problem.text}")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 USUAL = 10
-"""Most questions about flows are settled by an n-th of the operations."""
+"""Divisor of the operations budget: most questions about flows are settled by the n-th part."""
 
 ItemT = TypeVar("ItemT")
 
@@ -50,22 +50,22 @@ UseKey: TypeAlias = tuple[object, ...]
 
 
 class StorageChecks:
-    """Answers and remembers storage questions by content; shared by all states of a game."""
+    """Memo of storage questions and their answers by content; shared by all states of a game."""
 
     def __init__(self) -> None:
         self._answers = Answers[UseKey, Reason | None]()
         self.exact_queries = 0
         """Number of questions that needed integer sets."""
         self.enumerated = 0
-        """Number of questions that all instances settled."""
+        """Number of questions that enumeration settled."""
 
     def violation(
         self, uses: Sequence[Use], reuse: Sequence[int], within: int | None = None, caller: Caller | None = None
     ) -> Reason | None:
-        """What goes wrong with these uses of one buffer with slots `reuse` per dimension; None if nothing does.
+        """The violation if these uses of one buffer have slots `reuse` per dimension; None if there is none.
 
-        `within` demands, too, that no value crosses iterations of the scopes down to that depth, which all uses share.
-        `caller` is None unless the memory is that of an interface array.
+        `within` also forbids values to cross iterations of the scopes down to that depth, which all uses share.
+        `caller` is None unless the memory is an interface array's.
         """
         plain = within is None and not any(reuse) and len(_names(uses, caller)) <= 1
         if not uses or plain:
@@ -117,7 +117,7 @@ class StorageChecks:
 
 
 def _names(uses: Sequence[Use], caller: Caller | None) -> list[str]:
-    """The arrays whose values are asked about."""
+    """The arrays in the question."""
     names = {u.access.array.name for u in uses}
     if caller is not None:
         names.add(caller.name)
@@ -129,13 +129,13 @@ def _overwritten(name: str, detail: str) -> Reason:
 
 
 def owner_depth(uses: Sequence[Use], reuse: Sequence[int]) -> int | None:
-    """Depth of the innermost threaded scope whose iterations each have a copy; None if all share the buffer."""
+    """Depth of the innermost threaded scope whose iterations have copies; None if they share the buffer."""
     found = _owner(uses, reuse)
     return None if found is None else found[1]
 
 
 def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
-    """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth."""
+    """The innermost threaded scope that indexes a reused dimension, as a use inside it and its depth; or None."""
     found: tuple[Use, int] | None = None
     for use in uses:
         for expression, reused in zip(use.access.index, reuse, strict=True):
@@ -146,7 +146,7 @@ def _owner(uses: Sequence[Use], reuse: Sequence[int]) -> tuple[Use, int] | None:
 
 
 def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
-    """Why a private copy is used outside the one scope that owns it; None if it is not."""
+    """The reason why a private copy is used outside the scope that owns it; None if it is not."""
     found = _owner(uses, reuse)
     if found is None:
         return None
@@ -164,7 +164,7 @@ def _misplaced(uses: Sequence[Use], reuse: Sequence[int]) -> Reason | None:
 
 
 def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: bool = False) -> bool:
-    """Fast path: every value lives within one iteration of the scopes that tell the elements of a cell apart.
+    """Fast path: every value lives within one iteration of the scopes that distinguish a cell's elements.
 
     Then it lives within one iteration of each scope that all uses share, such as the owner of their copies.
 
@@ -189,12 +189,12 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: boo
 
 
 def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
-    """Fast path for parts that follow one another in an iteration of the scopes common to all uses, each fine alone.
+    """Fast path for consecutive parts of an iteration of the common scopes, each of which is valid alone.
 
-    A part gets no values from the others, and they do not come between its writes and reads. Parts are subtrees, or
-    all uses of an array. Two arrays may meet in a subtree if each cell is done with for one before the other uses it.
-    The caller reads last, in memory of its own for each iteration of the common scopes. With `together`, several
-    writes may cover a read.
+    No part gets values from another, and no part comes between the writes and reads of another. Parts are subtrees, or
+    all uses of an array. Two arrays may meet in a subtree if in each cell, one is done before the other begins. The
+    caller reads last, in memory of its own for each iteration of the common scopes. With `together`, several writes may
+    cover a read.
     """
     if caller is not None:
         depth = common_depth([u.leaf for u in uses])
@@ -220,13 +220,13 @@ def _take_turns(uses: Sequence[Use], reuse: Sequence[int], *, together: bool, ev
         return True
     if len(parts := _consecutive(uses, places, depth)) < 2:
         return False
-    # The first array of a kernel finds whole memory, and loses nothing to those that come when it is done.
+    # The first array of a kernel finds unused memory, and loses nothing to arrays that begin when it is done.
     is_first = everything and depth == 0 and not any(reuse)
     return all(map(is_fine, parts[1:] if is_first else parts))
 
 
 def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]]:
-    """The items with equal keys together."""
+    """The items in groups of equal keys."""
     parts: dict[Hashable, list[ItemT]] = {}
     for item, key in zip(items, keys, strict=True):
         parts.setdefault(key, []).append(item)
@@ -234,7 +234,7 @@ def _parts(items: Sequence[ItemT], keys: Sequence[Hashable]) -> list[list[ItemT]
 
 
 def _consecutive(uses: Sequence[Use], places: Sequence[int], depth: int) -> list[list[Use]]:
-    """The uses of each array, if the arrays are used one after another; else all uses together."""
+    """The uses of each array if the arrays are used one after another; else all uses as one group."""
     names = [u.access.array.name for u in uses]
     spans = _parts(list(zip(names, places, strict=True)), names)
     ends = sorted((min(p for _, p in span), max(p for _, p in span), span[0][0]) for span in spans)
@@ -243,10 +243,10 @@ def _consecutive(uses: Sequence[Use], places: Sequence[int], depth: int) -> list
 
 
 def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int], depth: int, later: str) -> bool:
-    """Whether the other arrays, last used at place `last`, are done with before `later` is first used at `first`.
+    """Whether the other arrays, last used at place `last`, are done before `later` is first used at `first`.
 
-    Places are those of subtrees of the first `depth` scopes. In a place where they meet, this is asked of each cell:
-    uses of a cell are in one iteration of the scopes around both, and in that order there.
+    Places are subtrees of the first `depth` scopes. In a place with both, each cell is checked: its uses must be in one
+    iteration of the scopes around both, and in that order there.
     """
     if last != first:
         return last < first
@@ -256,7 +256,7 @@ def _before(last: int, first: int, uses: Sequence[Use], places: Sequence[int], d
 
 
 def _in_order(one: Use, other: Use, shared: int) -> bool:
-    """Whether a use of a cell is surely before another use of it, in one iteration of the first `shared` scopes.
+    """Whether a use of a cell is certainly before another, in one iteration of the first `shared` scopes.
 
     A statement reads before it writes.
     """
@@ -275,7 +275,7 @@ def _apart(uses: Sequence[Use], depth: int) -> bool:
 
 
 def content_of(uses: Sequence[Use]) -> UseKey:
-    """All that answers about these uses in sequential order depend on, as a comparable value."""
+    """All data that the answers about uses in sequential order depend on, as a comparable value."""
     return tuple(
         (
             path,
@@ -291,7 +291,7 @@ def content_of(uses: Sequence[Use]) -> UseKey:
 
 
 def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | None:
-    """A difference between the two flows that few reads show; None says nothing. Raises Undecided."""
+    """A difference between the two flows that a few reads show; None proves nothing. Raises Undecided."""
     found = wrong_source(uses, *_elements(uses, caller), caller)
     if found is None:
         return None
@@ -300,7 +300,7 @@ def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | No
 
 
 def _elements(uses: Sequence[Use], caller: Caller | None) -> tuple[list[tuple[int | Expr, ...]], int]:
-    """The element that each use touches, and the number that those of the caller begin with."""
+    """The element that each use touches, and the number at the start of the places of the caller's elements."""
     arrays = _names(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
     return elements, arrays.index(caller.name) if caller is not None else 0
@@ -308,7 +308,7 @@ def _elements(uses: Sequence[Use], caller: Caller | None) -> tuple[list[tuple[in
 
 @bounded()
 def compare_flows(uses: Sequence[Use], owner: int | None, caller: Caller | None = None) -> Reason | None:
-    """Compare the flow of values over elements with that over cells, exactly."""
+    """The difference between the flow of values over elements and that over cells; exact. None if they are equal."""
     elements, number = _elements(uses, caller)
     by_element = flow(uses, elements, caller, number)
     by_cell = flow(uses, [(0, *u.cell) for u in uses], caller)
@@ -335,7 +335,7 @@ class Compared:
 
 
 def compare_events(events: Events, uses: Sequence[Use], owner: int | None, caller: Caller | None) -> Compared | None:
-    """`compare_flows` by running through all events; None if their places cannot be numbered."""
+    """`compare_flows` by enumeration of all events; None if their places cannot be numbered."""
     arrays = _names(uses, caller)
     elements = [(arrays.index(u.access.array.name), *u.access.index) for u in uses]
     given = [var(d) for d in range(len(caller.shape))] if caller is not None else []
@@ -380,7 +380,7 @@ def _crossing(name: str, pair: str) -> Reason:
 
 
 def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
-    """All pairs of instances in one iteration of the scope at depth `owner` and those around it."""
+    """All pairs of instances in one iteration of the scopes down to depth `owner`."""
     import islpy as isl
 
     pieces: list[str] = []

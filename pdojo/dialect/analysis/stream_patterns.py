@@ -1,4 +1,4 @@
-"""The order in which a stream goes through memory, as an address generator counts it: bounds, strides, repeats."""
+"""The order of a stream's addresses, as an address generator counts it: bounds, strides, repeats."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Pattern:
     """The addresses of a stream, relative to the first one."""
 
     bounds: tuple[int, ...]
-    """Iterations of the dimensions, outermost first; scopes whose strides fit are one dimension."""
+    """Iterations of the dimensions, outermost first; scopes with matching strides share a dimension."""
     strides: tuple[int, ...]
     """Bytes between iterations."""
     repeat: int
-    """How often each element is read in a row."""
+    """The number of times that each element is read in a row."""
 
 
 def pattern_of(nest: Nest, leaf: Leaf, access: Access, region: Scope, *, writes: bool, most_repeats: int) -> Pattern:
@@ -59,7 +59,7 @@ class Walk:
     """Iterations and the bytes between them, outermost first."""
 
     def then(self, other: Walk) -> Walk | None:
-        """This walk followed by another one; None if both together are no nest of loops."""
+        """This walk followed by `other`; None if the two together are no nest of loops."""
         step = other.start - self.start
         if not step.is_constant:
             return None
@@ -105,7 +105,7 @@ def joint_walk(nest: Nest, node: Node, accesses: Mapping[Leaf, Access]) -> Walk 
 
 
 def loops_of(leaf: Leaf, region: Scope) -> list[Scope]:
-    """The scopes from a region down to a statement that run more than once, the region included; not the lanes."""
+    """The scopes from a region down to a statement that run more than once, including the region but not the lanes."""
     inside = leaf.chain[region.depth :]
     return [s for s in inside if s.extent > 1 and s.mapping is not MappingKind.VECTOR]
 

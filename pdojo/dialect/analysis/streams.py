@@ -1,8 +1,8 @@
-"""Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: what they demand of the code inside.
+"""Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: their demands on the code inside.
 
-At the entry of a `:s` scope every access to the heap inside becomes a stream, except those with the hint `ordinary`.
+At the entry of a `:s` scope every access to the heap inside becomes a stream, except accesses with the hint `ordinary`.
 Reads run ahead, as early as the entry of the scope. Writes arrive late, at the latest at its end, in the order of their
-stream. So nothing that the region writes may be read later in the region, and no two streams may write one cell.
+stream. So no later read in the region may need a value that the region writes, and no two streams may write one cell.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FPU_FUNCTIONS = (
     | frozenset(("math.sqrt", "math.absf", "math.fma", "math.copysign"))
     | EXTREMA
 )
-"""Functions that are one instruction of the floating-point unit."""
+"""Functions with one instruction of the floating-point unit each."""
 
 DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
 """Functions of the unit that need a divider, the feature `xdiv_sqrt`."""
@@ -53,7 +53,7 @@ class Stream:
     access: Access
     writes: bool
     others: tuple[tuple[Leaf, Access], ...] = ()
-    """Reads of the same array by other statements, later in the text, that take their elements from it too."""
+    """Reads of the same array by later statements that take their elements from this stream."""
 
     @property
     def members(self) -> tuple[tuple[Leaf, Access], ...]:
@@ -62,7 +62,7 @@ class Stream:
 
 
 def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
-    """The streams of a region: one for each access, if the machine has enough.
+    """The streams of a region: one per access if the machine has enough.
 
     Otherwise reads of one array by several statements share one, if a single stream can deliver all of their elements
     in the order of the reads.
@@ -82,12 +82,12 @@ def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
 
 
 def _is_shared(stream: Stream) -> bool:
-    """Whether a stream is a read, which others may join."""
+    """Whether a stream is a read, so that other reads may join it."""
     return not stream.writes and stream.access is not stream.leaf.output
 
 
 def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
-    """Whether one stream can deliver what several read, each for a statement of its own."""
+    """Whether one stream can deliver the elements of several reads, each by a statement of its own."""
     accesses = {s.leaf: s.access for s in streams}
     if len(accesses) == 1 or len(accesses) < len(streams):
         return False
@@ -95,7 +95,7 @@ def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
 
 
 def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Pattern:
-    """The order in which a stream goes through memory."""
+    """The order of a stream's addresses."""
     if not stream.others:
         leaf, access, writes = stream.leaf, stream.access, stream.writes
         return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.snitch.stream_repeats)
@@ -105,7 +105,7 @@ def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Patt
 
 
 def accesses_of(region: Scope) -> list[Stream]:
-    """The accesses to be streamed: equal reads of a statement are one, an accumulation reads and writes."""
+    """The accesses to be streamed: equal reads of a statement are one access, an accumulation reads and writes."""
     found: dict[object, Stream] = {}
     for leaf in region.leaves:
         for access in leaf.accesses:
@@ -120,7 +120,7 @@ def accesses_of(region: Scope) -> list[Stream]:
 
 
 def is_streamed(access: Access) -> bool:
-    """Whether an access in a region is a stream: on the heap, and not left to loads and stores."""
+    """Whether an access in a region is a stream: on the heap, without the hint `ordinary`."""
     return access.array.buffer.memory is Memory.HEAP and ORDINARY not in access.hints.data
 
 
@@ -143,7 +143,7 @@ def stream_conflicts(program: Program) -> Iterator[Reason]:
 
 
 def _read_after_write(program: Program, region: Scope) -> Conflict | None:
-    """A read of the heap after a write of the same cell, in one execution of the region, one of them by a stream."""
+    """A heap read after a write of its cell in one execution of the region, at least one of them by a stream."""
     for writers, readers in ((True, None), (False, True)):
         writes = {leaf: _on_heap(program, leaf, writes=True, streamed=writers) for leaf in region.leaves}
         reads = {leaf: _on_heap(program, leaf, writes=False, streamed=readers) for leaf in region.leaves}
@@ -157,14 +157,14 @@ def _read_after_write(program: Program, region: Scope) -> Conflict | None:
 
 
 def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Use, ...]:
-    """The accesses of a statement to the heap: by streams, by loads and stores, or (None) by both."""
+    """The accesses of a statement to the heap by streams, by loads and stores, or (None) by both."""
     uses = (t for t in program.uses[leaf] if t.access.array.buffer.memory is Memory.HEAP)
     wanted = (t for t in uses if streamed is None or is_streamed(t.access) is streamed)
     return tuple(t for t in wanted if (t.writes if writes else t.reads))
 
 
 def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
-    """The relations under which an instance of `first` runs before one of `second`, in one execution of the region."""
+    """Relations of instances: `first` runs before `second`, in one execution of the region."""
     depth = common_depth((first, second))
     for k in range(region.depth, depth):
         yield (*(EQUAL,) * k, BEFORE)
@@ -173,7 +173,7 @@ def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
 
 
 def _write_after_write(program: Program, region: Scope) -> Conflict | None:
-    """Two statements that write one cell, in one execution of the region, one of them by a stream."""
+    """Two statements that write one cell in one execution of the region, at least one of them by a stream."""
     everything = {leaf: _on_heap(program, leaf, writes=True, streamed=None) for leaf in region.leaves}
     streamed = {leaf: _on_heap(program, leaf, writes=True, streamed=True) for leaf in region.leaves}
     relation = (*(EQUAL,) * region.depth, ANY)
@@ -186,7 +186,7 @@ def _write_after_write(program: Program, region: Scope) -> Conflict | None:
 
 
 def snitch_limits(program: Program) -> Iterator[Reason]:
-    """What streams and hardware loops of the machine cannot do."""
+    """Limits of streams and hardware loops that a program exceeds."""
     for region in regions(program):
         yield from region_limits(program, region)
     for scope in program.nest.scopes:
@@ -195,7 +195,7 @@ def snitch_limits(program: Program) -> Iterator[Reason]:
 
 
 def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
-    """What the machine cannot do with a streaming scope; `region` may be a scope of the program taken for one."""
+    """Limits of the machine that a streaming scope exceeds; `region` may be any scope, treated as streaming."""
     machine, where = program.machine, describe_scope(region)
     if not machine.snitch.stream_registers:
         yield Reason(f"{where}: {machine.name} has no stream registers")
@@ -212,7 +212,7 @@ def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
         if problem is not None:
             yield problem
     used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
-    # Models have no such limit.
+    # Model machines have no such limit.
     if machine.architecture and used > machine.cache_bytes[-1]:
         yield Reason(
             f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
@@ -225,11 +225,11 @@ def _bytes_of(program: Program, buffer: Buffer) -> int:
 
 
 def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:
-    """Why an access cannot be an element of a stream; None if it can."""
+    """The reason why an access cannot be an element of a stream; None if it can."""
     described = describe_access(access)
     if access.array.buffer.swizzles:
         return Reason(f"'{access.array.name}' is swizzled; streams are linear")
-    # Consecutive rows have a division in the index, but none in the address.
+    # The index of consecutive rows has a division; their address has none.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
         if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
             return Reason(f"{described} divides a variable of the region; streams are linear")
@@ -240,7 +240,7 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
 
 
 def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:
-    """Why no address generator can make the addresses of a stream; None if one can."""
+    """The reason why no address generator can produce a stream's addresses; None if one can."""
     machine, described = program.machine, describe_access(stream.access)
     pattern = walk_of(program.nest, stream, region, machine)
     if len(pattern.bounds) > machine.snitch.stream_dims:
@@ -255,7 +255,7 @@ def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | N
 
 
 def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | None:
-    """Why an access is not of whole, aligned words; None if it is."""
+    """The reason why an access is not to whole, aligned words; None if it is."""
     described = describe_access(access)
     index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
     if lanes is None:
@@ -272,7 +272,7 @@ def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | N
 
 
 def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
-    """What the machine cannot do with a hardware loop; `loop` may be a scope of the program taken for one."""
+    """Limits of the machine that a hardware loop exceeds; `loop` may be any scope, treated as a hardware loop."""
     machine, core, where = program.machine, program.machine.snitch, describe_scope(loop)
     if not core.frep_instructions:
         yield Reason(f"{where}: {machine.name} has no hardware loops")
@@ -300,7 +300,7 @@ def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
 
 
 def instructions_of(leaf: Leaf, loop: Scope) -> int:
-    """Instructions of a statement in the loop's body; inner scopes but hardware loops are unrolled."""
+    """Instructions of a statement in the loop's body; inner scopes other than hardware loops are unrolled."""
     copies = 1
     for scope in leaf.chain[loop.depth + 1 :]:
         copies *= scope.extent if scope.mapping is Mapping.UNROLL else 1
@@ -314,7 +314,7 @@ def has_extremum(loop: Scope) -> bool:
 
 
 def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
-    """Why a statement is no instruction of the floating-point unit; None if it is one."""
+    """The reason why a statement is no instruction of the floating-point unit; None if it is one."""
     machine = program.machine
     for function in (leaf.function, leaf.accumulate):
         if function is not None and function not in FPU_FUNCTIONS:
@@ -329,7 +329,7 @@ def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
 
 
 def divides_exactly(leaf: Leaf) -> bool:
-    """Whether a statement divides by a power of two so close to 1 that multiplying gives the same bits."""
+    """Whether a statement divides by a power of two near enough to 1 that its reciprocal gives the same bits."""
     divisor = leaf.inputs[-1]
     if leaf.function != "arith.divf" or not isinstance(divisor, Constant):
         return False
@@ -347,7 +347,7 @@ def exact_reciprocal(leaf: Leaf) -> float | None:
 
 
 def _lanes_problem(leaf: Leaf) -> Reason | None:
-    """Why the lanes of a statement are no whole registers that one instruction computes; None if they are."""
+    """The reason why a statement's lanes do not fill registers of one instruction; None if they do."""
     lanes = leaf.chain[-1]
     if lanes.mapping is not Mapping.VECTOR:
         return None
@@ -378,7 +378,7 @@ def _is_whole(access: Access, leaf: Leaf, width: int) -> bool:
 
 
 def _operand_problem(leaf: Leaf, loop: Scope) -> Reason | None:
-    """Why a statement needs more than instructions on registers and streams; None if it does not."""
+    """The reason why a statement needs more than instructions on registers and streams; None if it does not."""
     for value in leaf.inputs:
         if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
             return Reason("hardware loops have no integer operands")

@@ -1,9 +1,9 @@
-"""Whether a nest is what an instruction computes: the nest is unified with the meaning of an intrinsic.
+"""Tensor scopes: a nest is unified with the meaning of an intrinsic to prove that the instruction computes it.
 
-The instruction works on memory, so that accesses are compared by address: an operand is a base address, which may
-depend on the scopes around the nest, and strides, which the intrinsic demands. If every access of the nest goes to the
-cell that the meaning names, running the nest on memory is running the meaning on the operands. Temporaries are not
-written by the instruction; nothing outside may read them.
+The instruction works on memory, so accesses are compared by address: an operand is a base address, which may depend on
+the scopes around the nest, and strides, which the intrinsic prescribes. If every access of the nest goes to the cell
+that the meaning names, running the nest on memory is running the meaning on the operands. The instruction does not
+write temporaries; no statement outside may read them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Operand:
 
     array: Array
     base: Expr
-    """Distance of its first element from the start of the buffer (of the thread's copy), in elements."""
+    """Distance of the operand's first element from the start of the buffer (of the thread's copy), in elements."""
     strides: tuple[int, ...]
-    """Strides of the dimensions whose stride is free, in order."""
+    """Strides of the dimensions with free stride, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Match:
 
 
 Place: TypeAlias = tuple[Access, Access, Leaf]
-"""An access of the meaning, that of the program, and the program's statement."""
+"""An access of the meaning, the matching access of the program, and the program's statement."""
 
 
 def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
@@ -79,7 +79,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
 
 
 def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
-    """Why the form of the nest differs: extents, places of statements, guards, mappings inside; None if it does not."""
+    """The reason why the nest's form differs (extents, places of statements, guards, mappings inside); or None."""
     if not same_form(pattern.root, site):
         return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
     for scope in _scopes(site):
@@ -91,7 +91,7 @@ def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
 
 
 def _form(node: Node) -> str:
-    """`16 (4 (u s acc))`: extents, and what the statements write."""
+    """`16 (4 (u s acc))`: extents, and the names of written arrays."""
     if isinstance(node, Leaf):
         return node.output.array.name
     return f"{node.extent} ({' '.join(map(_form, node.children))})"
@@ -105,7 +105,7 @@ def _scopes(node: Node) -> Iterator[Scope]:
 
 
 def _statement_problem(pattern: Leaf, leaf: Leaf) -> Reason | None:
-    """Why a statement differs in function, accumulation, constants or types; None if it does not."""
+    """The reason why a statement differs in function, accumulation, constants or types; None if it does not."""
     written = describe_access(leaf.output)
     if leaf.asynchronous:
         return Reason(f"the copy to {written} is asynchronous")
@@ -136,7 +136,7 @@ def _accesses(pattern: Leaf, leaf: Leaf) -> list[tuple[Access, Access]]:
 
 
 def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Array]) -> Reason | None:
-    """Each array of the meaning stands for one array, and operands that are written share memory with no other."""
+    """Check that each array of the meaning stands for one array, and that written operands share no memory."""
     for one, other, _ in places:
         before = bound.setdefault(one.array.name, other.array)
         if before is not other.array:
@@ -155,7 +155,7 @@ def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Arr
 def _temporary_problem(
     nest: Nest, pattern: Pattern, site: Scope, places: list[Place], bound: dict[str, Array]
 ) -> Reason | None:
-    """Temporaries keep their values within one body, as in the meaning, and nothing else reads them."""
+    """Check that temporaries keep values only within one body, as in the meaning, and are not read elsewhere."""
     for name, array in bound.items():
         if name in pattern.operands:
             continue
@@ -175,9 +175,9 @@ def _temporary_problem(
 
 
 def _own_value(nest: Nest, reader: Leaf, array: Array, site: Scope) -> bool:
-    """Whether every value of the array that a statement reads was written in its body, after what the nest writes.
+    """Whether every value of the array that a statement reads was written in its body, after the nest's writes.
 
-    For each read at index e: a plain write at e stands before it in the same body, and the nest is not between the two.
+    For each read at index e, a plain write at e stands before it in the same body, and the nest is not between the two.
     So the last write of that element before the read is in the body, whatever the nest wrote.
     """
     inside = [leaf.order for leaf in site.leaves]
@@ -228,10 +228,10 @@ def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> 
 
 
 def _spread_operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | Reason:
-    """An operand of an instruction of a warp, whose threads each find their elements by the program's index.
+    """An operand of a warp instruction; each thread finds its elements by the program's index.
 
-    All accesses have one index, in which no scope occurs that the meaning's index does not have. Elements that the
-    instruction writes are different cells.
+    All accesses have one index, with no scope that the meaning's index lacks. Elements that the instruction writes are
+    different cells.
     """
     one, other, leaf = places[0]
     wanted = {d + site.depth for e in one.index for d in e.variables()}
@@ -250,10 +250,10 @@ def _spread_operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Plac
 
 
 def _one_cell(index: Sequence[Expr], leaf: Leaf, depths: Sequence[int]) -> bool:
-    """Whether two iterations of some scopes, all others at rest, may touch one cell."""
+    """Whether two iterations of the scopes at `depths`, in one iteration of all others, may touch one cell."""
     inside = [e.substitute({d: const(0) for d in range(depths[0])}, leaf.extents) for e in index]
     if any((e - i).variables() & set(depths) for e, i in zip(index, inside, strict=True)):
-        return True  # not known: a division holds scopes inside and around
+        return True  # unknown: a division mixes scopes inside and around
     cells: set[tuple[int, ...]] = set()
     for values in product(*(range(leaf.extents[d]) for d in depths)):
         point = [0] * leaf.depth
@@ -295,7 +295,7 @@ def available(machine: Machine) -> dict[str, Intrinsic]:
 
 
 def tensor_problems(program: Program) -> Iterator[Reason]:
-    """Scopes mapped to a tensor unit that are not what their instruction computes, on the program's machine."""
+    """Tensor scopes whose nest is not the meaning of their instruction, on the program's machine."""
     known = available(program.machine)
     for scope in program.nest.scopes:
         if scope.mapping is not Mapping.TENSOR:
@@ -315,9 +315,10 @@ _AROUND = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
 
 
 def _misplaced(scope: Scope) -> Reason | None:
-    """Why a warp cannot compute a scope where it stands; None if it can.
+    """The reason why a warp cannot compute a scope at its place; None if it can.
 
-    A warp belongs to a block, and its threads are the innermost of it. Different warps accumulate into different cells.
+    A warp belongs to a block, and its threads are the innermost thread scopes. Different warps accumulate into
+    different cells.
     """
     where = f"a warp computes {describe_scope(scope)}"
     grids = [s.depth for s in scope.chain if s.mapping is Mapping.GRID]

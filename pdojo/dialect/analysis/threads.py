@@ -1,15 +1,16 @@
-"""Which memory of a graphics processor can hold a buffer: which threads see its values.
+"""Visibility rules of GPU memory: which threads can see the values of a buffer.
 
 A statement outside of `:w` (or `:b`) scopes is executed once per iteration of the scopes around it. If it writes
-registers, every thread of the warp (of the block) executes it for itself. So a buffer in registers or on a thread's
-stack is, for the threads of a warp and again for those of a block,
+registers, every thread of the warp (of the block) executes it for itself. For the threads of a warp, and again for the
+threads of a block, a buffer in registers or on a thread's stack is
 
 - *distributed*: each cell belongs to one thread, the same at every access; or
-- *replicated*: all threads have a copy of every cell, which they all write (outside of the scope, or by a reduction
-  tree, whose result every thread gets).
+- *replicated*: all threads have a copy of every cell, and all write it (outside of the scope, or by a reduction tree,
+  whose result every thread gets).
 
 An instruction of a whole warp runs in all of its threads, each of which touches some elements of the operands
-(`pdojo.dialect.machines.collectives`). A buffer of which it uses a tile is distributed by the fragment of that tile.
+(`pdojo.dialect.machines.collectives`). A buffer with a tile that such an instruction uses is distributed by the
+fragment of that tile.
 
 A buffer in shared memory belongs to the block. None of these buffers outlives an iteration of the innermost grid scope.
 """
@@ -47,7 +48,7 @@ def collectives(program: Program) -> Collectives:
 
 
 def visibility_problems(program: Program) -> Iterator[Reason]:
-    """Buffers whose memory some of their accesses cannot reach."""
+    """Buffers in memory that some of their accesses cannot reach."""
     for buffer in program.live_ranges:
         if buffer.memory is not Memory.HEAP:
             question = "memory", uses_content(program, buffer)
@@ -57,7 +58,7 @@ def visibility_problems(program: Program) -> Iterator[Reason]:
 
 
 def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the memory of a buffer cannot be where it is; None if it can, or if the buffer is not used in a grid."""
+    """The reason why a buffer cannot be in its memory; None if it can, or if no grid uses it."""
     accesses = accesses_of(program.nest, buffer)
     launches = list(dict.fromkeys(launch_of(leaf) for leaf, _ in accesses))
     name = buffer.names[0]
@@ -96,7 +97,7 @@ def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _held_problem(program: Program, buffer: Buffer, held: Held, launch: Scope) -> Reason | None:
-    """Why an access outside of instructions of a warp does not find its elements in the thread that has them."""
+    """The reason why an access outside of warp instructions misses the thread that holds its element."""
     name, spreads = buffer.names[0], collectives(program).spreads
     for leaf in program.nest.leaves:
         for use in program.uses[leaf]:
@@ -135,7 +136,7 @@ def _place(buffer: Buffer) -> str:
 
 @dataclass(frozen=True)
 class _Level:
-    """The threads of a block, or of a warp, and a buffer of which each thread has its own."""
+    """The threads of a block or a warp, and a buffer of which each thread has its own."""
 
     program: Program
     buffer: Buffer
@@ -143,10 +144,10 @@ class _Level:
     mapping: Mapping
 
     def problem(self) -> Reason | None:
-        """Why the buffer is neither distributed nor replicated; None if it is one of them."""
+        """The reason why the buffer is neither distributed nor replicated; None if it is either."""
         uses = [t for leaf in self.program.nest.leaves for t in self.program.uses[leaf] if self._is_mine(t)]
         threads = [self._threads(t) for t in uses]
-        # Outside of all threads, or always in the first one.
+        # The access is outside of all threads, or always in the first one.
         if not any(threads) or all(around and all(n == 1 for n, _ in around) for around in threads):
             return None
         indexed = [t for t in uses if self._indexes(t)]
@@ -159,7 +160,7 @@ class _Level:
         return [s for s in leaf.chain if s.mapping is self.mapping]
 
     def _threads(self, use: Use) -> list[tuple[int, Expr]]:
-        """How many threads there are, and the number of the one that makes the access; outermost scope first."""
+        """Per thread scope, outermost first, the number of threads, and the number of the accessing thread."""
         spread = collectives(self.program).spreads.get(use.access) if self.mapping is Mapping.WARP else None
         if spread is not None:
             return [(spread.fragment.threads, spread.lane)]
@@ -223,7 +224,7 @@ class _Level:
 
 
 def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None) -> Reason | None:
-    """Why an index does not fit: constants index registers, no thread or grid variable the stack; None if all fit."""
+    """The reason why an index does not fit: registers need constants, a stack no thread or grid variables; or None."""
     name, place = buffer.names[0], _place(buffer)
     allowed = (Mapping.UNROLL, Mapping.VECTOR)
     parts: set[tuple[tuple[tuple[Mapping, int, int], ...], ...]] = set()
@@ -232,7 +233,7 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None
             for depth in expression.variables():
                 scope = leaf.chain[depth]
                 if held is not None and in_tensor_scope(scope):
-                    continue  # the slots of a tile, which the instruction takes one by one
+                    continue  # slots of a tile, which the instruction indexes
                 if scope.mapping is Mapping.GRID:
                     return Reason(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; reuse the dimension"
@@ -251,7 +252,7 @@ def _index_problem(buffer: Buffer, accesses: Sequence[Placed], held: Held | None
 
 
 def _own_index(access: Access, leaf: Leaf, held: Held | None) -> tuple[Expr, ...]:
-    """The index within one thread's part of the buffer: what threads do not index, and the slot in a fragment."""
+    """The index within one thread's part of the buffer: the part without thread variables; the slot in a fragment."""
     index = enumerate(physical_index(access, leaf.chain))
     own = tuple(_split(e, leaf)[1] for d, e in index if held is None or d not in held.dims)
     return own if held is None else (*own, held.slot(access, leaf))
@@ -265,7 +266,7 @@ def _split(expression: Expr, leaf: Leaf) -> tuple[Expr, Expr]:
 
 
 def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int], ...]:
-    """How threads index a dimension: mapping, number among the scopes of that mapping, and factor."""
+    """The thread variables in a dimension: mapping, number among the scopes of that mapping, and factor."""
     part: list[tuple[Mapping, int, int]] = []
     for atom, factor in _split(expression, leaf)[0].terms:
         assert isinstance(atom, int)
@@ -276,7 +277,7 @@ def _thread_part(expression: Expr, leaf: Leaf) -> tuple[tuple[Mapping, int, int]
 
 
 def _thread_bytes(program: Program, buffer: Buffer) -> int:
-    """`thread_bytes`, remembered with the uses of the buffer."""
+    """`thread_bytes`, cached with the uses of the buffer."""
     question = "bytes of a thread", uses_content(program, buffer)
     return program.known.remembered.verdict(question, lambda: thread_bytes(program, buffer))
 
@@ -292,7 +293,7 @@ def thread_bytes(program: Program, buffer: Buffer) -> int:
 
 
 def _distinct(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> int:
-    """How many values some expressions take together; the span of their bounds if these are too many to list."""
+    """The number of values of some expressions together; the span of their bounds if there are too many to list."""
     bounds = [e.bounds(extents) for extents, e in expressions]
     values: set[int] = set()
     for extents, expression in expressions:
@@ -312,7 +313,7 @@ _LISTED = 4096
 
 
 def gpu_limits(program: Program) -> Iterator[Reason]:
-    """What the machine lacks: warps, blocks, threads per block, blocks of a grid, memory."""
+    """Exceeded limits of the machine: warps, blocks, threads per block, blocks of a grid, memory."""
     machine = program.machine
     for scope in program.nest.scopes:
         if scope.mapping in (Mapping.GRID, Mapping.BLOCK) and not machine.gpu.block_threads:
@@ -376,7 +377,7 @@ def _memory_limits(program: Program) -> Iterator[Reason]:
 def _register_bytes(program: Program, buffers: Sequence[Buffer]) -> int:
     """The most bytes of register buffers that a thread has in use at one statement."""
     spans = [(program.live_ranges[b].span, _thread_bytes(program, b)) for b in buffers]
-    # The sum changes where a range begins.
+    # The sum changes only at the start of a range.
     return max((sum(size for (low, high), size in spans if low <= at <= high) for (at, _), _ in spans), default=0)
 
 
@@ -395,5 +396,5 @@ def _has_tree(leaf: Leaf) -> bool:
 
 
 def tree_bytes(leaf: Leaf, threads: int) -> int:
-    """Bytes of shared memory in which the threads of a block add up a result: one value for each."""
+    """Bytes of shared memory in which the threads of a block reduce a result: one value per thread."""
     return threads * byte_width(leaf.output.array.dtype) if _has_tree(leaf) and launch_of(leaf) is not None else 0

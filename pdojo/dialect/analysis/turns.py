@@ -1,7 +1,7 @@
 """Fast path for two groups of arrays in one memory: in every cell, one group is done before the other begins.
 
-Then neither overwrites a value of the other. The question goes pair by pair of accesses, so that only what a move
-touched is asked again; integer sets are needed only if the digits of the indices do not settle a pair.
+Then neither overwrites a value of the other. The question is asked per pair of accesses, so that only a move's changes
+are asked again; integer sets are needed only if the digits of the indices do not settle a pair.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pdojo.dialect.analysis.uses import Use
 
 
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:
-    """Whether in every cell, no access of `first` comes after one of `second`, except reads after reads.
+    """Whether in every cell no access of `first` comes after one of `second`, except for reads after reads.
 
     Within one instance of a statement the reads come before the write.
     """

@@ -1,4 +1,4 @@
-"""The uses of memory: the accesses of statements, with the iterations and the places that questions are about."""
+"""The uses of memory: accesses of statements, with the iterations and places that a question assumes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """One access of a statement: how it reads or writes, which element, which place."""
+    """One access of a statement: its kind, its element and its place."""
 
     leaf: Leaf
     access: Access
     chain: tuple[Scope, ...]
-    """The enclosing scopes, under the mappings that are asked about."""
+    """The enclosing scopes, under the mappings that the question assumes."""
     domain: Domain
     """The iterations of the statement."""
     cell: tuple[Expr, ...]
-    """The place in `memory`."""
+    """The place in `memory`: an element's index or a cell."""
     memory: Array | Buffer
     """Equal cells of one memory are one place. In an array, every element has a place of its own."""
 
@@ -46,18 +46,18 @@ class Use:
 
     @property
     def commutes_with(self) -> tuple[str, str] | None:
-        """The array and function of an accumulation: two uses with equal ones commute on one element."""
+        """The array and function of an accumulation; two uses with an equal pair commute on one element."""
         if self.writes and self.leaf.accumulate is not None:
             return self.access.array.name, self.leaf.accumulate
         return None
 
     def of_element(self) -> Use:
-        """The use if every element had a place of its own: the meaning of the program."""
+        """The use with a place of its own for every element: the meaning of the program."""
         return replace(self, cell=self.access.index, memory=self.access.array)
 
 
 class UsesOnDemand(MappingABC[Leaf, tuple[Use, ...]]):
-    """The uses of statements, computed when they are first asked for: a question is about few of them."""
+    """The uses of statements, computed on first access, because a question needs few of them."""
 
     def __init__(self, leaves: Sequence[Leaf], decide: Callable[[Leaf], tuple[Use, ...]]) -> None:
         self._leaves, self._decide = leaves, decide
@@ -86,7 +86,7 @@ def uses_of(
 def uses_together(
     nest: Nest, buffers: Sequence[Buffer], reuse: Sequence[int], mappings: MappingABC[Scope, Mapping] | None = None
 ) -> list[Use]:
-    """All accesses to some buffers, as if all were in the last of them with slots `reuse`.
+    """All accesses to some buffers, as if these were one: the last of them, with slots `reuse`.
 
     `mappings` are other mappings of some scopes.
     """

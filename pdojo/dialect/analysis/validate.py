@@ -1,8 +1,8 @@
 """Validation of a kernel, at entry and in tests: does it have a meaning?
 
 Every element of every output is written; no element is read before it is written; concurrent iterations do not race;
-slots and shared buffers keep every value; no hint stands where no machine can use it. After a move, `conditions` asks
-races, storage and hints again; that elements are written, and before they are read, follows from the meaning.
+slots and shared buffers keep every value; no hint stands where no machine can use it. After a move, `conditions` checks
+races, storage and hints again; the two rules about written elements follow from the meaning.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from pdojo.dialect.view.nest import Array, Leaf
 from pdojo.errors import InvalidKernel, Undecided
 
 OPERATIONS = 50_000_000
-"""The budget of isl for a question about whole arrays; programs are checked once, before the first move."""
+"""isl's operation budget for a question about whole arrays; programs are checked once, before the first move."""
 
 
 def validate(program: Program) -> None:
-    """Raise InvalidKernel with one message, which names the kernel, if the program is not valid."""
+    """Raise InvalidKernel with one message, which names the kernel, if the program is invalid."""
     try:
         _check(program)
     except InvalidKernel as error:
@@ -53,7 +53,7 @@ def _check(program: Program) -> None:
 
 
 def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
-    """Every element of an output is written."""
+    """Check that every element of an output is written."""
     if not any(fills(leaf, leaf.output) for leaf in writers):
         _check_every_element(array, writers)
 
@@ -79,7 +79,7 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
 
 
 def _check_initialised(program: Program, array: Array) -> None:
-    """No element is read before it is written (an accumulation reads)."""
+    """Check that no element is read before it is written (an accumulation reads)."""
     uses = [u for u in uses_of(program.nest, array.name, array.buffer.reuse) if u.access.array is array]
     missing = uninitialised(uses, operations=OPERATIONS)
     if missing is not None:

@@ -1,9 +1,9 @@
 """Webs: the accesses of an array that belong together, because values flow between them.
 
 A *web* is the field's word for definitions and uses that reach one another: a read is in the web of every write that
-some instance of it gets a value from. An accumulation reads what it writes, so it is in one web with its
-initialisation. Webs are about elements with all scopes in order, which is the meaning of a program. Two webs of one
-array exchange no value, so each may have a name of its own.
+gives some instance of it a value. An accumulation reads its output, so it is in one web with its initialisation. Webs
+are about elements with all scopes in order, the meaning of a program. Two webs of one array exchange no value, so each
+may have a name of its own.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Web:
     """Some of the accesses to an array."""
 
     uses: tuple[Use, ...]
-    """In textual order; of a statement, the output first."""
+    """The uses in textual order; the output first within a statement."""
     is_given: bool
-    """Whether some element that is read is not written before: it has the value that the caller gave."""
+    """Whether some read is of an element that is not written before; its value is the caller's."""
 
     @property
     def first(self) -> Leaf | None:
-        """The first statement that writes; None if no statement does."""
+        """The first statement of the web that writes; None if no statement does."""
         return next((use.leaf for use in self.uses if use.writes), None)
 
     @property
@@ -43,7 +43,7 @@ def webs_of(program: Program, array: Array) -> tuple[Web, ...]:
 
 
 def web_of(program: Program, leaf: Leaf) -> Web:
-    """The web of what a statement writes. Raises Undecided."""
+    """The web of a statement's output. Raises Undecided."""
     return next(web for web in webs_of(program, leaf.output.array) if leaf.output in web.accesses)
 
 

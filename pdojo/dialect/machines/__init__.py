@@ -10,7 +10,7 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 """The folder of the descriptions that pdojo brings."""
 NARROWED = "PDOJO_HOST"
-"""Environment variable: the name of a shipped machine, to whose features `host` is narrowed."""
+"""Environment variable: the name of a shipped machine that `host` is narrowed to."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """Scopes of a program that all threads of a warp compute together, by one instruction (`threads` of an intrinsic).
 
-Which thread touches which element of an operand follows from the fragments of the machine description. Nothing here
-asks whether the nest is what the instruction computes (`pdojo.dialect.analysis.tensor`).
+The elements that each thread touches follow from the fragments of the machine description. Whether the nest is what the
+instruction computes is not checked here (`pdojo.dialect.analysis.tensor`).
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Collective:
     scope: Scope
     intrinsic: Intrinsic
     operands: Mapping[str, Spread]
-    """By the names of the meaning, in the order of its arguments."""
+    """The operands by their names in the meaning, in the order of its arguments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """How the threads of a warp hold a buffer of their own memory: a tile of it is spread over them."""
+    """A buffer in the memory of a warp's threads, with a tile that is spread over the threads."""
 
     dims: tuple[int, ...]
     """The dimensions of the tile."""
@@ -60,7 +60,7 @@ class Held:
         return self.fragment.thread_of([access.index[d] for d in self.dims], leaf.extents)
 
     def slot(self, access: Access, leaf: Leaf) -> Expr:
-        """The place of the element of an access among those of its thread."""
+        """The place of an access's element among the elements of its thread."""
         return self.fragment.place_of([access.index[d] for d in self.dims], leaf.extents)
 
 
@@ -72,18 +72,18 @@ class Collectives:
     spreads: Mapping[Access, Spread] = field(default_factory=dict[Access, Spread])
 
     def of(self, leaf: Leaf) -> Collective | None:
-        """The scope with a statement; None if one thread runs it."""
+        """The collective scope around a statement; None if one thread runs the statement."""
         return next((self.scopes[s] for s in leaf.chain if s in self.scopes), None) if self.scopes else None
 
     def threads(self, chain: Sequence[Scope]) -> int:
-        """Threads that compute a scope of the chain together; 1 if none is computed so."""
+        """Threads that compute a scope of the chain together; 1 if no scope is collective."""
         found = [self.scopes[s].intrinsic.threads for s in chain if s in self.scopes] if self.scopes else []
         return found[0] if found else 1
 
     def held(self, nest: Nest, buffer: Buffer) -> Held | Reason | None:
-        """How warps hold a buffer of their threads' own memory; None if no instruction of a warp uses it.
+        """The way in which a warp holds a buffer in its threads' memory; None if no instruction of a warp uses it.
 
-        A Reason if it has no tile that can be told from the rest of it, or two kinds of them.
+        A Reason if no tile can be told from the rest of the buffer, or if there are two kinds of tiles.
         """
         found: Held | None = None
         for leaf, access in accesses_of(nest, buffer) if self.spreads else ():

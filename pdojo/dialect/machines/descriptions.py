@@ -1,4 +1,4 @@
-"""What a list of machines says of each, without reading the rest of its description."""
+"""One-line descriptions of all machines, read without the rest of their descriptions."""
 
 from __future__ import annotations
 

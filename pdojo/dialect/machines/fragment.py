@@ -1,4 +1,4 @@
-"""How the threads of a warp hold an operand of an instruction: which of them has an element, in which of its registers.
+"""Fragments: how the threads of a warp hold an operand of an instruction, each element in a register of a thread.
 
 A fragment is two quasi-affine expressions over the operand's indices, `lane, slot`, that number the elements without
 gaps: each pair of a lane and a slot holds one element.
@@ -25,13 +25,13 @@ class Fragment:
     threads: int
     """Threads of the warp."""
     lane: Expr
-    """The thread that has an element, over the operand's indices."""
+    """The thread that holds an element, as an expression over the operand's indices."""
     slot: Expr
-    """The place of an element among those of its thread."""
+    """The place of an element among the elements of its thread."""
     places: tuple[tuple[tuple[int, ...], ...], ...]
-    """The element of each slot (inner) of each lane (outer)."""
+    """The element in each slot (inner index) of each lane (outer index)."""
     bits: tuple[tuple[int, ...], ...]
-    """What each bit of a lane's number, the lowest first, adds to each index of its elements."""
+    """Per bit of a lane's number, lowest first, the step that it adds to each index of the lane's elements."""
 
     @property
     def slots(self) -> int:
@@ -39,11 +39,11 @@ class Fragment:
         return prod(self.shape) // self.threads
 
     def thread_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
-        """The lane of the element at an index over scopes of some extents."""
+        """The lane of the element at `index`, whose expressions are over scopes of `extents`."""
         return self.lane.substitute(dict(enumerate(index)), extents)
 
     def place_of(self, index: Sequence[Expr], extents: Sequence[int]) -> Expr:
-        """The slot of the element at an index over scopes of some extents."""
+        """The slot of the element at `index`, whose expressions are over scopes of `extents`."""
         return self.slot.substitute(dict(enumerate(index)), extents)
 
     def element(self, slot: int, lane: int, extents: Sequence[int]) -> tuple[Expr, ...]:
@@ -54,12 +54,12 @@ class Fragment:
 def element_of(
     first: Sequence[int], bits: Sequence[Sequence[int]], lane: int, extents: Sequence[int]
 ) -> tuple[Expr, ...]:
-    """The index `first` plus what the bits of the variable at depth `lane` add to it."""
+    """The index `first` plus the steps of the bits of the variable at depth `lane`."""
     return tuple(const(origin) + _by_bits([step[d] for step in bits], lane, extents) for d, origin in enumerate(first))
 
 
 def steps_of(elements: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...] | None:
-    """What each bit of an element's number, the lowest first, adds to each index; None if the bits do not add up."""
+    """Per bit of an element's number, lowest first, its step in each index; None if elements are no sums of steps."""
     bits = [_apart(elements[0], elements[1 << k]) for k in range(len(elements).bit_length() - 1)]
     for number, element in enumerate(elements):
         set_bits = [step for k, step in enumerate(bits) if number >> k & 1]
@@ -73,7 +73,7 @@ def _apart(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
 
 
 def _by_bits(steps: Sequence[int], lane: int, extents: Sequence[int]) -> Expr:
-    """The sum of the steps of the bits that are set in a variable; runs of bits whose steps double are one digit."""
+    """The sum of the steps of a variable's set bits; bits with successively doubled steps are one digit."""
     total, low = const(0), 0
     while low < len(steps):
         high = low + 1
@@ -87,10 +87,10 @@ def _by_bits(steps: Sequence[int], lane: int, extents: Sequence[int]) -> Expr:
 
 @lru_cache(maxsize=1024)
 def fragment(text: str, shape: tuple[int, ...], threads: int) -> Fragment:
-    """The fragment that a text says for an operand: `lane, slot` over its indices {0}, {1} ...
+    """The fragment of an operand from its text, `lane, slot` over the operand's indices {0}, {1} ...
 
     Raises UsageError with the mistake: no such expressions, two elements in one place, or elements of a lane that are
-    not found by adding up what the bits of its number stand for.
+    not sums of one step per bit of its number.
     """
     # The parser takes long to import, and most programs have no fragments.
     from pdojo.dialect.notation.index import parse_index

@@ -1,4 +1,4 @@
-"""The processor that this runs on, as a machine description."""
+"""The processor of this computer, as a machine description."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pdojo.files import cache_folder
 
 _ARM = ("aarch64", "arm64")
 _CORES = {"znver4": "x86-64-zen4", "neoverse-v2": "neoverse-v2"}
-"""Machine descriptions of cores, by LLVM's names, whose pipelines differ from those that their features suggest."""
+"""Descriptions of cores, by LLVM's names, whose pipelines differ from the usual ones for their features."""
 
 UNCALIBRATED = "PDOJO_UNCALIBRATED"
-"""Environment variable: if it is set and not empty, measurements of this processor are neither made nor used."""
+"""Environment variable: if set and not empty, measurements of this processor are neither made nor used."""
 
 
 @lru_cache(maxsize=1)
 def detect() -> Machine:
-    """Describe the processor that this runs on, from the operating system, LLVM, and what was measured on it.
+    """Describe this computer's processor, from the operating system, LLVM, and stored measurements.
 
     Raises UsageError for a file of measurements that cannot be read.
     """
@@ -41,7 +41,7 @@ def detect() -> Machine:
 
 
 def calibration_file(described: Machine) -> Path:
-    """The file of measurements of this processor, in the user's cache; other processors have other files."""
+    """The file of this processor's measurements, in the user's cache; other processors have other files."""
     facts = (processor_name(), described.threads, described.cache_bytes, described.features)
     return cache_folder("machines") / f"{sha256(repr(facts).encode()).hexdigest()[:16]}.toml"
 
@@ -57,7 +57,7 @@ def processor_name() -> str:
 
 
 def parent_of_host() -> Machine | None:
-    """The shipped description that this processor's is made from; None if there is none of the architecture."""
+    """The shipped description that the host's description is derived from; None if the architecture has none."""
     found = _described_here()
     return shipped_machine(found.name) if found.name != "host" else None
 
@@ -87,7 +87,7 @@ def _contains(whole: Machine, narrower: Machine) -> bool:
 
 
 def uncalibrated() -> Machine:
-    """The processor that this runs on, without what was measured on it."""
+    """The processor of this computer, without measurements."""
     base = _described_here()
     return replace(
         base,

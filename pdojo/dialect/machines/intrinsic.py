@@ -1,7 +1,7 @@
 """Instructions of a machine, by their meaning: a nest in the notation, and a template for each backend (Exo's idea).
 
-An intrinsic is data, part of a machine description. It promises that the template of every backend does what the nest
-of `meaning` does, up to `numerics`, if the operands lie in memory as `strides` says and do not overlap.
+An intrinsic is data, part of a machine description. It promises that the template of every backend computes
+the nest of `meaning`, up to `numerics`, if the operands lie in memory as `strides` says and do not overlap.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 from pdojo.dialect.machines.templates import template_of
 
 LANGUAGES = ("llvm", "c", "cuda", "hip", "fibers", "snitch")
-"""Languages that a template may be in; code is generated from all but the last one."""
+"""Languages of templates; all but the last one are for code generation."""
 FREE: Literal["*"] = "*"
-"""A stride that may be any number; the template receives it."""
+"""A stride that may have any value; the template receives it."""
 Stride: TypeAlias = int | Literal["*"]
 
 
@@ -25,21 +25,21 @@ class Intrinsic:
 
     name: str
     meaning: str
-    """A kernel of that name in the notation with one nest: interface arrays are operands, other arrays temporaries."""
+    """A kernel in the notation, of the same name, with one nest: interface arrays are operands, others temporaries."""
     templates: Mapping[str, str]
     """The code, by backend; docs/machines.md describes the templates of each."""
     features: tuple[str, ...] = ()
     """Features that the machine must have, sorted."""
     strides: Mapping[str, tuple[Stride, ...]] = field(default_factory=dict[str, "tuple[Stride, ...]"])
-    """Per operand and dimension, the distance of neighbours in elements; others are row-major without gaps."""
+    """Per operand and dimension, the distance of neighbours in elements; other operands are row-major without gaps."""
     numerics: tuple[str, ...] = ()
-    """Numerics classes of the difference between the code and the meaning, by the names of `Numerics`."""
+    """Numerics classes in which code and meaning differ, by the names of `Numerics`."""
     registers: int = 0
-    """Registers for its operands, of the operands' size; 0 if they are the machine's vector registers."""
+    """Number of registers for operands, each of an operand's size; 0 if operands use the machine's vector registers."""
     threads: int = 0
     """Threads of a warp that run it together; 0 if one thread runs it alone."""
     fragments: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Per operand, which of these threads has an element and in which of its registers: `lane, slot`, over indices."""
+    """Per operand, `lane, slot` over its indices: an element's thread, and its register in that thread."""
     trusted: bool = True
     """Whether the templates may be compiled; those of a machine file need the user's trust."""
 
@@ -51,5 +51,5 @@ class Intrinsic:
         return set(self.features) <= set(features)
 
     def template(self, backend: str) -> str:
-        """The code for a backend. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+        """The code for a backend. Raises LoweringError (its text follows the name) if it is missing or not trusted."""
         return template_of(self.templates, backend, trusted=self.trusted)

@@ -70,7 +70,7 @@ def _count(table: Mapping[str, object], key: str, what: str) -> int:
 
 
 def texts(key: str, value: object) -> dict[str, str]:
-    """A table of texts. Raises UsageError with the key if it is none."""
+    """A table of texts. Raises UsageError with the key for any other value."""
     rows = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
     found = {name: text for name, text in rows.items() if isinstance(text, str)}
     if len(found) < len(rows):

@@ -1,4 +1,4 @@
-"""Machine descriptions: the hardware facts that moves, expert passes and backends may ask for."""
+"""Machine descriptions: hardware facts for moves, expert passes and backends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.dialect.machines.measured import Measured
 
 
 class _Part:
-    """Facts of one kind of machine; false if the machine has nothing of it."""
+    """Facts of one kind of machine; false if the machine has none of them."""
 
     def __bool__(self) -> bool:
         return self != type(self)()
@@ -21,48 +21,48 @@ class _Part:
 
 @dataclass(frozen=True)
 class Cpu(_Part):
-    """Pipelines of a core, for models of how long code takes."""
+    """Pipelines of a core, for models of run time."""
 
     fma_pipes: int = 1
-    """Pipelines of a core that can each start a fused multiply-add of vectors per cycle."""
+    """Pipelines of a core, each of which can start a fused multiply-add of vectors per cycle."""
     load_pipes: int = 1
-    """Pipelines of a core that can each start a load or a broadcast load of a vector per cycle."""
+    """Pipelines of a core, each of which can start a load or a broadcast load of a vector per cycle."""
     pipe_bytes: int = 0
     """Width of these pipelines; a wider vector takes several passes. 0 if no vector is wider."""
     fma_latency: int = 4
     """Latency of a fused multiply-add, in cycles."""
     near_load: float = 2.0
-    """Cycles to load a vector from a cache of the core behind the first one."""
+    """Cycles to load a vector from a core's further caches."""
     far_load: float = 5.0
     """Cycles to load a vector from beyond the core's caches."""
     gather_lane: float = 2.0
     """Cycles per lane of a gather from different cache lines."""
     gather_conflict: float = 7.0
-    """The same if the lines are many, at equal distances, and evict each other."""
+    """Cycles per lane of a gather from many cache lines that lie at equal distances and evict each other."""
     pack_vector: float = 4.0
     """Cycles to copy a vector of contiguous elements into a panel."""
     pack_lane: float = 3.0
     """Cycles to copy an element into a panel if neighbours in the panel are lines apart."""
     store_vector: float = 6.0
-    """Cycles to zero and to store a vector of a block of results, beside the sum."""
+    """Cycles to zero and to store a vector of a block of results, besides the sum."""
     store_lane: float = 20.0
-    """The same per lane stored on its own line, which travels between the second cache and the core."""
+    """Cycles per lane to store on a line of its own, which travels between the second cache and the core."""
 
     def passes(self, size: int) -> int:
-        """How often a vector of `size` bytes goes through a pipeline."""
+        """The number of passes of a vector of `size` bytes through a pipeline."""
         return -(-size // self.pipe_bytes) if self.pipe_bytes else 1
 
 
 @dataclass(frozen=True)
 class Gpu(_Part):
-    """What threads of a graphics processor share."""
+    """Limits and rates of a graphics processor."""
 
     warp_size: int = 0
     """Threads that run in lock step and exchange registers; 0 if there are no warps."""
     block_threads: int = 0
     """Most threads of a block; 0 if there are no blocks."""
     grid_threads: int = 0
-    """Most threads of all blocks of a launch together; 0 if only their number of blocks is limited."""
+    """Most threads of all blocks of a launch together; 0 if only the number of blocks is limited."""
     shared_bytes: int = 0
     """Most bytes of shared memory per block; 0 if there is none."""
     multiprocessors: int = 0
@@ -70,12 +70,12 @@ class Gpu(_Part):
     async_copy_bytes: tuple[int, ...] = ()
     """Sizes of asynchronous copies from global to shared memory, ascending; empty if there are none."""
     atomics: tuple[str, ...] = ()
-    """Accumulations into global memory between whose load and store no other thread comes, such as `add.f32`: operation
-    (`add mul max min umax umin and or`) and element type."""
+    """Atomic accumulations into global memory, such as `add.f32`: operation (`add mul max min umax umin and or`) and
+    element type."""
     flushing_atomics: tuple[str, ...] = ()
-    """Those of them that take denormal numbers for zero."""
+    """The atomics that flush denormals to zero."""
     registers: int = 0
-    """32-bit registers of a multiprocessor, which the threads of its blocks share; 0 if that limits nothing."""
+    """32-bit registers of a multiprocessor, which the threads of its blocks share; 0 if they limit nothing."""
     memory_bandwidth: float = 0.0
     """Bytes per cycle that all multiprocessors together read from or write to global memory; 0 if not known."""
     cache_bandwidth: float = 0.0
@@ -97,7 +97,7 @@ class Snitch(_Part):
     stream_dims: int = 0
     """Most nested loops of a stream's address generator."""
     stream_repeats: int = 0
-    """Most times that a stream delivers one element before it moves on."""
+    """The largest number of times that a stream delivers one element before it moves on."""
     frep_instructions: int = 0
     """Most instructions of a hardware loop (Snitch FREP); 0 if there is none."""
     frep_nesting: int = 0
@@ -129,11 +129,11 @@ class Machine:
     architecture: str = ""
     """Instruction set, as LLVM's triples name it (`x86_64`, `nvptx64`); empty for a model, whose code runs anywhere."""
     backend: str = "llvm"
-    """Name of the backend that generates code for it (`llvm`, `snitch`); empty if there is none."""
+    """Name of the backend that generates code for the machine (`llvm`, `snitch`); empty if there is none."""
     processor: str = ""
     """The processor's name in the compiler's spelling (`sm_90`); empty if the features are enough."""
     cache_bytes: tuple[int, ...] = (32 << 10, 1 << 20)
-    """Data cache sizes, innermost first; the last may be shared."""
+    """Data cache sizes, innermost first; the last cache may be shared."""
     cache_line: int = 64
     features: tuple[str, ...] = ()
     """Instruction set features in the compiler's spelling, sorted."""
@@ -151,7 +151,7 @@ class Machine:
     gpu: Gpu = Gpu()
     snitch: Snitch = Snitch()
     measured: Measured = field(default_factory=Measured)
-    """What was measured on the processor; no fact that identifies a machine."""
+    """Measurements of the processor; they do not identify a machine."""
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""
     matrix_loads: tuple[MatrixLoad, ...] = ()
@@ -162,9 +162,9 @@ class Machine:
 
     @property
     def has_parallel_scopes(self) -> bool:
-        """Whether processors may share the iterations of a scope `:p`: a GPU has `:g` and `:b`, a Snitch core is one.
+        """Whether processors may share the iterations of a scope `:p`; not so for GPUs (`:g`, `:b`) and Snitch cores.
 
-        A processor alone may run such a scope, too.
+        A single processor may run such a scope, too.
         """
         return not (self.gpu or self.snitch)
 
@@ -177,8 +177,8 @@ class Machine:
     def usable_cache(self) -> int:
         """Bytes of the caches that a kernel on all threads may count on.
 
-        If nothing was measured: what the system says, and no more than 2 MiB per thread beside the private cache, as
-        virtual machines report the last cache of the whole socket.
+        Without measurements: the size that the system reports, but at most 2 MiB per thread besides the private cache,
+        as virtual machines report the last cache of the whole socket.
         """
         found = self.measured.usable_cache(self.threads)
         if found is not None:
@@ -187,9 +187,10 @@ class Machine:
 
     @property
     def streaming_bytes(self) -> float:
-        """Bytes of all arrays of a kernel from which stores past the caches pay; infinite if they never do.
+        """Bytes of all arrays of a kernel above which stores past the caches pay; infinite if they never do.
 
-        If nothing was measured: the last cache, at most 16 MiB, as virtual machines report that of the whole socket.
+        Without measurements: the last cache, but at most 16 MiB, as virtual machines report the cache of the whole
+        socket.
         """
         if self.measured:
             found = self.measured.nontemporal_from(self.threads)

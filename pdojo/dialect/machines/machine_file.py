@@ -23,7 +23,7 @@ from pdojo.files import read_text
 
 Table: TypeAlias = Mapping[str, Any]
 Known: TypeAlias = Callable[[str], Machine]
-"""A machine by its name. Raises UsageError if none has it."""
+"""A function from names to machines. Raises UsageError for an unknown name."""
 
 _FIELDS = {f.name: f for f in fields(Machine)}
 _PARTS: Mapping[str, type[Cpu | Gpu | Snitch | Measured]] = {
@@ -32,18 +32,18 @@ _PARTS: Mapping[str, type[Cpu | Gpu | Snitch | Measured]] = {
     "snitch": Snitch,
     "measured": Measured,
 }
-"""Keys whose values are tables: the facts of one kind of machine, and what was measured."""
+"""Keys of tables with the facts of one kind of machine, or with measurements."""
 _CODE = ("intrinsics", "matrix_loads")
-"""Keys whose values are tables of instructions with their code."""
+"""Keys of tables of instructions with their code."""
 _INHERITS = "inherits"
 _UNTRUSTED = "untrusted"
-"""Key of the JSON form, left out if empty: the instructions whose code must not run."""
+"""Key of the JSON form for the instructions whose code must not run; absent if there are none."""
 
 
 def read_machine(path: Path, known: Known, readers: tuple[Path, ...] = (), *, trusted: bool = False) -> Machine:
     """The machine description in a file.
 
-    It may inherit from a machine by name, which `known` gives. `readers` are the files that inherit from it.
+    It may inherit from a machine by name, which `known` looks up. `readers` are the files that inherit from it.
 
     If `trusted`, the code of its intrinsics may run. Raises UsageError with the file, the key and the mistake.
     """
@@ -110,7 +110,7 @@ def _parse(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise UsageError(f"cannot read the machine file '{path}': it is no UTF-8 text") from None
     except ValueError as error:
-        # Python, not the reader of TOML, refuses numbers of thousands of digits.
+        # Python, not the TOML reader, refuses numbers of thousands of digits.
         problem = "a number has thousands of digits" if "int_max_str_digits" in str(error) else error
         raise UsageError(f"machine file '{path}' is no TOML: {problem}") from None
     except RecursionError:
@@ -137,7 +137,7 @@ def _parent(path: Path, value: object, known: Known, readers: tuple[Path, ...], 
 
 
 def _value(path: Path, key: str, value: object, *, trusted: bool) -> Any:
-    """The value of a key, converted to the type of the field of the same name."""
+    """The value of a key, converted to the type of the field with the key's name."""
     if key in _CODE:
         try:
             return _instructions(key, value, deferred=path.resolve().parent == FOLDER, trusted=trusted)
@@ -232,7 +232,7 @@ _SIMPLE: dict[str, tuple[Callable[[object], Any], str]] = {
     "Mapping[str, float]": (_numbers, "a table of numbers of at least 0, such as exp = 1.2e9"),
     "Mapping[str, tuple[int, ...]]": (_lanes, "a table of lane counts of at least 2, ascending, such as f32 = [4, 8]"),
 }
-"""How values without records are read, by the type of the field, and the words for a wrong one."""
+"""Per type of a field without records, the function that reads a value, and the words for a wrong value."""
 
 
 def _records(kind: type[CopyRate | ReadRate]) -> Callable[[object], tuple[Any, ...] | None]:
@@ -262,11 +262,11 @@ _KINDS: dict[str, tuple[Callable[[object], Any], str]] = {
     ),
     "tuple[ReadRate, ...]": (_records(ReadRate), "a list of tables: threads, footprint, streams, prefetch, rate"),
 }
-"""How values are read, by the type of the field, and the words for a wrong one."""
+"""Per type of a field, the function that reads a value, and the words for a wrong value."""
 
 
 def _checked(path: Path, described: Machine) -> Machine:
-    """The machine. Raises UsageError if its numbers do not fit each other."""
+    """The machine. Raises UsageError if its numbers contradict each other."""
     if described.threads < 1:
         raise _error(path, "threads", "must be at least 1: a kernel runs on some thread")
     for key in ("fma_pipes", "load_pipes", "fma_latency"):
@@ -295,7 +295,7 @@ def _checked(path: Path, described: Machine) -> Machine:
 
 
 def _check_atomics(path: Path, gpu: Gpu) -> None:
-    """Raise UsageError for an atomic operation that no program or no device code has, or a flushed one not listed."""
+    """Raise UsageError for an atomic operation that no program or device code has, and for an unlisted flushing one."""
     for name in gpu.atomics:
         operation, _, dtype = name.partition(".")
         spelling = {"add": "+", "mul": "*"}.get(operation, operation)
@@ -308,7 +308,7 @@ def _check_atomics(path: Path, gpu: Gpu) -> None:
 
 
 def _check_warps(path: Path, described: Machine) -> None:
-    """Raise UsageError for an instruction of several threads that are no warp, and for a name of two instructions."""
+    """Raise UsageError for an instruction whose threads are not one warp, and for two instructions of one name."""
     whole = described.gpu.warp_size
     for load in described.matrix_loads:
         if load.name in {i.name for i in described.intrinsics}:
@@ -335,18 +335,18 @@ def machine_to_json(described: Machine) -> dict[str, Any]:
 
 
 _GPU_FACTS = ("warp_size", "block_threads", "shared_bytes", "multiprocessors", "async_copy_bytes")
-"""Facts of graphics processors that databases have always had."""
+"""Facts of graphics processors that every version of the database stores."""
 
 
 def machine_facts(described: Machine) -> dict[str, Any]:
-    """The facts that identify a machine in a database: all but description, backend, and what passes estimate with.
+    """The facts that identify a machine in a database: all but description, backend, and figures for estimates.
 
     The facts of all kinds of machine stand side by side, as in databases of earlier versions.
     """
     data = machine_to_json(described)
     del data["description"], data["backend"], data["measured"]
     if not data["aligned_vectors"]:
-        # Databases have machines from before there was this fact.
+        # Stored machines may predate this fact.
         del data["aligned_vectors"]
     data["cpu"] = {key: value for key, value in data["cpu"].items() if not isinstance(value, float)}
     data["gpu"] = {key: data["gpu"][key] for key in _GPU_FACTS}

@@ -1,8 +1,8 @@
 """Instructions with which the threads of a warp load small matrices from shared memory into their registers.
 
-The instruction loads one or several matrices. Each row is one contiguous piece of memory, aligned to its size; where
-it begins, says the thread of the row's number, `matrix * rows + row`. So rows may lie anywhere: they may be padded or
-swizzled. A machine description declares the instruction as data; which operands it fits follows from their fragments.
+The instruction loads one or several matrices. Each row is one contiguous piece of memory, aligned to its size; the
+thread of the row's number, `matrix * rows + row`, gives its address. So rows may lie anywhere: they may be padded or
+swizzled. A machine description declares the instruction as data; the operands that it fits follow from their fragments.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class MatrixLoad:
 
     name: str
     shape: tuple[int, int]
-    """Rows of a matrix, and elements of a row; an operand's element may take several of these."""
+    """Rows of a matrix, and elements of a row; an element of an operand may take several elements of a row."""
     element_bytes: int
     matrices: tuple[int, ...]
-    """How many matrices one instruction may load, ascending."""
+    """Numbers of matrices that one instruction may load, ascending."""
     threads: int
     """Threads of a warp, which run it together."""
     fragment: str
-    """Which thread gets an element of a matrix, and in which place: `lane, slot`, over row and element."""
+    """`lane, slot` over row and element: the thread that gets an element of a matrix, and its place in the thread."""
     templates: Mapping[str, str]
     """The code, by language: a function template over the number of matrices (docs/machines.md)."""
     trusted: bool = True
@@ -40,16 +40,16 @@ class MatrixLoad:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a row, which its address must be a multiple of."""
+        """Bytes of a row; its address must be a multiple of them."""
         return self.shape[1] * self.element_bytes
 
     @property
     def form(self) -> Fragment:
-        """How the threads get a matrix. Raises UsageError if the text is no fragment."""
+        """The fragment of a matrix in the threads. Raises UsageError if the text is no fragment."""
         return fragment(self.fragment, self.shape, self.threads)
 
     def template(self, language: str) -> str:
-        """The code for a language. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+        """The code for a language. Raises LoweringError (its text follows the name) if it is missing or not trusted."""
         return template_of(self.templates, language, trusted=self.trusted)
 
 
@@ -62,12 +62,12 @@ class Rows:
     first: tuple[int, ...]
     """The first element of row 0."""
     bits: tuple[tuple[int, ...], ...]
-    """What each bit of a row's number, the lowest first, adds to each index of its first element."""
+    """Per bit of a row's number, lowest first, the step that it adds to each index of the row's first element."""
     offsets: tuple[tuple[int, ...], ...]
-    """How far the elements of a row are from its first one, in order, per index."""
+    """Per element of a row, in order, its distance from the first one in each index."""
 
     def elements(self, lane: int, extents: Sequence[int]) -> list[tuple[Expr, ...]]:
-        """The indices of the elements of the row of a thread, whose number is the variable at depth `lane`."""
+        """The indices of the elements in a thread's row; the thread's number is the variable at depth `lane`."""
         return [
             element_of([a + b for a, b in zip(self.first, offset, strict=True)], self.bits, lane, extents)
             for offset in self.offsets
@@ -77,7 +77,7 @@ class Rows:
 def rows_of(load: MatrixLoad, held: Fragment, width: int, slot: int, matrices: int) -> Rows | None:
     """The rows of the matrices that give the threads of a warp their elements of an operand, from a slot on.
 
-    `width` is the size of an element in bytes. None if the instruction would give a thread other elements.
+    `width` is the size of an element in bytes. None if the instruction would give some thread other elements.
     """
     return _rows(load.form, width, load.element_bytes, held, slot, matrices)
 
@@ -106,9 +106,9 @@ def _rows(form: Fragment, width: int, part: int, held: Fragment, slot: int, matr
 
 
 def _places(form: Fragment, width: int, part: int) -> list[list[tuple[int, int]]] | None:
-    """Per thread, row and column of the elements of `width` bytes that it gets of a matrix of smaller parts, in order.
+    """Per thread, row and column of each of its elements of `width` bytes, in order, in a matrix of smaller parts.
 
-    None if such an element does not consist of neighbours that one thread gets in their order.
+    None if the parts of such an element are not neighbours that one thread gets in order.
     """
     parts, rest = divmod(width, part)
     if rest or not parts or form.slots % parts or form.shape[1] % parts:

@@ -1,4 +1,4 @@
-"""What was measured on a processor, and what follows from it for programs."""
+"""Measurements of a processor, and their consequences for programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 GAIN = 1.05
-"""Ratio of bandwidths from which a difference counts."""
+"""Least ratio of bandwidths that counts as a difference."""
 
 
 @dataclass(frozen=True, order=True)
@@ -19,7 +19,7 @@ class CopyRate:
     nontemporal: bool
     """Whether the stores go past the caches."""
     streams: int
-    """Places of its part of the array that each thread walks through at the same time."""
+    """Address streams per thread, each through another part of the array."""
     rate: float
     """Bytes read and written per second."""
 
@@ -32,16 +32,16 @@ class ReadRate:
     footprint: int
     """Bytes of the array."""
     streams: int
-    """Places of its part of the array that each thread walks through at the same time."""
+    """Address streams per thread, each through another part of the array."""
     prefetch: int
-    """Bytes that are prefetched ahead; 0 for none."""
+    """Distance of prefetches in bytes; 0 for none."""
     rate: float
     """Bytes read per second."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Measurements of a processor (`pdojo-machine calibrate`); empty, and false, if there are none."""
+    """Measurements of a processor (`pdojo-machine calibrate`); false if empty."""
 
     processor: str = ""
     """The processor that was measured, in the system's words."""
@@ -50,18 +50,19 @@ class Measured:
     copy: tuple[CopyRate, ...] = ()
     read: tuple[ReadRate, ...] = ()
     rates: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Elements of f32 per second of one thread, by operation (`fma_64`: multiply-adds of vectors of 64 bytes), and
-    instructions per second, by the name of an intrinsic."""
+    """Rates by operation or intrinsic: f32 elements per second of one thread (`fma_64`: multiply-adds of 64-byte
+    vectors), or instructions per second."""
     thread_start: float = 0.0
-    """Seconds that a parallel scope takes whose threads have nothing to do."""
+    """Seconds that a parallel scope takes if its threads have nothing to do."""
 
     def __bool__(self) -> bool:
         return bool(self.copy)
 
     def usable_cache(self, threads: int) -> int | None:
-        """The largest measured footprint in bytes that copies stay in caches up to; None if that was not measured.
+        """The largest measured footprint in bytes whose copies stay in caches; None if that was not measured.
 
-        They do if they are at least 1.5 times as fast as from memory, which the largest footprint is in.
+        They stay in caches if they are at least 1.5 times as fast as copies of the largest footprint, which is in
+        memory.
         """
         plain = {f: max(rates) for f, rates in _by_footprint(r for r in self._copies(threads) if not r.nontemporal)}
         if len(plain) < 2:
@@ -70,7 +71,7 @@ class Measured:
         return max((f for f in plain if plain[f] >= 1.5 * memory), default=min(plain))
 
     def nontemporal_from(self, threads: int) -> int | None:
-        """The smallest measured footprint in bytes from which stores past the caches are faster; None if none is."""
+        """The smallest measured footprint in bytes from which stores past the caches are faster; or None."""
         plain = dict(_by_footprint(r for r in self._copies(threads) if not r.nontemporal))
         past = dict(_by_footprint(r for r in self._copies(threads) if r.nontemporal))
         found: int | None = None
@@ -81,7 +82,7 @@ class Measured:
         return found
 
     def prefetch_distance(self, threads: int) -> int | None:
-        """The distance in bytes that reads from memory gain most from; 0 if they gain nothing, None if not measured."""
+        """The prefetch distance in bytes for the fastest reads from memory; 0 if none is faster, None if unmeasured."""
         reads = [r for r in self.read if r.threads == self._nearest(threads)]
         if not reads:
             return None
@@ -97,7 +98,7 @@ class Measured:
         return [r for r in self.copy if r.threads == self._nearest(threads)]
 
     def _nearest(self, threads: int) -> int:
-        """The largest measured number of threads that is no more than `threads`, or the smallest one."""
+        """The largest measured number of threads up to `threads`, or else the smallest one."""
         counts = {r.threads for r in (*self.copy, *self.read)}
         return max((c for c in counts if c <= threads), default=min(counts, default=0))
 

@@ -24,14 +24,14 @@ class Pattern:
     operands: dict[str, Array]
     strides: dict[str, tuple[Stride, ...]]
     fragments: dict[str, Fragment]
-    """Of an instruction of a whole warp, how its threads hold each operand; empty for others."""
+    """Per operand of an instruction of a whole warp, how its threads hold it; empty for other instructions."""
 
     def writes(self, operand: Array) -> bool:
         """Whether the instruction writes an operand."""
         return bool(self.nest.writers[operand.name])
 
     def address(self, access: Access) -> tuple[Expr, dict[int, int]]:
-        """Distance of an element from its operand's first, free strides left out, in elements; scopes of free strides.
+        """The distance in elements from the operand's first element, without free strides; the scopes of free strides.
 
         The scopes are depths, each with the dimension whose free stride it runs along.
         """
@@ -107,7 +107,7 @@ def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) 
 
 
 def _check_warp(pattern: Pattern, strides: dict[str, tuple[Stride, ...]]) -> None:
-    """Check that each operand has one index, whose dimensions scopes of their own run along."""
+    """Check that each operand has one index, and that each of its dimensions has a scope of its own."""
     if strides:
         raise UsageError("'strides' mean nothing to a warp, whose threads load their elements one by one")
     for name, array in pattern.operands.items():
@@ -159,7 +159,7 @@ def _check_index(pattern: Pattern, access: Access, dimension: int, index: Expr) 
 
 
 def _check_temporaries(nest: Nest) -> None:
-    """Check that each temporary is written by one plain statement and read after it, in its body and at its index."""
+    """Check that one plain statement writes each temporary, and that reads follow in its body and at its index."""
     for name, array in nest.arrays.items():
         if array.intent is not None:
             continue
@@ -175,7 +175,7 @@ def _check_temporaries(nest: Nest) -> None:
 
 
 def pair(pattern: Node, node: Node) -> list[tuple[Node, Node]]:
-    """Nodes at equal places of two trees of the same form, parents first."""
+    """Pairs of nodes at equal places of two trees of the same form, parents first."""
     pairs = [(pattern, node)]
     if isinstance(pattern, Scope) and isinstance(node, Scope):
         for one, other in zip(pattern.children, node.children, strict=True):

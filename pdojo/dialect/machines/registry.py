@@ -1,4 +1,4 @@
-"""Machines by name: `host`, those that pdojo brings, those of other packages, and files."""
+"""Machines by name: `host`, shipped machines, machines of other packages, and files."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _introduced: dict[str, Machine] = {}
 
 
 def machines() -> tuple[str, ...]:
-    """The names of all machine descriptions: `host`, those shipped with pdojo, those of other packages."""
+    """The names of all machine descriptions: `host`, shipped ones, and those of other packages."""
     return (*shipped_machines(), *plugins(MACHINES, shipped_machines()))
 
 
 def machine(name: str | None = None, *, trust: bool = False) -> Machine:
-    """The machine description of that name; a name that ends in `.toml` or has a slash is the path of a file.
+    """The machine description called `name`; a name that ends in `.toml` or has a slash is the path of a file.
 
-    None, like `host`, describes the processor that this runs on.
+    None, like `host`, describes the processor of this computer.
 
-    For names from a command line or a program; `known_machine` is for those in kernels, traces and databases (data).
-    If `trust`, the code of a file's intrinsics may be compiled and run. Raises UsageError for an unknown name and a
-    wrong file, PluginError if another package's description cannot be loaded.
+    For names from a command line or a program; `known_machine` is for names in kernels, traces and databases (data). If
+    `trust`, the code of a file's intrinsics may be compiled and run. Raises UsageError for an unknown name and a wrong
+    file, PluginError if another package's description cannot be loaded.
 
     >>> import pdojo
     >>> pdojo.machine("x86-64-avx512").vector_lanes("f32")
@@ -52,9 +52,9 @@ def machine(name: str | None = None, *, trust: bool = False) -> Machine:
 
 
 def known_machine(name: str) -> Machine:
-    """The machine description of that name: `host`, a shipped one, or one of a package or the command line.
+    """The machine description called `name`: `host`, a shipped one, or one of a package or the command line.
 
-    No file is read because of the name. Raises UsageError if it is not known, PluginError if another package's
+    No file is read because of the name. Raises UsageError if the name is unknown, PluginError if another package's
     description cannot be loaded.
     """
     if name == "host":
@@ -65,7 +65,7 @@ def known_machine(name: str) -> Machine:
 
 
 def machine_of(kernel: KernelOp) -> Machine:
-    """The machine that a kernel names, or the processor that this runs on. Raises as `known_machine` does."""
+    """The machine that a kernel names, or else the host. Raises as `known_machine` does."""
     return host() if kernel.machine is None else known_machine(kernel.machine.data)
 
 
@@ -76,7 +76,7 @@ def introduce(described: Machine) -> None:
 
 
 def host() -> Machine:
-    """The processor that this runs on."""
+    """The processor of this computer."""
     return detect()
 
 

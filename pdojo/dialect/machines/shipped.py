@@ -11,5 +11,5 @@ from pdojo.dialect.machines.machine_file import read_machine
 
 @cache
 def shipped_machine(name: str) -> Machine:
-    """The machine description of that name in the folder of this package."""
+    """The shipped machine description called `name`."""
     return read_machine(FOLDER / f"{name}.toml", shipped_machine, trusted=True)

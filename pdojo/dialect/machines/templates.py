@@ -8,7 +8,7 @@ from pdojo.errors import LoweringError
 
 
 def template_of(templates: Mapping[str, str], language: str, *, trusted: bool) -> str:
-    """The code for a language. Raises LoweringError, to follow the name, if there is none or it is not trusted."""
+    """The code for a language. Raises LoweringError (its text follows the name) if it is missing or not trusted."""
     if language not in templates:
         raise LoweringError(f"whose description has no template for {language}; unmap the scope")
     if not trusted:

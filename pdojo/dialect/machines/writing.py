@@ -12,7 +12,7 @@ from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 
 
 def machine_text(described: Machine, parent: Machine | None = None) -> str:
-    """The text of a machine file; what the machine shares with `parent`, which it then inherits from, is left out.
+    """The text of a machine file; with a `parent`, the file inherits from it and leaves out the facts that both share.
 
     Intrinsics and matrix loads are the parent's.
     """

@@ -7,7 +7,7 @@ from pdojo.dialect.ops import KernelOp
 
 
 def same_program(first: KernelOp, second: KernelOp) -> bool:
-    """Whether both print the same in the notation and in the MLIR form, without ids and SSA name hints."""
+    """Whether both kernels print equally in the notation and in the MLIR form, without ids and SSA name hints."""
     return print_notation(first) == print_notation(second) and plain_mlir(first) == plain_mlir(second)
 
 

@@ -45,9 +45,9 @@ class Expressions:
         self.arrays = arrays
         self.extents = extents
         self.context = "value"
-        """What is being read: 'value', 'index' or 'guard'."""
+        """The kind of expression being read: 'value', 'index' or 'guard'."""
         self.depth = 0
-        """Parentheses and signs that are open."""
+        """Number of open parentheses and signs."""
 
     def value(self) -> Value:
         """A whole right side: an input or one function application."""
@@ -138,7 +138,7 @@ class Expressions:
                 return divide(a, b.constant, self.extents)
 
     def _input(self, value: Value, at: Token) -> InputValue:
-        """A value that is not a function application, because a statement applies only one function."""
+        """The value as an input. Raises NotationError for a function application: a statement has only one function."""
         if isinstance(value, Application):
             hint = "put the inner one into a temporary array; index expressions beside a sign need parentheses"
             raise self.cursor.error("a statement applies one function", hint, at.span)
@@ -159,7 +159,7 @@ class Expressions:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
 
     def _inside(self, read: Callable[[], Value]) -> Value:
-        """The result of `read`, one level deeper."""
+        """The result of `read`, with the nesting depth one higher meanwhile."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise self.cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")

@@ -14,7 +14,7 @@ CONTROL_FLOW = frozenset("while if else for do switch break continue return goto
 
 
 def indirection(cursor: Cursor, span: Span, array: str) -> NotationError:
-    """An index that reads an array."""
+    """The error for an index that reads an array."""
     return cursor.error(
         f"indirection is not supported: an index may not read an array (here '{array}')",
         "an index is made of iterations {k}, integers, + - * // and %",
@@ -23,7 +23,7 @@ def indirection(cursor: Cursor, span: Span, array: str) -> NotationError:
 
 
 def control_flow(cursor: Cursor, span: Span, what: str) -> NotationError:
-    """A loop or a branch whose course depends on data."""
+    """The error for a loop or a branch whose course depends on data."""
     return cursor.error(
         f"general control flow is not supported: {what}",
         "iterate with scopes of fixed extent, restrict them with 'where (...)', choose values with select(c, a, b)",
@@ -32,7 +32,7 @@ def control_flow(cursor: Cursor, span: Span, what: str) -> NotationError:
 
 
 def data_dependent_range(cursor: Cursor, span: Span, array: str) -> NotationError:
-    """A scope whose extent is read from an array."""
+    """The error for a scope whose extent is read from an array."""
     return cursor.error(
         f"data-dependent range is not supported: an extent may not read an array (here '{array}')",
         "extents are integers",
@@ -41,7 +41,7 @@ def data_dependent_range(cursor: Cursor, span: Span, array: str) -> NotationErro
 
 
 def access_instead_of_extent(cursor: Cursor) -> Span | None:
-    """The access at the cursor, if it stands in place of an extent: no assignment follows it."""
+    """The access at the cursor if it stands in place of an extent, that is, without an assignment after it."""
     if cursor.token.kind is not Kind.WORD or not cursor.at("[", 1):
         return None
     level, ahead = 0, 1

@@ -1,4 +1,4 @@
-"""Pieces of the notation on their own: the texts by which moves restore a statement or a declaration."""
+"""Single pieces of the notation: the texts from which moves restore a statement or a declaration."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _POSITION = re.compile(r"[^\n]*:\d+:\d+: error: ([^\n]*)")
 
 
 def fragment_text(node: Node) -> str:
-    """One line: a statement and the scopes around it that hold nothing else. `{k}` counts from the root."""
+    """One line: a statement, and the enclosing scopes that contain nothing else. `{k}` counts from the root."""
     (line,) = tree_lines([node])
     return line
 
 
 def parse_fragment(nest: Nest, parent: Scope | None, declaration: str, text: str) -> KernelOp:
-    """A kernel with the declarations of `nest`, one more, and only the line `text` in the scopes around it.
+    """A kernel with the declarations of `nest` and one more, whose only line is `text`, in the scopes around it.
 
-    An empty `declaration` adds none. Raises NotationError, without a position, for a text that is not such a line.
+    An empty `declaration` adds none. Raises NotationError, without a position, if `text` is no such line.
     """
     if any("\n" in piece for piece in (declaration, text)):
         raise NotationError("a declaration and a statement are one line each")

@@ -59,7 +59,7 @@ class Header:
         return list(dict.fromkeys(t.text for t in (*self.inputs, *self.outputs)))
 
     def intent(self, name: str) -> Intent:
-        """The intent of an array; one in both lists is read and written."""
+        """The intent of an array; an array in both lists is read and written."""
         read = any(t.text == name for t in self.inputs)
         written = any(t.text == name for t in self.outputs)
         return Intent.INOUT if read and written else Intent.IN if read else Intent.OUT
@@ -127,7 +127,7 @@ def _numerics(cursor: Cursor) -> Iterator[Numerics]:
 
 
 def _machine(cursor: Cursor) -> str:
-    """A quoted name, or the text up to the next blank (names such as x86-64-avx512 are several tokens)."""
+    """A quoted name, or the text up to the next blank (a name such as x86-64-avx512 is several tokens)."""
     first = cursor.token
     if cursor.at_end:
         raise cursor.error("expected the name of a machine description")
@@ -256,7 +256,7 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
 
 
 def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, ArrayName], list[tuple[BufferOp, Span]]]:
-    """The kernel with its buffers, its arrays by name, and where each buffer was declared."""
+    """The kernel with its buffers, its arrays by name, and the position of each buffer's declaration."""
     rows = {d.arrays[0].text: d for d in header.declarations}
     for token in (*header.inputs, *header.outputs):
         if token.text not in rows:

@@ -1,4 +1,4 @@
-"""Index expressions, constraints and constants on their own: the texts by which moves restore or name them."""
+"""Single index expressions, constraints and constants: the texts by which moves restore or name them."""
 
 from __future__ import annotations
 

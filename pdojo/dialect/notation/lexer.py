@@ -35,11 +35,11 @@ class Token:
 
 
 MOST_DIGITS = 400
-"""Most characters of a number; the largest of 64 bits has 309 digits before its point."""
+"""Most characters of a number; the largest number of 64 bits has 309 digits before its point."""
 MOST_PARTS = 200
 """Most variables and numbers of an index expression."""
 MOST_NESTED = 50
-"""Most parentheses and signs that are open at once."""
+"""Most open parentheses and signs at once."""
 
 _TOKEN = re.compile(
     r"""
@@ -84,7 +84,7 @@ def _content(kind: str | None, text: str) -> str:
 
 
 def _check_number(source: Source, token: Token, line: str) -> None:
-    """Check that Python can read the digits of a number, and that no word follows: `16v` is not a scope."""
+    """Check that Python can read the digits of a number, and that no word follows it directly: `16v` is no scope."""
     if len(token.text) > MOST_DIGITS:
         raise source.error(token.span, f"a number has at most {MOST_DIGITS} digits, not {len(token.text)}")
     if token.kind is Kind.ITERATION:
@@ -138,12 +138,12 @@ class Cursor:
         return self.tokens[min(self.position + ahead, len(self.tokens) - 1)]
 
     def at(self, sign: str, ahead: int = 0) -> bool:
-        """Whether the token is that sign."""
+        """Whether the token is the sign."""
         token = self.peek(ahead)
         return token.kind is Kind.SIGN and token.text == sign
 
     def at_word(self, word: str, ahead: int = 0) -> bool:
-        """Whether the token is that word."""
+        """Whether the token is the word."""
         token = self.peek(ahead)
         return token.kind is Kind.WORD and token.text == word
 
@@ -168,7 +168,7 @@ class Cursor:
         return self.advance()
 
     def expect_kind(self, kind: Kind, what: str) -> Token:
-        """Read a token of that kind; `what` names it."""
+        """Read a token of a kind; `what` names it in the error."""
         if self.token.kind is not kind:
             raise self.error(f"expected {what}")
         return self.advance()

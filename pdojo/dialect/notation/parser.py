@@ -22,8 +22,8 @@ from pdojo.errors import NotationError
 def parse_notation(text: str, source: str = "<notation>", given: Given | None = None) -> list[KernelOp]:
     """The kernels of a text, verified and with fresh ids; `source` names the text in errors.
 
-    `given` has other values for the text's named sizes, numbers and types. Raises NotationError for a text that is not
-    a valid program, and UsageError for a value whose name the text does not define.
+    `given` replaces values of the text's named sizes, numbers and types. Raises NotationError for a text that is not a
+    valid program, and UsageError for a given name that the text does not define.
     """
     return _Parser(Source(text, source), Names(given or {})).parse()
 
@@ -152,7 +152,7 @@ class _Tree:
         self.places[op] = first.to(cursor.previous.span)
 
     def _check_start(self, cursor: Cursor) -> None:
-        """Check that an extent or an output access comes next; the error names what stands there instead."""
+        """Check that an extent or an output access comes next; the error names the token found instead."""
         token = cursor.token
         if token.kind is Kind.INTEGER:
             return

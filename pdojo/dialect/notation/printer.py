@@ -53,7 +53,7 @@ def header_lines(nest: Nest) -> Iterator[str]:
 
 
 def _aligned(arguments: list[Buffer]) -> set[str]:
-    """The arrays whose alignment is written: those with more than the default, or all if none has more."""
+    """The arrays whose alignment is written: those above the default, or all if none is above it."""
     more = {b.names[0] for b in arguments if b.alignment != byte_width(b.dtype)}
     return more or {b.names[0] for b in arguments}
 
@@ -75,13 +75,13 @@ def _quoted(machine: str) -> str:
 
 
 def tree_lines(nodes: list[Node], bars: str = "") -> Iterator[str]:
-    """Scopes and statements; one line each, or one line for those that nest perfectly."""
+    """Scopes and statements, one line each; nodes that nest perfectly share a line."""
     for line, _ in tree_rows(nodes, bars):
         yield line
 
 
 def tree_rows(nodes: list[Node], bars: str = "") -> Iterator[tuple[str, list[Node]]]:
-    """The same lines, each with the nodes that it shows, outermost first."""
+    """The lines of `tree_lines`, each with the nodes that it shows, outermost first."""
     for first in nodes:
         line: list[str] = []
         node, shown = first, [first]
@@ -165,7 +165,7 @@ def _value(leaf: Leaf) -> str:
 
 
 def _input(value: Input, *, typed: bool, compound: bool) -> str:
-    """An input; index expressions of several terms get parentheses beside a sign or a type."""
+    """An input; an index expression of several terms gets parentheses next to a sign or a type."""
     match value:
         case Access():
             return access_text(value)

@@ -7,9 +7,9 @@
     type T = f32
     type A = wide(T)
 
-The lines stand above a kernel and hold for all kernels below. A name is replaced by its value wherever it occurs, so
-that a program of plain numbers is parsed. A name whose right side is a literal is a parameter: callers of the parser
-may give it another value, and the other names follow.
+The lines stand above a kernel and hold for all kernels below. Each use of a name is replaced by its value, so the
+parser sees plain numbers. A name whose right side is a literal is a parameter: callers of the parser may give it
+another value, and names computed from it follow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDE = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 """`wide(T)`: the type in which values of a short type are computed and summed; other types are wide enough."""
 
 LARGEST = 10**MOST_DIGITS
-"""Largest integer that a name may have as its value."""
+"""Largest integer value of a name."""
 
 ValueT = TypeVar("ValueT", float, str)
 Value: TypeAlias = float | str
@@ -45,11 +45,11 @@ class Names:
 
     given: Given = field(default_factory=dict[str, Value])
     values: dict[str, Value] = field(default_factory=dict[str, Value])
-    """In the order of definition."""
+    """Values by name, in the order of definition."""
     parameters: list[str] = field(default_factory=list[str])
-    """Names whose value can be given."""
+    """Names to which callers may give a value."""
     depth: int = 0
-    """Parentheses, signs and calls that are open."""
+    """Number of open parentheses, signs and calls."""
 
     def is_definition(self, cursor: Cursor) -> bool:
         """Whether a line defines a name."""
@@ -57,7 +57,7 @@ class Names:
         return named and cursor.token.kind is Kind.WORD and cursor.token.text in KEYWORDS
 
     def define(self, cursor: Cursor) -> None:
-        """Read a definition; the names in the line are not replaced yet."""
+        """Read a definition, a line whose names are not replaced yet."""
         keyword, name = cursor.advance().text, cursor.advance()
         cursor.advance()
         if name.text in self.values:
@@ -79,7 +79,7 @@ class Names:
         self.values[name.text] = value
 
     def put(self, cursor: Cursor) -> Cursor:
-        """The same line with values for names. A word after a colon is a mapping or a reuse flag, not a size."""
+        """The line with values in place of names. A word after a colon is a mapping or a reuse flag, not a size."""
         if not self.values:
             return cursor
         tokens = list(cursor.tokens)
@@ -92,7 +92,7 @@ class Names:
         return Cursor(cursor.source, tokens)
 
     def check_given(self) -> None:
-        """Check that the text has a name for every given value; raises UsageError."""
+        """Check that the text defines every given name; raises UsageError."""
         for name in self.given:
             if name in self.values and name not in self.parameters:
                 raise UsageError(f"'{name}' follows from other sizes and cannot be given")
@@ -123,7 +123,7 @@ class Names:
         return value
 
     def _type(self, cursor: Cursor) -> str:
-        """An element type, the name of one, or `wide(T)`."""
+        """An element type, a name for an element type, or `wide(T)`."""
         word = cursor.expect_kind(Kind.WORD, "an element type or wide(...)")
         if word.text == "wide" and cursor.accept("("):
             inner = self._inside(cursor, self._type)
@@ -135,7 +135,7 @@ class Names:
         return found
 
     def _inside(self, cursor: Cursor, read: Callable[[Cursor], ValueT]) -> ValueT:
-        """The result of `read`, one level deeper."""
+        """The result of `read`, with the nesting depth one higher meanwhile."""
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise cursor.error(f"parentheses and signs are nested more than {MOST_NESTED} deep")
@@ -165,7 +165,7 @@ class Names:
             elif sign.text == "%":
                 value = value % other
             elif isinstance(value, int) and isinstance(other, int):
-                # Sizes divide without a remainder, or the program would be another one.
+                # Sizes must divide without a remainder; rounding would change the program.
                 if value % other:
                     hint = "// rounds down"
                     raise cursor.error(f"{value} is no multiple of {other}{self._stated()}", hint, sign.span)
@@ -214,7 +214,7 @@ def sizes_of(text: str) -> dict[str, int]:
 
 
 def _is_literal(cursor: Cursor) -> bool:
-    """Whether one number, with or without a sign, or one element type is all that follows."""
+    """Whether the rest of the line is one number, with or without a sign, or one element type."""
     behind = 1 if cursor.at("-") else 0
     token = cursor.peek(behind)
     plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in ELEMENT_TYPES)

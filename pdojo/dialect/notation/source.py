@@ -36,7 +36,7 @@ class Source:
         """The error `name:line:column: error: message` with the line, a caret and a hint."""
         line = self.lines[span.line] if span.line < len(self.lines) else ""
         number = str(span.line + 1)
-        # Characters that could steer a terminal are not shown; tabs stay tabs, so that the caret is below its place.
+        # Control characters are not shown, because they could steer a terminal; tabs stay tabs to align the caret.
         line = "".join(c if c.isprintable() or c == "\t" else "\ufffd" for c in line)
         padding = "".join("\t" if c == "\t" else " " for c in line[: span.column])
         parts = [
@@ -50,7 +50,7 @@ class Source:
 
 
 def element_type_hint(word: str) -> str:
-    """`did_you_mean` for an element type: a word with the first letters of a kind of numbers is one of that kind."""
+    """`did_you_mean` for an element type: a word that starts like a kind of numbers gets a type of that kind."""
     kinds = {"f": is_float, "bf": is_float, "i": _is_integer, "u": _is_integer}
     of_kind = next((kind for first, kind in kinds.items() if word.startswith(first)), None)
     return did_you_mean(word, filter(of_kind, ELEMENT_TYPES) if of_kind is not None else ELEMENT_TYPES)

@@ -1,7 +1,7 @@
-"""Familiar spelling of functions: which function a sign or a short name means for which element types.
+"""Familiar spelling of functions: the function that a sign or a short name means for given element types.
 
 One table serves the parser and the printer. A spelling names candidates; the types of the operands and of the result
-choose among them. Operands whose type is open (constants, index values) take the type that the function wants.
+choose among them. Operands of open type (constants, index values) take the type that the function wants.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(("+", "-"), 6),
     **dict.fromkeys(("*", "/", "//", "%"), 7),
 }
-"""How tightly signs bind, as in Python; `//` and `%` belong to index expressions only."""
+"""Precedence of signs, as in Python; `//` and `%` belong to index expressions only."""
 
 PREFIX: dict[str, tuple[str, ...]] = {"-": ("arith.negf",)}
 """Signs before one operand."""
@@ -94,14 +94,14 @@ def call_candidates(name: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The function that is meant, and the types of its operands; no function is a copy."""
+    """The chosen function, and the types of its operands; None stands for a copy."""
 
     function: str | None
     operands: tuple[str, ...]
 
 
 class ResolutionError(Exception):
-    """No candidate fits; the message says why, and `hint` says what to do."""
+    """The error if no candidate fits; the message gives the reason, `hint` the remedy."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -109,14 +109,14 @@ class ResolutionError(Exception):
 
 
 class UndeterminedTypeError(ResolutionError):
-    """Nothing determines the type of the operands."""
+    """The error if nothing determines the type of the operands."""
 
 
 def resolve(spelling: str, candidates: Sequence[str | None], operands: Sequence[str | None], result: str) -> Resolution:
     """Choose the candidate that takes dtypes `operands` (None for an open one) to `result`.
 
     A cast to the type that the operand already has is a copy: texts for several types need it.
-    Raises ResolutionError; `spelling` is what the user wrote.
+    Raises ResolutionError, whose message cites `spelling`, the user's text.
     """
     if spelling == "cast" and tuple(operands) == (result,):
         return Resolution(None, (result,))
@@ -168,7 +168,7 @@ def _mismatch(
 
 
 def _conversion(signature: Signature, operands: Sequence[str], result: str) -> str:
-    """The hint for a function whose operands and result have wrong types; empty if no conversion helps."""
+    """The hint for wrong types of operands and result; empty if no conversion helps."""
     if signature is Signature.CAST:
         (source,) = operands
         if source != result and byte_width(source) == byte_width(result) and is_float(source) and is_float(result):
@@ -180,7 +180,7 @@ def _conversion(signature: Signature, operands: Sequence[str], result: str) -> s
 
 
 class Style(Enum):
-    """How a function application is written."""
+    """Form of a function application."""
 
     COPY = auto()
     PREFIX = auto()
@@ -190,7 +190,7 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How to write a function application so that it is read back unchanged."""
+    """A way to write a function application so that the parser reads it back unchanged."""
 
     style: Style
     text: str
@@ -202,7 +202,7 @@ class Spelling:
 def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, ...], result: str) -> Spelling:
     """The most familiar spelling that resolves back to `function` with these operand types.
 
-    `arrays` says which operands are array accesses. Signs need at least one, because arithmetic on iterations and
+    `arrays` tells which operands are array accesses. Signs need at least one, because arithmetic on iterations and
     integers alone is an index expression.
     """
     if function is None:

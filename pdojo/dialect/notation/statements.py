@@ -160,7 +160,7 @@ def _resolve(cursor: Cursor, value: Value, inputs: Sequence[InputValue], output:
 
 
 def _typed(cursor: Cursor, value: InputValue) -> str:
-    """An input without a type, written with one."""
+    """The text of an untyped input, with a type appended."""
     text = cursor.source.piece(value.span)
     dtype = "f32" if isinstance(value, ConstantValue) and isinstance(value.value, float) else "i32"
     has_signs = any(sign in text[1:] for sign in "+-*/%")

@@ -14,7 +14,7 @@ from pdojo.dialect.notation.source import Span
 
 @dataclass(frozen=True, slots=True)
 class ArrayName:
-    """A declared array, with what accesses need."""
+    """A declared array, with the facts that accesses need."""
 
     name: str
     dtype: str

@@ -57,7 +57,7 @@ class CallEffects(MemoryEffect):
 
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
-        """Reads and writes of every argument: the kernel, whose intents would say more, may be in another module."""
+        """Reads and writes of every argument; the kernel, whose intents are more precise, may be in another module."""
         kinds = (MemoryEffectKind.READ, MemoryEffectKind.WRITE)
         return {EffectInstance(kind, array) for kind in kinds for array in op.operands}
 

@@ -51,12 +51,13 @@ from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
-"""Permission of a kernel that has none: accumulations are unordered by definition (docs/numerics.md).
+"""Permitted classes of a kernel without `numerics`: accumulations are unordered by definition (docs/numerics.md).
 
-FLUSHES is not among them: that an instruction takes denormal numbers for zero is no program's meaning."""
+FLUSHES is not among them: no program means that denormal numbers are flushed to zero.
+"""
 
 _VERIFICATION = "pdojo.dialect.verification.verify"
-"""Verification reads a kernel through its view, which is made of operations: it is above them, and found by name."""
+"""Module of the verification, imported by name: it reads kernels through views, a layer above the operations."""
 
 
 @irdl_op_definition
@@ -191,12 +192,12 @@ class BufferOp(IRDLOperation):
     array_names = prop_def(ArrayAttr[StringAttr])
     """Names of the arrays, unique in the kernel."""
     reuse = opt_prop_def(ArrayAttr[IntegerAttr])
-    """Slots of each dimension: 0 for one per index, 1 for a single one (the paper's `:N`), k >= 2 for a circular
-    buffer (`:Nk`); absent if every dimension is whole."""
+    """Slots of each dimension: 0 for one per index, 1 for a single one (the paper's `:N`), k >= 2 for a circular buffer
+    (`:Nk`); absent if every dimension has one per index."""
     swizzle = opt_prop_def(ArrayAttr[ArrayAttr[IntegerAttr]])
-    """Per swizzled dimension: its number, the number of the dimension that swizzles it, and the size of a granule."""
+    """Per swizzled dimension: its number, the number of the swizzling dimension, the size of a granule."""
     memory = prop_def(MemoryAttr)
-    """Where the buffer lives."""
+    """The location of the buffer."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
     arrays = var_result_def(MemRefType)
@@ -237,7 +238,7 @@ class BufferOp(IRDLOperation):
 
     @property
     def slots(self) -> tuple[int, ...]:
-        """Slots of each dimension; 0 if it is whole."""
+        """Slots of each dimension; 0 for one per index."""
         if self.reuse is None:
             return (0,) * len(self.array_type.get_shape())
         return tuple(count.value.data for count in self.reuse.data)
@@ -292,13 +293,13 @@ class BufferOp(IRDLOperation):
 
 
 def _hint(value: SSAValue, name: str) -> None:
-    """Name a value like its array; a name that no array can have is left to the verifier."""
+    """Name a value like its array; the verifier reports names that no array can have."""
     if name_problem(name) is None:
         value.name_hint = name
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:
-    """The property for the slots of each dimension; None if all dimensions are whole."""
+    """The property for the slots of each dimension; None if every dimension has one per index."""
     if reuse is None or not any(reuse):
         return None
     return ArrayAttr(IntegerAttr(slots, i64) for slots in reuse)

@@ -52,11 +52,11 @@ class ScopeOp(IRDLOperation):
     name = "pdojo.scope"
 
     guard_ivs = var_operand_def(IndexType)
-    """Induction variables of enclosing scopes that the guard uses: its dimensions before the scope's own variable."""
+    """Induction variables of enclosing scopes in the guard: its dimensions except the last (the scope's own)."""
     extent = prop_def(IntegerAttr)
     """Number of iterations, at least 1."""
     mapping = prop_def(MappingAttr)
-    """How the iterations are instantiated."""
+    """The instantiation of the iterations: a loop, lanes, threads and others."""
     intrinsic = opt_prop_def(StringAttr)
     """Name of the instruction that computes a scope mapped to a tensor unit (`m`); absent for other scopes."""
     guard = opt_prop_def(AffineSetAttr)
@@ -188,7 +188,7 @@ def _parse_relation(parser: Parser) -> str:
 
 
 def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue]) -> None:
-    """`c - e >= 0` is printed `e <= c`."""
+    """Print `c - e >= 0` as `e <= c`."""
     from pdojo.dialect.affine import from_affine, to_affine, var
 
     count = len(dims)
@@ -203,7 +203,7 @@ def _print_constraint(printer: Printer, expression: AffineExpr, dims: Sequence[S
 
 
 def _nesting(variable: SSAValue) -> int:
-    """The number of operations around the body of the scope whose induction variable this is."""
+    """The number of operations around the scope body that `variable` belongs to."""
     depth = 0
     around = variable.owner.parent_op() if isinstance(variable.owner, Block) else None
     while around is not None:

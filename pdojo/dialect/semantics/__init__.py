@@ -1,1 +1,1 @@
-"""What programs compute: functions on NumPy arrays, interpreters, and the oracles that compare programs."""
+"""Semantics of programs: functions on NumPy arrays, interpreters, and the oracles that compare programs."""

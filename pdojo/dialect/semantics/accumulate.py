@@ -1,4 +1,4 @@
-"""What an accumulation means on NumPy arrays: one step, a reduction along axes, a scatter to repeated positions.
+"""Accumulations on NumPy arrays: one step, a reduction along axes, a scatter to repeated positions.
 
 The *terms* of an accumulation are one array of values, or the two factors of the products of a contracted statement.
 """
@@ -19,7 +19,7 @@ Terms: TypeAlias = tuple[Values, ...]
 """The operand of an accumulation, or the two factors of a product that is rounded once with the sum."""
 
 _STEPS, _WIDTH = 64, 4096
-"""Long fused reductions are split into partial sums: least steps of each sum, most numbers computed at once."""
+"""Limits for splitting a long fused reduction: least steps of each partial sum, most numbers computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Accumulator:
                 reduced = _UNSIGNED_UFUNCS[name].reduce(as_unsigned(values), axis=axes)
                 return np.asarray(reduced).view(CARRIERS[self.dtype])
             if name == "addf":
-                # -0.0 + x is x for every x, 0.0 + x is not.
+                # -0.0 + x is x for every x; 0.0 + x is not.
                 return np.asarray(np.add.reduce(values, axis=axes, dtype=CARRIERS[self.dtype], initial=-0.0))
             ufunc = _BOOLEAN_UFUNCS[name] if self.dtype == "i1" else _UFUNCS[name]
             return np.asarray(ufunc.reduce(values, axis=axes, dtype=CARRIERS[self.dtype]))
@@ -93,7 +93,7 @@ class Accumulator:
         places, ordered = positions[order], [term[order] for term in terms]
         first = np.flatnonzero(np.diff(places, prepend=-1))
         rank = np.arange(len(places)) - np.repeat(first, np.diff(first, append=len(places)))
-        # The k-th terms of all positions at once; ordered by rank, each round is one slice.
+        # Ordered by rank, each slice holds the k-th terms of all positions.
         rounds = np.argsort(rank, kind="stable")
         ends = np.cumsum(np.bincount(rank))
         start = 0
@@ -131,7 +131,7 @@ _UFUNCS: dict[str, Any] = {
     "ori": np.bitwise_or,
 }
 _UNSIGNED_UFUNCS: dict[str, Any] = {"maxui": np.maximum, "minui": np.minimum}
-# Signed, true is -1 and less than false.
+# As signed integers, true is -1, which is less than false.
 _BOOLEAN_UFUNCS: dict[str, Any] = {
     "addi": np.logical_xor,
     "muli": np.logical_and,

@@ -23,12 +23,12 @@ from pdojo.dialect.semantics.rounding import Values
 from pdojo.dialect.view.nest import Access, Array, Buffer, Constant, Index, Leaf, Nest, Node, Scope
 
 GRID_LIMIT = 1 << 20
-"""Most instances of a statement computed at once, so that temporaries stay small."""
+"""Largest number of instances of a statement computed at once; it keeps temporaries small."""
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """The iterations to compute at once: a range of each batched scope, the outermost first, and fixed variables."""
+    """A block of iterations: a range of each batched scope, outermost first; the other variables are fixed."""
 
     fixed: Mapping[int, int]
     depths: tuple[int, ...]
@@ -63,12 +63,12 @@ class BatchedRun:
                 self.memory[key] = poison(self.layout.homes[key].shape, array.dtype).reshape(-1)
         slices = self.layout.slices
         self.renewed = {scope: [a for a in slices if slices[a].scopes[-1] is scope] for scope in self.layout.loops}
-        """Scopes that are loops because of slices; the temporaries with a new slice in each iteration."""
+        """Per scope that is a loop because of slices, the temporaries that get a new slice in each iteration."""
         self.batched = {scope for scope in nest.scopes if scope not in self.renewed and self._is_batched(scope)}
         self.statements = {leaf: _Statement(leaf, self.layout, self.memory) for leaf in nest.leaves}
 
     def _is_batched(self, scope: Scope) -> bool:
-        # With a seed, lanes read before they write; a statement over an axis does so.
+        # With a seed, lanes read before they write, as a statement over an axis does.
         lockstep = self.random is not None and scope.mapping is ScopeMapping.VECTOR
         return lockstep or is_batchable(scope, self.layout)
 
@@ -98,7 +98,7 @@ class BatchedRun:
 
 
 def _blocks(extents: Sequence[int]) -> Iterator[tuple[range, ...]]:
-    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that fits, single steps of the axes outside."""
+    """Parts of a grid within `GRID_LIMIT`: blocks of the outermost axis that fits, single steps outside it."""
     parts: list[list[range]] = []
     for axis, extent in enumerate(extents):
         inner = prod(extents[axis + 1 :])
@@ -115,10 +115,10 @@ class _Place:
         self.address = layout.address(access, leaf)
         low, high = self.address.bounds(leaf.extents)
         self.is_strided = self.address.is_linear and low >= 0 and high < self.flat.size
-        """Whether every iteration of the box has a place, even outside guards, and the distances are constant."""
+        """Whether the access is a strided view: every iteration of the box, even if guarded, has a place in memory."""
 
     def strides(self, grid: _Grid) -> tuple[int, ...]:
-        """The distance of neighbours along each axis, in elements."""
+        """The distance in elements between neighbours along each axis."""
         return tuple(self.address.coefficient(depth) for depth in grid.depths)
 
     def view(self, grid: _Grid) -> Values:
@@ -133,7 +133,7 @@ class _Place:
         return as_strided(self.flat[start:], grid.shape, [stride * size for stride in strides])
 
     def has_one_instance_each(self, grid: _Grid) -> bool:
-        """True if iterations that differ along an axis of non-zero stride surely have different places."""
+        """True if iterations that differ along an axis of non-zero stride certainly have different places."""
         reach = 0
         for stride, extent in sorted((abs(s), n) for s, n in zip(self.strides(grid), grid.shape, strict=True) if s):
             if extent > 1 and stride <= reach:

@@ -1,4 +1,4 @@
-"""Which scopes can be distributed over their statements and vectorised: a conservative test of index expressions."""
+"""The interpreter's test for scopes that can be distributed over their statements and vectorised (conservative)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
 
 @dataclass(frozen=True, eq=False)
 class Home:
-    """The memory of an array: the array's own memory (elements), or its buffer's (cells)."""
+    """The memory of an array: its own memory (elements), or its buffer's (cells)."""
 
     dtype: str
     shape: tuple[int, ...]
     low: tuple[int, ...]
-    """The index that has place 0, per dimension."""
+    """Per dimension, the index at place 0."""
 
 
 class Layout:
-    """Where the interpreter keeps arrays, and the places of accesses as expressions."""
+    """The interpreter's memory: the homes of arrays, and the places of accesses as expressions."""
 
     def __init__(self, nest: Nest, *, cells: bool) -> None:
         self.cells = cells
         self.slices: Mapping[Array, Slices] = {} if cells else slices_of(nest)
-        """Temporaries of which one slice is kept; the meaning of elements permits it."""
+        """Temporaries of which one slice is kept; the meaning, which is over elements, permits it."""
         self.loops = [scope for each in self.slices.values() for scope in each.scopes]
         """The scopes whose iterations share slices."""
         self.copies: dict[Buffer, tuple[int, ...]] = {}
@@ -40,7 +40,7 @@ class Layout:
                 self.homes[self.key(array)] = self._home(nest, array)
 
     def key(self, array: Array) -> Array | Buffer:
-        """What identifies the memory of an array."""
+        """The key of an array's memory: the array for elements, its buffer for cells."""
         return array.buffer if self.cells else array
 
     def home(self, array: Array) -> Home:
@@ -65,7 +65,7 @@ class Layout:
         return Home(array.dtype, tuple(b - a for a, b in zip(low, high, strict=True)), tuple(low))
 
     def index(self, access: Access, leaf: Leaf) -> tuple[Expr, ...]:
-        """The index of an access in its home; for cells, the copy of the buffer follows."""
+        """The index of an access in its home; with cells, the indices of the buffer's private copy follow."""
         index, buffer = access.index, access.array.buffer
         if self.cells and any(buffer.reuse):
             index = cell_of(access, leaf.chain, buffer.reuse, self.copies[buffer])
@@ -74,7 +74,7 @@ class Layout:
         return tuple(e - low for e, low in zip(index, self.home(access.array).low, strict=True))
 
     def _sliced(self, array: Array) -> frozenset[int]:
-        """The dimensions of an array of which one index is kept."""
+        """The dimensions of which only one index is kept."""
         return self.slices[array].dimensions if array in self.slices else frozenset()
 
     def address(self, access: Access, leaf: Leaf) -> Expr:
@@ -86,7 +86,7 @@ class Layout:
 
 
 def is_batchable(scope: Scope, layout: Layout) -> bool:
-    """True if two different iterations never touch one element with a write, except accumulations of one statement.
+    """True if no two iterations touch one element, one of them writing, except for accumulations of one statement.
 
     The iterations of the enclosing scopes are the same for both. Such a scope can be distributed over its statements,
     and each statement computed for all iterations at once.
@@ -109,7 +109,7 @@ def _is_separate(scope: Scope, accesses: Sequence[tuple[Leaf, Access]], layout: 
 
 
 def separates(scope: Scope, expressions: Sequence[Expr], extents: Sequence[Sequence[int]]) -> bool:
-    """True if surely no expression in one iteration of `scope` equals one in another iteration.
+    """True if certainly no expression in one iteration of `scope` equals one in another iteration.
 
     Each expression is `outer + c * iv + big + small` with the same outer part and the same c. All coefficients of `big`
     are multiples of some g, and `small` takes less than |c| values, so iv is a digit of the value, of weight c. With
@@ -139,7 +139,7 @@ class _Parts(NamedTuple):
 
 
 def _split(expression: Expr, depth: int, reach: int) -> _Parts | None:
-    """The parts of `separates`; None if the variable at `depth` is inside a division."""
+    """The parts of an expression for `separates`; None if the variable at `depth` is inside a division."""
     outer: list[tuple[Atom, int]] = []
     big: list[tuple[Atom, int]] = []
     small: list[tuple[Atom, int]] = []

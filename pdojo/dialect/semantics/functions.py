@@ -2,7 +2,7 @@
 
 Operations are computed in the element type. `+ - * / sqrt` and `fma` round once; the other `math` functions are
 computed in float64 and rounded. Integers wrap around (two's complement); unsigned functions look at the same bits.
-What the dialect leaves undefined gets a fixed result here, on which no program may rely: integer division by zero
+Undefined behaviour of the dialect gets a fixed result here, on which no program may rely: integer division by zero
 gives 0 and leaves the dividend as the remainder, a shift by the width or more gives 0 (all signs for `shrsi`), a
 conversion to integer out of range saturates and takes NaN to 0.
 """
@@ -67,7 +67,7 @@ def _minimum(a: Values, b: Values) -> Values:
 
 
 def _maxnum(a: Values, b: Values) -> Values:
-    """NaN loses; -0 is less than +0, although the dialect leaves the choice between them open."""
+    """NaN loses; -0 is less than +0, although the dialect permits either result."""
     return np.where(np.isnan(a), b, np.where(np.isnan(b), a, _maximum(a, b)))
 
 
@@ -102,7 +102,7 @@ _FLOAT_NATIVE: dict[str, Callable[..., Values]] = {
     "copysign": np.copysign,
     "remf": np.fmod,
 }
-"""Computed in the carrier with one rounding; that of float16 goes through float32, which is innocuous."""
+"""Computed in the carrier with one rounding; float16 goes through float32, whose additional rounding is innocuous."""
 
 _FLOAT_WIDE: dict[str, Callable[..., Values]] = {
     "exp": np.exp,
@@ -138,7 +138,7 @@ def _signed(values: Values) -> Values:
 
 
 def as_unsigned(values: Values) -> Values:
-    """The same bits as unsigned integers; `i1` as 0 and 1."""
+    """The bits of integers, as unsigned integers; `i1` as 0 and 1."""
     if values.dtype == np.bool_:
         return values.astype(np.uint8)
     return np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
@@ -152,7 +152,7 @@ def _wrapped(values: Values, dtype: str) -> Values:
 
 
 def _divide(a: Values, b: Values) -> Values:
-    """The quotient rounded towards zero; 0 for division by zero; the least integer over -1 wraps."""
+    """The quotient rounded towards zero; 0 for division by zero; the least integer divided by -1 wraps around."""
     if a.dtype.kind == "u":
         return np.where(b == 0, 0, a // np.where(b == 0, 1, b)).astype(a.dtype)
     floor = _floor_divide(a, b)

@@ -1,7 +1,8 @@
 """The reference interpreter: the executable definition of what a kernel computes.
 
-The meaning of a kernel is that of its unfolded arrays, run in order. `interpret` computes as many iterations as it can
-in one NumPy expression (`interpreter_batched`); `interpret_stepwise` runs one statement instance after the other.
+The meaning of a kernel is its result on unfolded arrays, with all scopes in order. `interpret` computes as many
+iterations as it can in one NumPy expression (`batched.py`); `interpret_stepwise` runs one statement instance after the
+other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Storage: TypeAlias = Literal["elements", "cells"]
 def interpret(
     kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
 ) -> dict[str, Values]:
-    """Run a kernel on NumPy arrays; returns its `out` and `inout` arrays, new ones.
+    """Run a kernel on NumPy arrays; returns new arrays for its `out` and `inout` arrays.
 
     `inputs` maps names of `in` and `inout` arrays to values, `bf16` as `uint16` bit patterns, `i1` as `bool`. If `seed`
     is None, every scope runs in order; else it permutes the iterations of threaded scopes and runs vector scopes in
@@ -41,7 +42,7 @@ def interpret(
 def interpret_stepwise(
     kernel: KernelOp | Nest, inputs: Mapping[str, Values], *, seed: int | None = None, storage: Storage = "elements"
 ) -> dict[str, Values]:
-    """What `interpret` does, one statement instance at a time; a seed also interleaves threads.
+    """`interpret`, one statement instance at a time; a seed also interleaves threads.
 
     Raises PdojoError for programs that are too large for the exact oracle to enumerate.
     """

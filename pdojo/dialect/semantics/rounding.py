@@ -26,10 +26,10 @@ CARRIERS: dict[str, np.dtype[Any]] = {
     "i8": np.dtype(np.int8),
     "i1": np.dtype(np.bool_),
 }
-"""The type that values are computed in, by element type."""
+"""Per element type, the NumPy type of computed values."""
 
 INTERFACE: dict[str, np.dtype[Any]] = {**CARRIERS, "bf16": np.dtype(np.uint16)}
-"""The type of the arrays that callers pass and get, by element type."""
+"""Per element type, the NumPy type of the arrays that callers pass and get."""
 
 
 def from_interface(array: Values, dtype: str) -> Values:
@@ -56,10 +56,10 @@ def round_float32_to_bf16(values: Values) -> Values:
 
 
 def round_to_odd(nearest: Values, error: Values) -> Values:
-    """From the nearest floating-point value of x and `error = x - nearest`, the value of x rounded to odd.
+    """x rounded to odd, from `nearest`, the floating-point value nearest to x, and `error = x - nearest`.
 
-    A later rounding to a format of at least two bits less is then the rounding of x itself (Boldo and Melquiond,
-    "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+    Rounding the result to a format of at least two bits less is then rounding x itself (Boldo and Melquiond, "Emulation
+    of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
     """
     bits = nearest.view(np.int64 if nearest.dtype == np.float64 else np.int32)
     inexact = (error != 0) & ~np.isnan(error)

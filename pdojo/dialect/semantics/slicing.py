@@ -1,8 +1,8 @@
 """Large temporaries of which the interpreter keeps one slice at a time.
 
-The meaning of a kernel is that of its unfolded arrays. Let every access to a temporary be inside one scope, and let one
-dimension be indexed by the variable of that scope in all of them. Then two iterations of the scope share no element,
-and one after the other can use the same memory, poisoned anew.
+The meaning of a kernel is its result on unfolded arrays. Let every access to a temporary be inside one scope, and let
+one dimension be indexed by the variable of that scope in all of them. Then two iterations of the scope share no
+element, and one after the other can use the same memory, poisoned anew.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pdojo.dialect.view.nest import Array, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 1 << 24
-"""Elements of a temporary above which only a slice is kept."""
+"""Number of elements above which only a slice of a temporary is kept."""
 SMALL = 1 << 16
-"""Elements of an iteration below which a loop over the iterations would take longer than memory for all of them."""
+"""Number of elements per iteration below which a loop would take longer than whole memory."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """The scopes whose iterations share memory, the outermost first, and the dimensions that they index."""
+    """The scopes whose iterations share memory, outermost first, and the dimensions that they index."""
 
     scopes: tuple[Scope, ...]
     dimensions: frozenset[int]
 
 
 def slices_of(nest: Nest) -> abc.Mapping[Array, Slices]:
-    """The slices of all large temporaries that have some."""
+    """Slices of the large temporaries that can be sliced."""
     found: dict[Array, Slices] = {}
     for array in nest.arrays.values():
         if array.intent is None and prod(array.shape) > LARGE:

@@ -1,4 +1,4 @@
-"""The error of a verification, with the operation that it is about."""
+"""The error of verification; it holds the operation at fault."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xdsl.utils.exceptions import VerifyException
 
 
 class KernelVerifyException(VerifyException):
-    """A verification error with the operation it concerns, and perhaps one of its accesses and a remedy."""
+    """A verification error with the operation at fault, and perhaps one of its accesses and a remedy."""
 
     def __init__(self, message: str, operation: Operation, access: int | None = None, hint: str = "") -> None:
         super().__init__(message)

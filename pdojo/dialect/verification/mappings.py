@@ -1,4 +1,4 @@
-"""Where scopes of each mapping may stand in the tree, whatever the machine (docs/mappings.md says why)."""
+"""Placement rules of mappings: where in the tree a scope of each mapping may stand (docs/mappings.md says why)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ GPU_MAPPINGS = frozenset((Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
 """Mappings of graphics processors."""
 
 _BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
-"""What may stand between a grid and the threads of its blocks."""
+"""Mappings that may stand between a grid and the threads of its blocks."""
 
 
 def misplaced_mapping(scope: Scope) -> Reason | None:
-    """Why the scope may not have its mapping at its place; None if it may.
+    """The reason why a scope may not have its mapping at its place; None if it may.
 
-    `scope` may be a scope of a program with another mapping than there (`dataclasses.replace`).
+    `scope` may be a copy of a program's scope with another mapping (`dataclasses.replace`).
     """
     if scope.mapping is Mapping.SEQUENTIAL and not scope.intrinsic:
         return None
@@ -46,7 +46,7 @@ def misplaced_mapping(scope: Scope) -> Reason | None:
 
 
 def _misplaced_intrinsic(scope: Scope) -> Reason | None:
-    """Check that a tensor scope is all of one instruction, and names it."""
+    """Check that tensor scopes, and no others, name an instruction, and that they contain sequential scopes only."""
     if (scope.mapping is Mapping.TENSOR) != bool(scope.intrinsic):
         needs = "needs the name of an intrinsic" if scope.mapping is Mapping.TENSOR else "cannot name an intrinsic"
         return Reason(f"{describe_scope(scope)} {needs}: scopes mapped to 'm' do, others do not")
@@ -63,7 +63,7 @@ def _misplaced_intrinsic(scope: Scope) -> Reason | None:
 
 
 def _around(scope: Scope, allowed: tuple[Mapping, ...]) -> str | None:
-    """The nearest scope around with another mapping than those allowed, described."""
+    """Description of the nearest enclosing scope whose mapping is not in `allowed`; None if there is none."""
     return next((describe_scope(s) for s in reversed(scope.chain[:-1]) if s.mapping not in allowed), None)
 
 
@@ -95,7 +95,7 @@ def _misplaced_threads(scope: Scope) -> Reason | None:
 
 
 def _misplaced_hardware_loop(scope: Scope) -> Reason | None:
-    """A hardware loop repeats straight-line code, and at most one other hardware loop among it."""
+    """A hardware loop holds straight-line code and at most one other hardware loop."""
     where = f"hardware loop {describe_scope(scope)}"
     outer = _around(scope, (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL, Mapping.STREAM, Mapping.FREP))
     if outer is not None:

@@ -1,4 +1,4 @@
-"""Verification of statements: types, bounds, and what a vector or an asynchronous copy can be."""
+"""Verification of statements: types, bounds, vectors, asynchronous copies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def verify_statement(leaf: Leaf) -> None:
 
 
 def _verify_independent(leaf: Leaf) -> None:
-    """Check that no statement depends on another iteration of itself; only statements that read their array can."""
+    """Check that no statement depends on another iteration of itself; only a statement that reads its array can."""
     if all(access.array is not leaf.output.array for access in leaf.reads):
         return
     found = dependent_iteration(leaf)
@@ -66,14 +66,14 @@ def _verify_lanes(leaf: Leaf, access: Access) -> None:
 
 
 def folded_lanes(access: Access, scope: Scope, slots: Sequence[int]) -> Reason | None:
-    """Why the access cannot be a vector access over `scope` under `slots`; None if it can."""
+    """The reason why the access cannot be a vector access over `scope` under `slots`; None if it can."""
     if any(count > 1 and e.uses(scope.depth) for e, count in zip(access.index, slots, strict=True)):
         return Reason(f"{describe_access(access)} runs through a folded dimension over {describe_scope(scope)}")
     return None
 
 
 def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizzle] | None = None) -> Reason | None:
-    """Why the access cannot be a vector access over `scope` under `swizzles` (None: the buffer's); None if it can."""
+    """The reason why `swizzles` (None: the buffer's) forbid a vector access over `scope`; None if they do not."""
     extents = [s.extent for s in scope.chain]
     buffer = access.array.buffer
     for dimension, swizzle in (buffer.swizzles if swizzles is None else swizzles).items():
@@ -84,7 +84,7 @@ def swizzled_lanes(access: Access, scope: Scope, swizzles: MappingABC[int, Swizz
 
 
 def async_problem(leaf: Leaf) -> Reason | None:
-    """Why a statement cannot be an asynchronous copy on any machine; None if it can."""
+    """The reason why a statement can be an asynchronous copy on no machine; None if it can on some."""
     (source, *others) = leaf.inputs
     plain = leaf.function is None and leaf.accumulate is None and not others
     if not plain or not isinstance(source, Access):
@@ -100,7 +100,7 @@ def async_problem(leaf: Leaf) -> Reason | None:
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
-    """Least and greatest value of an index over the statement's domain; exact if the box alone leaves `extent`.
+    """Least and greatest value of an index over the statement's domain; exact if the bounds of its box exceed `extent`.
 
     A statement that never runs is never out of bounds.
     """

@@ -1,4 +1,4 @@
-"""Verification of what the operations of a kernel say, before there is a view: declarations, scopes, maps."""
+"""Verification of a kernel's operations, before there is a view: declarations, scopes, maps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.exception import fail
 
 LARGEST = 1 << 62
-"""Bound of extents and of the numbers in index expressions, exclusive."""
+"""Exclusive bound of extents and of numbers in index expressions."""
 
 
 def verify_interface(kernel: KernelOp) -> None:
@@ -91,7 +91,7 @@ def verify_body(kernel: KernelOp) -> None:
 
 
 def verify_declarations(kernel: KernelOp, sound: Container[Operation] = ()) -> None:
-    """Raise `KernelVerifyException` if a declaration is malformed; `sound` are those that were accepted as they are."""
+    """Raise `KernelVerifyException` if a declaration is malformed; declarations in `sound` were accepted before."""
     declared = True
     position = -1
     for operation in kernel.body.block.ops:
@@ -142,7 +142,7 @@ def _verify_swizzles(buffer: BufferOp, name: str) -> None:
 
 
 def swizzle_problem(shape: Sequence[int], slots: Sequence[int], dimension: int, swizzle: Swizzle) -> Reason | None:
-    """Why a dimension cannot be swizzled so; None if it can."""
+    """The reason why `swizzle` does not fit a dimension; None if it does."""
     by, granule = swizzle
     if not 0 <= by < len(shape) or by == dimension:
         return Reason("'by' must be another dimension")
@@ -171,7 +171,7 @@ def _verify_guests(kernel: KernelOp, guests: BufferOp, behind: int) -> int:
 
 
 def _verify_structure(operation: Operation, depth: int = 0) -> None:
-    """Check that scopes are neither empty nor too deep, hold scopes and statements, and maps use variables in scope."""
+    """Check that scopes are not empty or too deep, hold scopes and statements only, and maps use variables in scope."""
     verify_operation(operation, depth)
     if isinstance(operation, ScopeOp):
         for child in operation.body.block.ops:
@@ -179,7 +179,7 @@ def _verify_structure(operation: Operation, depth: int = 0) -> None:
 
 
 def verify_operation(operation: Operation, depth: int) -> None:
-    """Raise `KernelVerifyException` if an operation inside `depth` scopes, whatever it holds, is malformed."""
+    """Raise `KernelVerifyException` if an operation inside `depth` scopes is malformed; children are not checked."""
     match operation:
         case ScopeOp():
             _verify_scope(operation, depth)
@@ -248,7 +248,7 @@ def _verify_maps(op: OpOp) -> None:
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:
-    """Check that an expression is small enough for recursion, and its numbers for the integers of generated code."""
+    """Check that an expression is small enough for recursion, and its numbers for integers of generated code."""
     parts, seen = [expression], 0
     while parts:
         part = parts.pop()

@@ -31,8 +31,8 @@ def verify_kernel(kernel: KernelOp) -> None:
 def verify_nest(nest: Nest) -> None:
     """`verify_kernel` for a kernel whose view exists already.
 
-    Nodes that were accepted before are not asked again if they and all scopes around them are as they were, nor are
-    the header and the declarations.
+    Nodes that were accepted before are skipped if they and all scopes around them are unchanged; so are the header and
+    the declarations.
     """
     if not nest.is_named:
         verify_interface(nest.kernel)
@@ -53,7 +53,7 @@ def verify_nest(nest: Nest) -> None:
 
 
 def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes that were not accepted with everything inside, and those beside them, whose place depends on these."""
+    """The nodes to verify: those with an unaccepted subtree, and their grid siblings, whose place depends on them."""
     for node in nodes:
         if not node.settled:
             yield node

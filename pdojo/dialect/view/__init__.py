@@ -1,1 +1,1 @@
-"""The view of a kernel as plain objects: scopes, statements, accesses, and where they are in memory."""
+"""The view of a kernel as plain objects: scopes, statements, accesses, and their places in memory."""

@@ -39,16 +39,16 @@ from pdojo.dialect.view.nest import (
 def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Node] | None = None) -> Nest:
     """Compute the view of a kernel; index expressions are in canonical form.
 
-    `before` is the view before the kernel was rewritten in place; it is used up. Nodes whose operation says what it
-    said, in the same scopes, are those of that view, with the children and the place that they have now; other nodes
-    are new, and those of that view stay as they are. `touched` are the nodes that may differ, and the scopes around
-    them (None: all); operations beside them may be new, or gone. The view of another kernel, such as one that this one
-    was copied from, is no help.
+    `before` is the view before the kernel was rewritten in place; it is used up. Nodes whose operation and enclosing
+    scopes are unchanged are taken from `before`, with updated children and places; other nodes are new, and their old
+    ones stay as they are. `touched` are the nodes that may have changed, with the scopes around them (None: all);
+    operations next to them may be new or gone. `before` must not be the view of another kernel, such as the original of
+    a copy.
     """
     if before is None or before.kernel is not kernel:
         before = touched = None
     elif before.is_used_up:
-        # A rewrite in two steps: nodes of the view in its middle are no touched ones, but may have been rewritten.
+        # After a rewrite in two steps, the second may have rewritten nodes of the first, which are not in `touched`.
         touched = None
     return _Builder(kernel, before, touched).build()
 
@@ -56,7 +56,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
 def nest_on(
     kernel: KernelOp, machine: Machine, before: Nest | None = None, touched: Container[Node] | None = None
 ) -> Nest:
-    """`nest_of`, for a machine, whose instructions say what threads of a warp compute together."""
+    """`nest_of` for a given machine; its instructions say which scopes the threads of a warp compute together."""
     nest = nest_of(kernel, before, touched)
     if nest.has("tensor", lambda node: isinstance(node, Scope) and node.mapping is Mapping.TENSOR):
         nest.intrinsics = machine.intrinsics
@@ -77,19 +77,19 @@ class _Builder:
         self.of_declarations: dict[str, object] = {}
         self.arrays: dict[SSAValue, Array] = {}
         self.stale: set[Array] = set()
-        """Arrays of the view before that are gone, or that are declared otherwise now."""
+        """Arrays of the previous view that are gone or have another declaration."""
         self.buffers: list[Buffer] = []
         self.declarations: list[BufferOp] = []
         self.is_late = False
         """Whether a declaration follows a statement."""
         self.in_order = True
-        """Whether the nodes that are kept are in the order of the view before."""
+        """Whether the kept nodes are in the order of the previous view."""
         self.made: list[Node] = []
         """New nodes."""
         self.gone: list[Node] = []
-        """Nodes of the view before that are gone, without those inside."""
+        """Nodes of the previous view that are gone, without their descendants."""
         self.changed: list[Node] = []
-        """Top-level nodes that are new, or in which something is."""
+        """Top-level nodes that are new or have changed."""
 
     def build(self) -> Nest:
         before = self.before
@@ -106,7 +106,7 @@ class _Builder:
         return nest
 
     def _take_over(self, nest: Nest, before: Nest) -> None:
-        """Take over what is known of the view before and still holds."""
+        """Take over the facts of the previous view that still hold."""
         nest.sound = before.sound.intersection(nest.buffers)
         nest.is_declared = before.is_declared and nest.declarations == before.declarations and not self.is_late
         same_names = [*nest.arrays] == [*before.arrays] and len(nest.arrays) == len(self.arrays)
@@ -123,7 +123,7 @@ class _Builder:
         before.is_used_up = True
 
     def _declared(self) -> Operation | None:
-        """Declare arrays; the first operation that is no declaration."""
+        """Declare arrays; returns the first operation that is no declaration."""
         block, before = self.kernel.body.block, self.before
         op = block.first_op
         while isinstance(op, BufferOp):
@@ -159,7 +159,7 @@ class _Builder:
             self._add(buffer, [name], [argument])
 
     def _add(self, buffer: Buffer, names: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """Add a buffer and arrays in it; those that are as they were are the same objects."""
+        """Add a buffer and its arrays; unchanged ones stay the same objects."""
         known = self.known_arrays.get(values[0])
         buffer = known.buffer if known is not None and same_buffer(known.buffer, buffer) else buffer
         self.buffers.append(buffer)
@@ -167,7 +167,7 @@ class _Builder:
             self._name(name, buffer, value)
 
     def _keep(self, buffer: Buffer, op: BufferOp) -> None:
-        """Add a declared buffer of the view before, with its arrays."""
+        """Add a declared buffer of the previous view, with its arrays."""
         self.buffers.append(buffer)
         for value in op.results:
             self.arrays[value] = self.known_arrays[value]
@@ -197,9 +197,9 @@ class _Builder:
     def _children(
         self, first: Operation | None, parent: Scope | None, known: Sequence[Node], *, kept: bool
     ) -> tuple[list[Node], bool]:
-        """The nodes of an operation and those that follow it, and whether they are as the nodes `known` were.
+        """The nodes of `first` and the operations after it, and whether they equal the nodes `known`.
 
-        `kept` says whether the scopes around them are those of the view before.
+        `kept` says whether the scopes around them are those of the previous view.
         """
         children: list[Node] = []
         is_same, latest = kept, -1
@@ -235,21 +235,21 @@ class _Builder:
         return children, is_same
 
     def _declare_late(self, op: BufferOp) -> None:
-        """Declare a buffer behind a statement, which verification refuses."""
+        """Declare a buffer after a statement; verification will refuse it."""
         self.is_late = True
         self.arrays, self.buffers, self.source = dict(self.arrays), list(self.buffers), ()
         self.declarations = [*self.declarations, op]
         self._declare(op, ())
 
     def _says_the_same(self, known: Node) -> bool:
-        """Whether the operation of a node is as it was, and accesses the same arrays."""
+        """Whether a node's operation is unchanged and accesses the same arrays."""
         op, source = known.op, known.source
         if not source or source[0] != op.properties or source[1] != tuple(op.operands):
             return False
         return not self.stale or isinstance(known, Scope) or all(a.array not in self.stale for a in known.accesses)
 
     def _update(self, known: Node) -> bool:
-        """Bring the children of a node that is kept up to date; whether everything inside is as it was."""
+        """Update the children of a kept node; returns whether everything inside is unchanged."""
         if isinstance(known, Leaf):
             return True
         children, is_same = self._children(known.op.body.block.first_op, known, known.children, kept=True)
@@ -315,9 +315,9 @@ class _Builder:
 
 
 def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[object, ...]:
-    """What the view of a node is computed from: the properties of the operation, and where it stands.
+    """The data from which a node's view is computed: the properties of the operation, and its place.
 
-    The properties are those of the view before if they are equal, because a rewrite may change the operation's own.
+    Properties equal to the previous view's are taken from there, because a rewrite may change the operation's own.
     """
     properties = op.properties
     if known is not None and known.source and known.source[0] == properties:
@@ -326,7 +326,7 @@ def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[obje
 
 
 def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
-    """The extents of the scopes around the children of a scope, and the depths of their variables."""
+    """The extents of a scope and its ancestors, and the depths of their variables."""
     chain = () if parent is None else parent.chain
     return tuple(scope.extent for scope in chain), {scope.op.body.block.args[0]: scope.depth for scope in chain}
 
@@ -335,7 +335,7 @@ def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]
 def _converted(
     attribute: AffineMapAttr | AffineSetAttr, depths: tuple[int, ...], extents: tuple[int, ...]
 ) -> tuple[Expr, ...]:
-    """The expressions of a map, or of a set's `e >= 0`, in canonical form; remembered, as moves change few of them."""
+    """The expressions of a map, or of a set's `e >= 0`, in canonical form; cached, as moves change few of them."""
     data = attribute.data
     expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
     dims = [var(depth) for depth in depths]
@@ -343,7 +343,7 @@ def _converted(
 
 
 def same_buffer(one: Buffer, other: Buffer) -> bool:
-    """Whether two views of buffers say the same; declarations are compared by identity."""
+    """Whether two views describe the same buffer; declarations are compared by identity."""
     return _facts(one) == _facts(other)
 
 
@@ -366,9 +366,9 @@ def element_and_shape(value: SSAValue) -> tuple[str, tuple[int, ...]]:
 
 
 def assign_ids(kernel: KernelOp, ids: Sequence[str] = ()) -> None:
-    """Give every scope and statement that has none an identifier: its number in textual order.
+    """Give every scope and statement without an identifier its number in textual order.
 
-    `ids` are those of `ids_of` for a kernel with the same text; all nodes get them.
+    `ids` are the results of `ids_of` for a kernel with the same text; then all nodes get theirs.
     """
     nodes = _nodes(kernel)
     for op, known in zip(nodes, ids, strict=True) if ids else ():

@@ -1,4 +1,4 @@
-"""Grids: which statements run in a launch on a graphics processor, and how many blocks one has."""
+"""Grids: the statements of a launch on a graphics processor, and its number of blocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 
 MOST_BLOCKS = (1 << 31) - 1
-"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP takes as many)."""
+"""Most blocks of a grid (CUDA C++ Programming Guide, "Compute Capabilities"; HIP has the same limit)."""
 
 
 def launch_of(leaf: Leaf) -> Scope | None:
@@ -22,7 +22,7 @@ def is_in_grid(nest: Nest, buffer: Buffer) -> bool:
 
 
 def grid_problem(blocks: int, threads: int, machine: Machine) -> str | None:
-    """Why a machine does not launch a grid of so many blocks with so many threads each; None if it does."""
+    """The reason why a machine cannot launch a grid of `blocks` blocks with `threads` threads each; None if it can."""
     if blocks > MOST_BLOCKS:
         return f"a grid would have {blocks} blocks, more than {MOST_BLOCKS}"
     most = machine.gpu.grid_threads

@@ -30,7 +30,7 @@ NO_HINTS = DictionaryAttr({})
 class Buffer:
     """A memory buffer, or the caller's memory behind an interface array (`op` is None, `intent` is set).
 
-    The first of the names of a caller's memory is that of the interface array, the others are temporaries in it.
+    The first name of a caller's memory is the interface array's; the others are temporaries in it.
     """
 
     names: tuple[str, ...]
@@ -42,13 +42,13 @@ class Buffer:
     intent: Intent | None
     op: BufferOp | None
     alignment: int
-    """Bytes; a fact for interface arrays, the alignment of the element type for other buffers."""
+    """Bytes; guaranteed by the caller for interface arrays, the alignment of the element type for other buffers."""
     guests: BufferOp | None = None
-    """The declaration of the temporaries that live in an interface array."""
+    """The declaration of the temporaries in an interface array."""
     swizzles: MappingABC[int, Swizzle] = field(default_factory=dict[int, Swizzle])
-    """The dimensions whose positions are permuted by the index in another dimension."""
+    """Per dimension, the swizzle of its positions by the index in another dimension."""
     source: tuple[object, ...] = ()
-    """The properties and types of the declaration that this was computed from (`build.py`); () if there is none."""
+    """The declaration's properties and types, from which the buffer was computed (`build.py`); () if there is none."""
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -86,12 +86,12 @@ class Access:
 
     array: Array
     index: tuple[Expr, ...]
-    """One expression per dimension, over the depths of the enclosing scopes."""
+    """One expression per dimension, over variables of enclosing scopes (by depth)."""
     hints: DictionaryAttr = NO_HINTS
 
     @property
     def key(self) -> tuple[str, tuple[Expr, ...]]:
-        """The array's name and the index: equal for accesses to the same element."""
+        """The array's name and the index; equal keys mean the same element."""
         return self.array.name, self.index
 
 
@@ -126,20 +126,20 @@ class Scope:
     extent: int
     mapping: Mapping
     guard: tuple[Expr, ...]
-    """`e >= 0` for each, over the depths up to and including this scope's."""
+    """Constraints `e >= 0`, over depths up to and including this scope's."""
     children: list[Scope | Leaf] = field(default_factory=list["Scope | Leaf"])
     leaves: list[Leaf] = field(default_factory=list["Leaf"])
     """All statements inside, in order."""
     scopes: list[Scope] = field(default_factory=list["Scope"])
     """The scope and all scopes inside, parents first, in order."""
     source: tuple[object, ...] = ()
-    """What extent, mapping and guard were computed from (`build.py`)."""
+    """The operation's properties from which extent, mapping and guard were computed (`build.py`)."""
     sound: bool = False
-    """Whether verification has accepted what the operation says, where it stands."""
+    """Whether verification has accepted the operation at its place."""
     settled: bool = False
-    """Whether verification has accepted everything inside, too."""
+    """Whether verification has accepted everything inside as well."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
-    """What is known of the scope, the scopes around it, and everything inside, by name."""
+    """Memo, by name, of facts about the scope, its ancestors, and everything inside."""
 
     @property
     def id(self) -> str:
@@ -148,7 +148,7 @@ class Scope:
 
     @property
     def intrinsic(self) -> str:
-        """The name of the instruction that a scope mapped to a tensor unit stands for; '' for other scopes."""
+        """The name of the instruction that computes a scope mapped to a tensor unit; '' for other scopes."""
         found = self.op.properties.get("intrinsic")
         return found.data if isinstance(found, StringAttr) else ""
 
@@ -163,7 +163,7 @@ class Scope:
         return tuple(scope.position for scope in self.chain)
 
     def take(self, children: list[Node]) -> None:
-        """Have these children from now on; facts and verdicts about what is inside end."""
+        """Set the children; facts about the scope's content, and verification's acceptance of it, are dropped."""
         self.children = children
         self.leaves, inner = inside_of(children)
         self.scopes = [self, *inner]
@@ -194,11 +194,11 @@ class Leaf:
     function: str | None
     accumulate: str | None
     source: tuple[object, ...] = ()
-    """What the accesses and inputs were computed from (`build.py`)."""
+    """The operation's properties from which accesses and inputs were computed (`build.py`)."""
     sound: bool = False
-    """Whether verification has accepted the statement, where it stands."""
+    """Whether verification has accepted the statement at its place."""
     facts: dict[str, object] = field(init=False, default_factory=dict[str, object])
-    """What is known of the statement and the scopes around it, by name."""
+    """Memo, by name, of facts about the statement and its ancestors."""
 
     @property
     def id(self) -> str:
@@ -217,7 +217,7 @@ class Leaf:
 
     @property
     def settled(self) -> bool:
-        """`sound`: there is nothing inside."""
+        """`sound`, because a statement has no content."""
         return self.sound
 
     @property
@@ -237,7 +237,7 @@ class Leaf:
 
     @property
     def copies(self) -> int:
-        """How many copies of the statement unrolled scopes make."""
+        """The number of copies of the statement that unrolled scopes make."""
         return prod(scope.extent for scope in self.chain if scope.mapping is Mapping.UNROLL)
 
     @property
@@ -265,19 +265,19 @@ class Leaf:
 
 
 def _hints_of(op: ScopeOp | BufferOp) -> DictionaryAttr:
-    # As for identifiers, the property of the operation takes long.
+    # The operation's property is slow, as for identifiers.
     found = op.properties.get("hints")
     return found if isinstance(found, DictionaryAttr) else NO_HINTS
 
 
 def _id_of(op: ScopeOp | OpOp) -> str:
-    # Asked more often than anything else; the property of the operation takes twenty times as long.
+    # The most frequent access; the operation's property takes twenty times as long.
     found = op.properties.get("id")
     return found.data if isinstance(found, StringAttr) else ""
 
 
 def _known_id(node: Node) -> str:
-    """The identifier that a node had when it was made, which its operation may have no longer."""
+    """The node's identifier at its creation; its operation may have another one by now."""
     properties = node.source[0] if node.source else node.op.properties
     found = cast("MappingABC[str, Attribute]", properties).get("id")
     return found.data if isinstance(found, StringAttr) else ""
@@ -296,7 +296,7 @@ class Nest:
     arrays: dict[str, Array]
     """Interface arrays first, then temporaries, in order of declaration."""
     buffers: list[Buffer]
-    """In order of declaration, interface arrays first."""
+    """Buffers in order of declaration, interface arrays first."""
     children: list[Node]
     leaves: list[Leaf]
     """All statements in textual order."""
@@ -311,23 +311,23 @@ class Nest:
     is_named: bool = False
     """Whether verification has accepted the header, and the names of arrays."""
     of_declarations: dict[str, object] = field(default_factory=dict[str, object])
-    """What is known of the declarations alone, by name."""
+    """Memo, by name, of facts about the declarations."""
     of_uses: dict[Buffer, dict[str, object]] = field(default_factory=dict[Buffer, dict[str, object]])
-    """What is known of each buffer from its declaration, and from the statements that use it and the scopes around."""
+    """Memo, per buffer and name, of facts about its declaration, the statements that use it, and their scopes."""
     is_used_up: bool = False
-    """Whether the view after a rewrite has been computed, which shares nodes with this one."""
+    """Whether a successor view exists after a rewrite; it shares nodes with this one."""
     source: tuple[object, ...] = ()
-    """What arrays and buffers were computed from (`build.py`)."""
+    """The properties from which arrays and buffers were computed (`build.py`)."""
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
-    """The arrays by their values, if there is a source."""
+    """The arrays by SSA value; empty without a source."""
     changed: list[Node] | None = None
-    """Top-level nodes that are new since the view before, or in which something is; None: all."""
+    """Top-level nodes that are new or have changed since the previous view; None: all."""
     lacks: set[str] = field(default_factory=set[str])
-    """Tests that hold of no node."""
+    """Names of tests that hold of no node."""
     lacked: set[str] = field(default_factory=set[str])
-    """The same, of the view before."""
+    """`lacks` of the previous view."""
     intrinsics: Sequence[Intrinsic] = ()
-    """The instructions of the kernel's machine; empty if it is not known, or if no scope is mapped to one."""
+    """The instructions of the kernel's machine; empty if it is unknown, or if no scope is mapped to one."""
 
     @property
     def name(self) -> str:
@@ -371,9 +371,9 @@ class Nest:
         return {node.id: node for node in (*self.scopes, *self.leaves)}
 
     def has(self, name: str, test: Callable[[Node], bool]) -> bool:
-        """Whether a test of that name holds of a node; nodes that moves leave alone are asked once.
+        """Whether a test holds of some node; the answer for nodes that moves leave alone is kept under `name`.
 
-        It looks at the node and the scopes around it.
+        The test looks at the node and the scopes around it only.
         """
         if name in self.lacks:
             return False
@@ -384,7 +384,7 @@ class Nest:
         return False
 
     def take_ids(self, before: Nest, gone: Sequence[Node], made: Sequence[Node]) -> None:
-        """Take over `by_id` of the view before, if it is known, without the nodes that are gone, and with new ones."""
+        """Derive `by_id` from the previous view's, if computed, without nodes in `gone` and with nodes in `made`."""
         known: dict[str, Node] | None = vars(before).get("by_id")
         if known is not None and len(known) == len(before.scopes) + len(before.leaves):
             self.by_id = known.copy()
@@ -393,10 +393,10 @@ class Nest:
             self.by_id.update((node.id, node) for node in made)
 
     def about_uses(self, buffer: Buffer, name: str, decide: Callable[[], FactT]) -> FactT:
-        """The fact of that name about a buffer; moves that leave its declaration and its uses alone keep it.
+        """The fact called `name` about a buffer; it survives moves that leave the buffer's declaration and uses alone.
 
-        It depends on the declaration, the accesses, what their statements do with them, the scopes around these, and
-        the order of the statements.
+        It depends on the declaration, the accesses, their statements' functions, the scopes around these, and the order
+        of the statements.
         """
         return fact(self.of_uses.setdefault(buffer, {}), name, decide)
 
@@ -421,15 +421,15 @@ class Nest:
     ) -> Nest:
         """The view of a copy of the kernel (`copy().kernel`), in half the time of `kernel.clone()` and `nest_of`.
 
-        `roots` are the top-level nodes that it has, `leaves` the statements, and `buffers` the buffers beside those of
-        the interface (None: all); scopes without statements go.
+        `roots` are the top-level nodes to copy, `leaves` the statements, and `buffers` the buffers besides the
+        interface's (None: all); scopes left without statements are dropped.
         """
         return _Copier(self, leaves, buffers).copy(self.children if roots is None else roots)
 
     def release(self, successor: Nest) -> None:
-        """End the view: break the cycles in which scopes refer to each other, which frees their memory at once.
+        """End the view: break the cycles between scopes, which frees their memory at once.
 
-        What the view after a rewrite has in common with this one stays.
+        Parts that `successor`, the view after a rewrite, shares with this one stay.
         """
         for scope in set(self.scopes).difference(successor.scopes):
             scope.children, scope.leaves, scope.scopes = [], [], []
@@ -455,14 +455,14 @@ def inside_of(nodes: Sequence[Node]) -> tuple[list[Leaf], list[Scope]]:
 
 
 def fact(known: dict[str, object], name: str, decide: Callable[[], FactT]) -> FactT:
-    """The fact of that name, decided when it is first asked for."""
+    """The fact called `name`, computed by `decide` on first use."""
     if name not in known:
         known[name] = decide()
     return cast(FactT, known[name])
 
 
 def _has(node: Node, name: str, test: Callable[[Node], bool]) -> bool:
-    """Whether a test holds of a node or one inside."""
+    """Whether a test holds of a node or of a node inside it."""
     if name not in node.facts:
         inside = node.children if isinstance(node, Scope) else ()
         node.facts[name] = test(node) or any(_has(child, name, test) for child in inside)
@@ -485,7 +485,7 @@ def nodes_of(node: Node) -> Iterator[Node]:
 
 
 class _Copier:
-    """Copies a kernel and its view in one walk: the same attributes, numbers and expressions, other operations.
+    """Copies a kernel and its view in one walk, with the same attributes, numbers and expressions, but new operations.
 
     xDSL's `clone` walks twice, for values that are used before they are defined; a kernel has none of these.
     """
@@ -554,7 +554,7 @@ class _Copier:
         return Access(self.arrays[access.array], access.index, access.hints)
 
     def _op(self, op: OperationT, *regions: Region) -> OperationT:
-        # `Operation.create` fills in defaults, which the operation has, and successors, which kernels lack.
+        # `Operation.create` fills in defaults, which the operation has already, and successors, which kernels lack.
         copy = op.__class__.__new__(op.__class__)
         copy.operands = [self.values[value] for value in op.operands]
         copy.results = SSAValues(OpResult(result.type, copy, k) for k, result in enumerate(op.results))

@@ -1,12 +1,12 @@
-"""Where array elements live: memory cells under slots and private copies.
+"""Memory cells of array elements, under slots and private copies.
 
-An *element* is an array and an index: what the program means. A *cell* is a place in memory: what the program uses.
-They differ only in dimensions with fewer slots than indices. A *reused* dimension (the paper's `:N`) takes one slot, or
-one slot per lane where a vector scope indexes it. A *folded* dimension (`:N4`) is a circular buffer: index i takes slot
-i mod 4. Where a threaded scope (`p g b w`) indexes such a dimension, the buffer is *private*: each iteration of that
-scope has its own copy, which lives on the stack of the thread. Within a copy the slot of an access comes from its index
-with variables set to zero: in a reused dimension those of all scopes but vector scopes, in a folded one those of
-threaded scopes. A *swizzle* changes neither: only the addresses of the cells.
+An *element* is an array and an index: the program's meaning. A *cell* is a place in memory: the program's storage. They
+differ only in dimensions with fewer slots than indices. A *reused* dimension (the paper's `:N`) takes one slot, or one
+slot per lane if a vector scope indexes it. A *folded* dimension (`:N4`) is a circular buffer: index i takes slot i mod
+4. If a threaded scope (`p g b w`) indexes such a dimension, the buffer is *private*: each iteration of that scope has
+its own copy, which lives on the stack of the thread. Within a copy, the slot of an access is its index with some
+variables set to zero: in a reused dimension the variables of all scopes but vector scopes, in a folded one those of
+threaded scopes. A *swizzle* changes neither elements nor cells, only the addresses of the cells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 
 
 def slot_index(index: Expr, slots: int, chain: Sequence[Scope]) -> Expr:
-    """The slot of an index in one thread's copy, in a dimension of so many slots (0: one per index)."""
+    """The slot of an index in one thread's copy, in a dimension of `slots` slots (0: one per index)."""
     if slots == 0:
         return index
     if slots == 1:
@@ -45,7 +45,7 @@ def _without(index: Expr, chain: Sequence[Scope], dropped: Callable[[Scope], boo
 
 
 Placed: TypeAlias = tuple[Access, Sequence[Scope]]
-"""An access and the scopes around it, under the mappings in question."""
+"""An access and the scopes around it, with the mappings to assume."""
 
 
 def copy_depths(accesses: Iterable[Placed], reuse: Sequence[int]) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def cell_of(access: Access, chain: Sequence[Scope], reuse: Sequence[int], copies
 
 
 def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
-    """The index into the memory of one thread, by slots."""
+    """The index of an access into one thread's memory, in slots."""
     reuse = access.array.buffer.reuse
     if not any(reuse):
         return access.index
@@ -86,18 +86,18 @@ def physical_index(access: Access, chain: Sequence[Scope]) -> tuple[Expr, ...]:
 def granule_numbers(
     index: Sequence[Expr], shape: Sequence[int], dimension: int, swizzle: Swizzle, extents: Sequence[int]
 ) -> tuple[Expr, Expr]:
-    """The two numbers whose exclusive or is the granule of an index in a swizzled dimension."""
+    """Two numbers whose exclusive or is the number of an index's granule in a swizzled dimension."""
     granules = shape[dimension] // swizzle.granule
     return floordiv(index[dimension], swizzle.granule, extents), modulo(index[swizzle.by], granules, extents)
 
 
 def accesses_of(nest: Nest, buffer: Buffer) -> list[tuple[Leaf, Access]]:
-    """Every access to any array of the buffer, with its statement, in textual order; not to be changed."""
+    """Every access to an array of the buffer, with its statement, in textual order; the list must not be changed."""
     return nest.accesses.get(buffer, [])
 
 
 def physical_shape(nest: Nest, buffer: Buffer) -> tuple[int, ...]:
-    """The extents of the buffer in memory (in that of one thread, if the buffer is private)."""
+    """The extents of the buffer in memory; of one thread's copy if the buffer is private."""
     if not any(buffer.reuse):
         return buffer.shape
     shape = [slots or extent for extent, slots in zip(buffer.shape, buffer.reuse, strict=True)]

@@ -1,4 +1,4 @@
-"""Asynchronous copies into shared memory, as GPUs have them."""
+"""Asynchronous copies into shared memory on GPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pdojo.transforms.api import (
 
 @dataclass(frozen=True)
 class AsyncCopy(Transformation[Leaf]):
-    """Make a copy from heap to shared memory asynchronous: it runs beside the statements that follow.
+    """Make a copy from heap to shared memory asynchronous: it overlaps with the statements that follow.
 
     `async_copy@t`:
 
@@ -33,9 +33,9 @@ class AsyncCopy(Transformation[Leaf]):
     | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
 
     Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
-    must have asynchronous copies of the size of an element, and of the vector that a `:v` scope makes of them; there,
-    such a vector may have to be aligned, as `vectorize` says. Elements that are too narrow are copied in vectors only,
-    which must be contiguous in both memories, and guarded as a whole.
+    must have asynchronous copies of the size of an element or, in a `:v` scope, of the vector.
+    `vectorize` says when such a vector must be aligned. Elements that are too narrow are copied in vectors only, which
+    must be contiguous in both memories, and guarded as a whole.
     """
 
     name: ClassVar[str] = "async_copy"
@@ -51,7 +51,7 @@ class AsyncCopy(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A copy between the right memories, in a grid, of a size that the machine copies."""
+        """Requires a copy between the right memories, in a grid, of a size that the machine copies."""
         if site.asynchronous:
             return Reason("the copy runs on its own already")
         problem = async_problem(site) or async_copy_problem(site, program.machine)
@@ -96,7 +96,7 @@ class SyncCopy(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An asynchronous copy."""
+        """Requires an asynchronous copy."""
         return None if site.asynchronous else Reason("the op is no copy that runs on its own")
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

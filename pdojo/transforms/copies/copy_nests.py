@@ -37,7 +37,7 @@ Target = tuple[Array, tuple[Expr, ...]]
 def copy_nest(
     copy: Copy, site: Scope, output: Target, source: Target, ids: Sequence[str], rewriter: PatternRewriter
 ) -> ScopeOp | OpOp:
-    """A nest that copies, not inserted yet; `ids` are the identifiers of its scopes, then of its statement."""
+    """A nest that copies, not yet inserted; `ids` are the identifiers of its scopes, followed by its statement's."""
     scopes = [ScopeOp(extent, id=i) for extent, i in zip(copy.extents, ids, strict=False)]
     chain = (*chain_ops(site), *scopes)
     read = Access(*source, DictionaryAttr({}))
@@ -52,7 +52,7 @@ def copy_nest(
 
 
 def redirect(leaves: Sequence[Leaf], targets: MappingABC[Access, Target], rewriter: PatternRewriter) -> None:
-    """Redirect accesses of statements; everything else about the statements stays."""
+    """Redirect accesses of statements; the rest of the statements stays."""
 
     def redirected(value: Input) -> Input:
         if isinstance(value, Access) and value in targets:
@@ -77,7 +77,7 @@ def redirect(leaves: Sequence[Leaf], targets: MappingABC[Access, Target], rewrit
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """A copy nest as it stands in a program."""
+    """A copy nest in a program."""
 
     root: Node
     leaf: Leaf
@@ -109,7 +109,7 @@ class Staged:
 
 
 def staged(program: Program, array: Array) -> Iterator[Staged]:
-    """The ways in which an array may have been staged: guesses that staging again has to confirm.
+    """The ways in which an array may have been staged: guesses to be confirmed by staging again.
 
     There are two if the scope is itself a copy: `x_in` between `x_in[i] = x[i]` and `y[i] = x_in[i]` is the copy of `x`
     for the second scope, and the copy of `y` for the first.
@@ -140,12 +140,12 @@ def _plain(leaf: Leaf) -> bool:
 
 
 def _wraps(root: Node, leaf: Leaf) -> bool:
-    """Whether a nest is nothing but that statement in scopes."""
+    """Whether a nest contains the statement and scopes around it only."""
     return leaves_of(root) == [leaf]
 
 
 def _matched(array: Array, site: Scope, before: Nest | None, behind: Nest | None) -> Staged | None:
-    """A staging whose copy nests copy between the array, at their own variables, and one place of one source."""
+    """A staging whose copy nests copy between the array, at their own variables, and one index of one source."""
     pairs = [(n.leaf, n.leaf.output, n.leaf.reads[0]) for n in (before,) if n is not None]
     pairs += [(n.leaf, n.leaf.reads[0], n.leaf.output) for n in (behind,) if n is not None]
     source = pairs[0][2]

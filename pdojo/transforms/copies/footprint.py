@@ -3,7 +3,7 @@
 A copy is made for one iteration of the scopes around a scope S, at depth D. The copy nest has variables of its own at
 depths D, D + 1 ...; it accesses the source at `index` and the copy at these variables. Inside S the copy is accessed at
 `uses`. Substituting the indices of a use for the variables of the copy nest gives the index of the access to the
-source: that makes a copy correct, and is how it is taken back.
+source. This makes a copy correct, and allows to take it back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Placed: TypeAlias = tuple[Leaf, Access]
 """An access and its statement."""
 
 MOST_VARIABLES = 5
-"""Most variables of an access for which orders other than that of their scopes are tried."""
+"""Most variables of an access for which orders other than their scopes' are tried."""
 
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """A copy of a part of an array, one for each iteration of the scopes around a scope."""
+    """A copy of a part of an array for a scope; each iteration of the scopes around has its own."""
 
     source: Array
     outside: tuple[int, ...]
@@ -39,7 +39,7 @@ class Copy:
     uses: dict[Access, tuple[Expr, ...]]
     """Per access to the source, its index into the copy."""
     whole: frozenset[Access] = frozenset()
-    """Accesses that surely run through the whole copy, in each iteration of the scopes around."""
+    """Accesses that certainly run through the whole copy, in each iteration of the scopes around."""
 
     @property
     def around(self) -> tuple[int, ...]:
@@ -58,7 +58,7 @@ def leading(outside: Sequence[int]) -> tuple[Expr, ...]:
 
 
 def iteration_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
-    """A copy in the order of access: a dimension for each variable inside the scope that the accesses use."""
+    """A copy in the order of access, with a dimension for each inner scope's variable that the accesses use."""
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     first, access = accesses[0]
     own = _inner_variables(access.index, depth)
@@ -94,7 +94,7 @@ def _renamed(index: Iterable[Expr], order: Sequence[int], depth: int, extents: S
 def _order(
     index: tuple[Expr, ...], around: tuple[int, ...], depth: int, extents: tuple[int, ...], pattern: tuple[Expr, ...]
 ) -> tuple[int, ...] | None:
-    """The variables of an index, in the order that makes it the pattern; None if none does.
+    """The variables of an index, in the order that makes it equal to the pattern; None if no order does.
 
     `around` are the extents of the scopes around the statement. Cached, because every move asks it again.
     """
@@ -104,7 +104,7 @@ def _order(
     for order in permutations(own) if len(own) <= MOST_VARIABLES else (tuple(own),):
         fits = tuple(around[v] for v in order) == extents
         if fits and _renamed(index, order, depth, (*around[:depth], *extents)) == pattern:
-            # Substitution must give back the indices inside from those of the copy nest, in normal form too.
+            # Substitution must also restore the indices inside from those of the copy nest in normal form.
             back = {depth + k: var(v) for k, v in enumerate(order)}
             if tuple(e.substitute(back, around) for e in pattern) == index:
                 return order
@@ -112,7 +112,7 @@ def _order(
 
 
 def _guards(leaf: Leaf, order: Sequence[int], depth: int, extents: Sequence[int]) -> set[Expr]:
-    """The guards of inner scopes that the variables of the access decide, over the variables of the copy nest."""
+    """The inner scopes' guards in the variables of the access, rewritten to the variables of the copy nest."""
     inside = [g for s in leaf.chain[depth:] for g in s.guard]
     decided = [g for g in inside if all(v < depth or v in order for v in g.variables())]
     return set(_renamed(decided, order, depth, extents))
@@ -124,9 +124,9 @@ def _decided(leaf: Leaf, known: set[Expr], depth: int) -> bool:
 
 
 def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
-    """A copy of the bounding box of all accesses, with the array's dimensions that have more than one index in it.
+    """A copy of the bounding box of all accesses, with the array's dimensions in which the box has several indices.
 
-    In each dimension, the box moves with the scopes around `site` if all accesses move with them alike.
+    In each dimension, the box moves with the scopes around `site` if all accesses move with them in the same way.
     """
     depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
     array = accesses[0][1].array
@@ -144,7 +144,7 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
     wide = [d for d, (e, base) in enumerate(zip(index, bases, strict=True)) if e != base]
     for _, access in accesses:
         if any(access.index[d] != base for d, base in enumerate(bases) if d not in wide):
-            # Guards leave one element of the dimension, so nobody could tell from the copy how its index was written.
+            # Guards leave one element of the dimension, so the copy would not tell how its index was written.
             return Reason(f"{describe_access(access)} always has one index of a dimension, which is written otherwise")
     uses = {a: (*leading(outside), *(a.index[d] - bases[d] for d in wide)) for _, a in accesses}
     kept = tuple(sorted(guards, key=lambda g: g.key)) if extents else ()
@@ -153,7 +153,7 @@ def box_copy(site: Scope, accesses: Sequence[Placed]) -> Copy | Reason:
 
 
 def _fills(leaf: Leaf, place: Sequence[Expr], extents: Sequence[int], depth: int) -> bool:
-    """Whether an access, at `place` of the copy, surely reaches all places."""
+    """Whether an access, at `place` of the copy, certainly reaches all places."""
     return not any(s.guard for s in leaf.chain[depth:]) and fills_box(place[depth:], extents, leaf.extents, depth)
 
 
@@ -170,7 +170,7 @@ def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int
 
 
 def _moving(expression: Expr, depth: int) -> Expr:
-    """The part of an index over the variables of the scopes around."""
+    """The part of an index in the variables of the scopes around."""
     outer = (
         (atom, c)
         for atom, c in expression.terms

@@ -1,4 +1,4 @@
-"""Data movement: a scope works on a copy of what it reads or writes."""
+"""Data movement: a scope works on a copy of the elements that it reads or writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Staging(Transformation[Scope]):
 
     @abstractmethod
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Why the copy would lack what the scope needs, or give back the wrong elements; None if neither."""
+        """The reason why the copy would lack needed elements, or write back wrong ones; None if neither."""
 
     @property
     def needs_conditions(self) -> bool:
@@ -88,7 +88,7 @@ class Staging(Transformation[Scope]):
         return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     def adds(self, program: Program, site: Scope) -> int:
-        """One copy."""
+        """Bytes of one copy; 0 on the heap."""
         if Memory(self.location) is Memory.HEAP:
             return 0
         array = program.nest.arrays[self.array]
@@ -97,7 +97,7 @@ class Staging(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes that access an element of a heap array more than once; where the copy goes depends on its size."""
+        """Scopes that access an element of a heap array more than once; the copy's memory depends on its size."""
         for scope in program.nest.scopes:
             if scope.mapping not in (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.PARALLEL):
                 continue
@@ -122,7 +122,7 @@ class Staging(Transformation[Scope]):
     # Legality
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A copy that can be made with these names and holds what it should, and a program with it without fault."""
+        """Requires valid names, a copy with the right elements, and no fault of the program with the copy."""
         array = program.nest.arrays.get(self.array)
         if array is None:
             return Reason(f"there is no array '{self.array}'")
@@ -188,11 +188,11 @@ class Staging(Transformation[Scope]):
         return None
 
     def _after_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Why the program with the copy has a fault; None if not. It is made only if `is_exact` does not decide."""
+        """The reason why the program with the copy has a fault; or None. It is made only if `is_exact` is False."""
         return None if self.is_exact(program, site, copy) else self.tried(program, site)
 
     def tried(self, program: Program, site: Scope) -> Reason | None:
-        """What is wrong with the program with the copy: bounds, missing values, its conditions; None if nothing is."""
+        """The fault of the program with the copy: bounds, missing values, its conditions; None if there is none."""
         after = self.rehearse(program, site)
         name = next(iter(after.nest.arrays.keys() - program.nest.arrays.keys()))
         copy, source = after.nest.arrays[name], after.nest.arrays[self.array]
@@ -203,12 +203,12 @@ class Staging(Transformation[Scope]):
         )
 
     def is_exact(self, program: Program, site: Scope, copy: Copy) -> bool:
-        """Whether the copy nests surely access the source just as the scope does, so that nothing new can go wrong.
+        """Whether the copy nests certainly access the source just as the scope does, so that nothing new can go wrong.
 
-        One access runs through the whole copy, so the copy nests stay within the array, and race only where that access
+        One access runs through the whole copy, so the copy nests stay within the array, and race only if that access
         races now. One place of the copy is one element of the source, so iterations that race for the copy race for the
-        source now. And every element copied in has a value, because the scope reads it now before it writes it. But
-        scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped ones may have
+        source now. And every element copied in has a value, because the scope now reads it before it writes it. But
+        scopes of a copy nest are sequential: registers need unrolled ones, and iterations of mapped scopes may have
         memory of their own.
         """
         known = (bool(copy.whole) and self.reads_first(site, copy)) or self.only_reads(copy)
@@ -217,7 +217,7 @@ class Staging(Transformation[Scope]):
         return known and not (depends or is_special(program) or self._strides(program, site, copy))
 
     def only_reads(self, copy: Copy) -> bool:  # for subclasses
-        """Whether the copy nests only read an input of the kernel, surely within its extents."""
+        """Whether the copy nests only read an input of the kernel, certainly within its extents."""
         return False
 
     def _strides(self, program: Program, site: Scope, copy: Copy) -> bool:
@@ -232,10 +232,10 @@ class Staging(Transformation[Scope]):
 
     @abstractmethod
     def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """Whether the scope surely reads every element that is copied in before it writes it."""
+        """Whether the scope certainly reads every element that is copied in before it writes it."""
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:  # for subclasses
-        """Why the copy nests would leave the array, in the program with the copy; None if they would not."""
+        """The reason why the copy nests would leave the array, in the program with the copy; None if they would not."""
         return None
 
     # Names
@@ -278,7 +278,7 @@ class Staging(Transformation[Scope]):
                 rewriter.insert(copy_nest(copy, site, there, here, own, rewriter), InsertPoint.after(site.op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Access the array itself again; its name is given if the copy could be mistaken for one of another array."""
+        """Access the array itself again; its name is given if the copy could be mistaken for another array's."""
         name = self.copy_name(program)
         after = self.rehearse(program, site)
         several = len(list(staged(after, after.nest.arrays[name]))) > 1
@@ -293,10 +293,10 @@ def _reads(leaf: Leaf, access: Access) -> bool:
 
 
 def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool:
-    """Whether the place that is read was surely written earlier in the same iteration of the scopes around.
+    """Whether the place of a read was certainly written earlier in the same iteration of the scopes around.
 
-    It was, if a write runs through the whole copy in a nest before the read. In dimensions in which the write moves
-    with a scope around both, the read must move with the same scope; in all others the write runs through all indices.
+    It was if a write runs through the whole copy in a nest before the read. In dimensions in which the write moves with
+    a scope around both, the read must move with the same scope; in all others the write runs through all indices.
     """
     leaf, access = read
     for writer, write in accesses:
@@ -310,7 +310,7 @@ def written_before(read: Placed, accesses: Sequence[Placed], copy: Copy) -> bool
 
 
 def _follows(mine: Expr, other: Expr, writer: Leaf, reader: Leaf) -> bool:
-    """Whether write and read take one place for equal variables, and the write has all of the read's iterations."""
+    """Whether write and read touch one place for equal variables, and the write has all of the read's iterations."""
     return mine == other and all(reader.extents[v] <= writer.extents[v] for v in mine.variables())
 
 
@@ -334,7 +334,7 @@ def _where(program: Program, scope: Scope, copy: Copy, accesses: Sequence[Placed
 
 
 def _threads_inside(scope: Scope, accesses: Sequence[Placed]) -> Scope | None:
-    """The scope whose threads would share one copy; None in a grid, whose threads' copies are checked afterwards."""
+    """The scope whose threads would share one copy; None in a grid, where threads' copies are checked afterwards."""
     if any(s.mapping is Mapping.GRID for s in scope.chain[:-1]):
         return None
     return next((s for leaf, _ in accesses for s in leaf.chain[scope.depth :] if s.mapping.is_threaded), None)
@@ -352,7 +352,7 @@ def _unwritten_reason(program: Program, source: Array) -> Reason | None:
 
 @dataclass(frozen=True)
 class StageIn(Staging):
-    """Copy what a scope reads of an array before it, and let it read the copy.
+    """Copy the elements of an array that a scope reads before it, and let the scope read the copy.
 
     `stage_in@y:1{array=x location=stack into=t}`:
 
@@ -361,8 +361,8 @@ class StageIn(Staging):
                                              | 8 2 y[{0},{1},{2}] = exp(t[{0},{1}])
 
     Legal iff no access (r, i) that reads is written by (w, j) in the scope, i and j in one iteration of the scopes
-    around: not exists i, j: cell(r, i) = cell(w, j); and the program with the copy is in bounds, reads nothing that
-    nothing wrote, and has no race.
+    around: not exists i, j: cell(r, i) = cell(w, j); and the program with the copy is in bounds, reads no unwritten
+    element, and has no race.
     """
 
     name: ClassVar[str] = "stage_in"
@@ -372,7 +372,7 @@ class StageIn(Staging):
 
     @staticmethod
     def accesses(site: Scope, array: Array) -> list[Placed]:
-        """The accesses of the scope's inputs."""
+        """The accesses among the inputs of the scope's statements."""
         return [(leaf, access) for leaf in site.leaves for access in leaf.reads if access.array is array]
 
     def directions(self, program: Program, site: Scope, copy: Copy) -> str:  # the same for all
@@ -380,7 +380,7 @@ class StageIn(Staging):
         return "r"
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """No element that is read is written in the same iteration of the scopes around."""
+        """Requires that no element is both read and written in one iteration of the scopes around."""
         relation = same_iteration(site)
         for leaf, access in self.accesses(site, copy.source):
             read = next(t for t in program.uses[leaf] if t.access is access)
@@ -396,17 +396,17 @@ class StageIn(Staging):
         return None
 
     def reads_first(self, site: Scope, copy: Copy) -> bool:
-        """True: the scope writes nothing that it reads in an iteration."""
+        """True: the scope writes no element that it reads in an iteration."""
         return True
 
     def only_reads(self, copy: Copy) -> bool:
-        """True for an input that the copy nest surely accesses within its extents."""
+        """True for an input that the copy nest certainly accesses within its extents."""
         ranges = (e.bounds(copy.around) for e in copy.index)
         within = all(low >= 0 and high < n for (low, high), n in zip(ranges, copy.source.shape, strict=True))
         return copy.source.intent is Intent.IN and within
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
-        """Why a copy nest without some guards of the scope leaves the array; None if it does not."""
+        """The reason why a copy nest without some guards of the scope leaves the array; None if it does not."""
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
         (access,) = leaf.reads
         for expression, extent in zip(access.index, access.array.shape, strict=True):
@@ -421,7 +421,7 @@ class StageIn(Staging):
 
 @dataclass(frozen=True)
 class StageOut(Staging):
-    """Let a scope write a copy of an array; the copy is written back after it, and old values are copied in before it.
+    """Let a scope write a copy of an array, which is written back after it; old values are copied in before it.
 
     `stage_out@y#1:0{array=y location=stack into=t}`:
 
@@ -432,8 +432,8 @@ class StageOut(Staging):
 
     Legal iff every element that is copied back is written, and every element that is accessed is copied:
     image(writes) = image(copy) and image(accesses) <= image(copy); no two places of the copy hold one element; the
-    program with the copy has no race. Whether old values are needed is decided exactly: the scope has a read that no
-    write in the same iteration of the scopes around precedes.
+    program with the copy has no race. Old values are copied in iff the scope has a read that no write in the same
+    iteration of the scopes around precedes.
     """
 
     name: ClassVar[str] = "stage_out"
@@ -448,7 +448,7 @@ class StageOut(Staging):
         return found if any(access is leaf.output for leaf, access in found) else []
 
     def directions(self, program: Program, site: Scope, copy: Copy) -> str:
-        """Out; also in, if the scope may need a value that it did not write."""
+        """`w`; also `r` if the scope may need a value that it did not write."""
         accesses = self.accesses(site, copy.source)
         if all(written_before(read, accesses, copy) for read in accesses if _reads(*read)):
             return "w"
@@ -463,7 +463,8 @@ class StageOut(Staging):
         return all(leaf.accumulate is not None for leaf, access in accesses if access is leaf.output)
 
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
-        """Memory of the array alone, one place in the copy per element, exactly the written elements copied back."""
+        """Requires memory of the array alone, one place in the copy per element, and that all copied back is
+        written."""
         name = copy.source.name
         for leaf in site.leaves:
             for access in leaf.accesses:
@@ -480,7 +481,7 @@ class StageOut(Staging):
         return self._written_reason(site, copy, (copy.around, guards, copy.slot))
 
     def _written_reason(self, site: Scope, copy: Copy, copied: Reach) -> Reason | None:
-        """Why an element that is copied is not written; None if all are. Copies are made so that no others are used."""
+        """The reason why a copied element is not written; or None. By construction, all accesses are to the copy."""
         accesses = self.accesses(site, copy.source)
         if not copied[2] or any(access is leaf.output and access in copy.whole for leaf, access in accesses):
             return None

@@ -1,4 +1,4 @@
-"""Data movement: access an array itself again, instead of the copy that staging made."""
+"""Data movement: access to an array itself again, instead of the copy that staging made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.transforms.copies.staging import FORMS, StageIn, StageOut, Staging
 
 @dataclass(frozen=True)
 class Unstage(Transformation[Array]):
-    """Access an array itself again, instead of the copy that stage_in or stage_out made.
+    """Access an array itself again, instead of the copy that `stage_in` or `stage_out` made.
 
     `unstage@t`:
 
@@ -21,7 +21,7 @@ class Unstage(Transformation[Array]):
     4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
 
     Legal iff staging again is legal and gives this very program, and the program without the copy keeps its values, has
-    no race and can run: an array with reused dimensions may have its values in the copy only.
+    no race and can run: an array with reused dimensions may have its values only in the copy.
     """
 
     name: ClassVar[str] = "unstage"
@@ -29,22 +29,22 @@ class Unstage(Transformation[Array]):
     keeps_statements: ClassVar = False
     site: ClassVar = Array
     array: str = ""
-    """The array to access again, if the copy may be one of two: the array copied from, or the array copied to."""
+    """The array to access again, if the copy may belong to two: the array copied from, or the array copied to."""
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Temporaries that one plain copy beside the scope that uses them fills or empties."""
+        """Temporaries that one plain copy, next to the scope that uses them, fills or empties."""
         for array in program.nest.arrays.values():
             sources = dict.fromkeys(found.source.name for found in staged(program, array))
             yield from ((array, cls("" if len(sources) == 1 else source)) for source in sources)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A program that staging again gives, so that the two mean the same."""
+        """Requires that staging again gives this program, so that both programs mean the same."""
         found = self._found(program, site)
         return found if isinstance(found, Reason) else None
 
     def _found(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
-        """How the array is staged, and the move that stages it again; a Reason if that is not clear. Remembered."""
+        """The staging of the array, and the move that would stage it again; a Reason if either is unclear. Cached."""
         return program.once((self, site.name), lambda: self._find(program, site))
 
     def _find(self, program: Program, site: Array) -> tuple[Staged, Staging] | Reason:
@@ -72,7 +72,7 @@ class Unstage(Transformation[Array]):
         return copied.successor(copied.kernel)
 
     def _staging(self, program: Program, without: Program, found: Staged) -> Staging | None:
-        """The move that gives this program from the one without the copy; None if there is none."""
+        """The move that makes this program from the one without the copy; None if there is none."""
         scope = without.nest.by_id[found.site.id]
         assert isinstance(scope, Scope)
         kind = StageIn if found.behind is None else StageOut
@@ -107,6 +107,6 @@ def _remove(found: Staged, rewriter: PatternRewriter) -> None:
 
 
 def _text(program: Program) -> tuple[list[str], str]:
-    """The program, whatever the order of its declarations."""
+    """The declarations, sorted, and the rest of the program's text."""
     header, _, tree = program.text.partition("\n\n")
     return sorted(header.splitlines()), tree

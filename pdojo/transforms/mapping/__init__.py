@@ -1,1 +1,1 @@
-"""Mapping: how the iterations of a scope are instantiated, on a CPU, a graphics processor, a Snitch core."""
+"""Mappings of scopes: how their iterations are instantiated, on a CPU, a graphics processor, a Snitch core."""

@@ -55,7 +55,7 @@ class Unroll(MapScope):
                 yield scope, cls()
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if no special mapping is inside, and the kernel unrolls to little enough: cells and order stay."""
+        """True if no special mapping is inside, and the unrolled kernel is small enough: cells and order stay."""
         inside = {s for leaf in site.leaves for s in leaf.chain[site.depth :]}
         return not any(s.mapping.is_special for s in inside) and unrolled(program.nest, also=site) is None
 
@@ -68,7 +68,7 @@ class Unroll(MapScope):
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
-        """No parallel scope inside."""
+        """Requires that no parallel scope is inside."""
         outermost = (Mapping.PARALLEL, Mapping.GRID)
         if any(s.mapping in outermost for leaf in site.leaves for s in leaf.chain[site.depth + 1 :]):
             return Reason("a parallel scope cannot be inside an unrolled one")
@@ -76,7 +76,7 @@ class Unroll(MapScope):
 
 
 def expansion(site: Scope) -> int:
-    """Copies of statements in the outermost unrolled scope around the site, if the site were unrolled."""
+    """Copies of statements in the outermost unrolled scope around the site, as if the site were unrolled."""
     outermost = next((s for s in site.chain if s.mapping is Mapping.UNROLL), site)
     return sum(
         prod(s.extent for s in leaf.chain if s.mapping is Mapping.UNROLL or s is site) for leaf in outermost.leaves
@@ -101,7 +101,7 @@ class Parallelize(MapScope):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Sequential scopes, if the machine has parallel ones, and more than one thread."""
+        """Sequential scopes, if the machine has parallel scopes and several threads."""
         if program.machine.has_parallel_scopes and program.machine.threads > 1:
             yield from super().candidates(program)
 
@@ -110,7 +110,7 @@ class Parallelize(MapScope):
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """A machine with parallel scopes, no mapped scopes around or inside, and no race."""
+        """Requires a machine with parallel scopes, no mapped scopes around or inside, and no race."""
         if (missing := parallel_problem(program, self.mapped(site))) is not None:
             return missing
         for outer in site.chain[:-1]:
@@ -152,7 +152,7 @@ class Vectorize(MapScope):
     def argues(self, program: Program, site: Scope) -> bool:
         """True if the scope indexes no dimension with slots, so that all cells stay, and no load has to be aligned.
 
-        The check asks all other conditions of vectors.
+        The check tests all other conditions of vectors.
         """
         (leaf,) = site.leaves
         moved = any(
@@ -171,7 +171,7 @@ class Vectorize(MapScope):
         return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, the lane count, the strides, and independent lanes."""
+        """Requires the shape, the lane count, the strides, and independent lanes."""
         leaf = site.children[0]
         if len(site.children) != 1 or not isinstance(leaf, Leaf):
             return Reason("a vector scope wraps exactly one op")
@@ -194,7 +194,7 @@ class Vectorize(MapScope):
     def _lanes_independent(program: Program, site: Scope, leaf: Leaf) -> Reason | None:
         if leaf.accumulate is None and not any(e.uses(site.depth) for e in leaf.output.index):
             return Reason(f"all lanes would write {describe_access(leaf.output)}")
-        # Lanes read before any of them writes, so a value is lost only if a later lane reads what an earlier writes.
+        # All lanes read before any writes, so a value is lost only if an earlier lane writes it and a later reads it.
         uses = program.uses_if({site: Mapping.VECTOR})
         writes = {leaf: tuple(t for t in uses[leaf] if t.writes)}
         reads = {leaf: tuple(t for t in uses[leaf] if not t.writes)}
@@ -205,7 +205,7 @@ class Vectorize(MapScope):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Lanes that accumulate into one cell are combined in another order."""
+        """Reassociation if lanes accumulate into one cell, in another order."""
         leaf = site.children[0]
         assert isinstance(leaf, Leaf)
         summed = leaf.accumulate is not None and not ACCUMULATIONS[leaf.accumulate].exact

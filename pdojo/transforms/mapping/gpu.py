@@ -23,7 +23,7 @@ from pdojo.transforms.structure.ordering import reassociates, same_iteration
 
 @dataclass(frozen=True)
 class MapThreads(MapScope):
-    """Base of the mappings of threads: their iterations may run in any order and interleaving."""
+    """Base of the mappings to threads: iterations may run in any order and interleaving."""
 
     example_machine: ClassVar = "toy-gpu"
 
@@ -34,10 +34,10 @@ class MapThreads(MapScope):
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """A machine with blocks of threads, and no race."""
+        """Requires a machine with blocks of threads, and no race."""
         if not program.machine.gpu.block_threads:
             return Reason(f"{program.machine.name} has no blocks of threads")
-        # Most scopes have no place for threads, and races take longer to find.
+        # Most scopes cannot be mapped to threads, and races take longer to find.
         if (misplaced := misplaced_mapping(self.mapped(site))) is not None:
             return misplaced
         relation = (*same_iteration(site), BEFORE)
@@ -47,7 +47,7 @@ class MapThreads(MapScope):
         return Reason(f"different iterations race on '{race.first_access.array.name}'", str(race))
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Iterations that accumulate into one cell are combined by a tree, or atomically: in another order."""
+        """Reassociation if iterations accumulate into one cell: a tree or atomic operations have another order."""
         return reassociates(program.reorders(site.leaves, site.leaves, (*same_iteration(site), BEFORE)))
 
 
@@ -61,15 +61,15 @@ class MapGrid(MapThreads):
 
     Each outermost grid scope, with the grid scopes that are its only children, is one launch. Legal iff no two
     different iterations conflict, except for accumulations into one cell of the heap: those are atomic operations,
-    which the machine must have, and nothing else in the launch may access the cell. Around it are sequential scopes
-    and grids only. Buffers reused in a dimension that the scope indexes get a copy per block.
+    which the machine must have, and no other access in the launch may touch the cell. Only sequential scopes and grids
+    may be around it. Buffers reused in a dimension that the scope indexes get a copy per block.
     """
 
     name: ClassVar[str] = "map_grid"
     mapping: ClassVar = Mapping.GRID
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """No race, and a machine that can add atomically what blocks add to one cell."""
+        """Requires that iterations do not race, and that the machine has atomic operations for blocks' common cells."""
         reason = super().check_mapping(program, site)
         if reason is not None:
             return reason
@@ -90,8 +90,9 @@ class MapBlock(MapThreads):
     N:g 4 y[{0},{1}] = x[{0},{1}]  -->  N:g 4:b y[{0},{1}] = x[{0},{1}]
 
     Legal iff no two different iterations conflict, except for accumulations into one cell: those are a reduction tree,
-    and nothing else may access the cell inside. Inside a grid, with as many threads as the machine allows; registers
-    and stack belong to one thread, and hold only values that this thread writes or that all threads write.
+    and no other access inside may touch the cell. The scope is inside a grid, with as many threads as the machine
+    allows; registers and stack belong to one thread, and hold only values that this thread writes or that all threads
+    write.
     """
 
     name: ClassVar[str] = "map_block"
@@ -108,8 +109,8 @@ class MapWarp(MapThreads):
     | m[{0}] = 0                    | m[{0}] = 0
     | 4 m[{0}] max= x[{0},{1}] -->  | 4:w m[{0}] max= x[{0},{1}]
 
-    Legal as for `map_block`. The extent divides the warps of the machine, and no threads are inside. After a reduction
-    tree every thread of the warp has the result.
+    Legal as for `map_block`. The extent divides the warp size of the machine, and no thread scopes are inside. After a
+    reduction tree every thread of the warp has the result.
     """
 
     name: ClassVar[str] = "map_warp"

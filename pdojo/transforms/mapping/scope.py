@@ -37,7 +37,7 @@ class MapScope(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A sequential scope that may have the mapping. Whether storage keeps values is asked of the program after."""
+        """Requires a sequential scope that may have the mapping; storage is checked on the program after the move."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped already; unmap it first")
         reason = self.check_mapping(program, site)
@@ -50,12 +50,12 @@ class MapScope(Transformation[Scope]):
 
     @abstractmethod
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """Why the mapping itself is not legal; None if it is."""
+        """The reason why the mapping itself is not legal; None if it is."""
 
     def limits(self, program: Program, mapped: Scope) -> Iterable[Reason]:  # for subclasses
-        """Problems that the program after the move surely has: asking this takes less than making the move.
+        """Problems that the program after the move certainly has; finding them is cheaper than making the move.
 
-        `mapped` is the site with the mapping; it is no part of the program.
+        `mapped` is the site with the mapping; it is not part of the program.
         """
         return ()
 

@@ -18,11 +18,12 @@ class Stream(MapScope):
 
     N y[{0}] = x[{0}]  -->  N:s y[{0}] = x[{0}]
 
-    Reads run ahead, as early as the entry of the scope; writes arrive late, at the latest at its end. Legal iff inside
-    it nothing is read after it was written, not exists w < r: write(w) conflicts with read(r), and no two statements
+    Reads run ahead, as early as the entry of the scope; writes arrive late, at the latest at its end. Legal iff no read
+    inside follows a write of its element, not exists w < r: write(w) conflicts with read(r), and no two statements
     write one cell. Every access to the heap is a stream of its own: as many as the machine has, linear in at most as
-    many scopes as an address generator counts, in words of 8 bytes, without guards. If there are more, reads of one
-    array by several statements share a stream, provided that one nest of loops goes through all their elements.
+    many scopes as an address generator counts, in words of 8 bytes, without guards. If the machine has too few streams,
+    reads of one array by several statements share a stream, provided that one nest of loops goes through all their
+    elements.
     """
 
     name: ClassVar[str] = "stream"
@@ -37,13 +38,13 @@ class Stream(MapScope):
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """The machine has streams; the rest is asked of the program after the move."""
+        """Requires a machine with streams; all else is checked on the program after the move."""
         if not program.machine.snitch.stream_registers:
             return Reason(f"{program.machine.name} has no stream registers")
         return None
 
     def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
-        """What the address generators cannot do."""
+        """Limits of the address generators that the streams exceed."""
         return region_limits(program, mapped)
 
 
@@ -55,10 +56,10 @@ class Frep(MapScope):
 
     1:s 8 y[{1}] = x[{1}]  -->  1:s 8:f y[{1}] = x[{1}]
 
-    Keeps the meaning; inside, a maximum of NaN and a number may be the number, if the kernel permits it. Inside are
-    statements that are one floating-point instruction each, unrolled scopes, at most one other hardware loop directly
-    inside, no guards; operands are streams of a scope around it, constants, or registers that constants index. The loop
-    has as many instructions and iterations as the machine's loop counter allows.
+    Keeps the meaning, except that a maximum or minimum of NaN and a number may be the number, if the kernel permits it.
+    The scope contains statements of one floating-point instruction each, unrolled scopes, at most one other hardware
+    loop directly inside, and no guards; operands are streams of a scope around it, constants, or registers that
+    constants index. The loop has as many instructions and iterations as the machine's loop counter allows.
     """
 
     name: ClassVar[str] = "frep"
@@ -73,15 +74,15 @@ class Frep(MapScope):
             yield from super().candidates(program)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
-        """The machine has hardware loops; the rest is asked of the program after the move."""
+        """Requires a machine with hardware loops; all else is checked on the program after the move."""
         if not program.machine.snitch.frep_instructions:
             return Reason(f"{program.machine.name} has no hardware loops")
         return None
 
     def limits(self, program: Program, mapped: Scope) -> Iterator[Reason]:
-        """What the hardware loop cannot repeat."""
+        """Statements and limits that prevent a hardware loop."""
         return loop_limits(program, mapped)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """The instructions for a maximum or minimum return the number if one operand is NaN."""
+        """The class of a maximum or minimum whose instruction returns the number if one operand is NaN."""
         return Numerics.NUMBERS if has_extremum(site) else Numerics.EXACT

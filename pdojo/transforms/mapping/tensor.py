@@ -35,15 +35,14 @@ class Tensorize(Transformation[Scope]):
 
     8 4 2 y[{0},{1}] += x[{0},{2}] * z[{1},{2}]  -->  8 4:m(toy_dot) 2 y[{0},{1}] += x[{0},{2}] * z[{1},{2}]
 
-    An intrinsic is declared by the machine description, by its meaning in the notation. Legal iff the nest unifies
-    with it: the same extents, statements and constants, no guards, hints or mappings; each array of the meaning is one
-    array of the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that
-    the intrinsic demands; operands that are written share no buffer with others; temporaries, which the instruction
-    keeps to itself, are read elsewhere only after a write of the same element in the same body; and the kernel permits
-    what the instruction does to rounding. If the threads of a warp run the instruction together, operands lie anywhere,
+    The machine description declares an intrinsic by its meaning in the notation. Legal iff the nest unifies with it:
+    the same extents, statements and constants, no guards, hints or mappings; each array of the meaning is one array of
+    the nest; every access goes to `base + sum(stride * scope)` with one base per operand and the strides that the
+    intrinsic prescribes; written operands share no buffer with others; temporaries, which the instruction does not
+    store, are read elsewhere only after a write of the same element in the same body; and the kernel permits the
+    instruction's effect on rounding. If the threads of a warp run the instruction together, operands may lie anywhere,
     and the nest stands where a warp may: in a grid, in sequential, unrolled and block scopes. Afterwards the nest is
-    atomic: moves that would make it something else are
-    refused.
+    atomic: moves that would change its meaning are refused.
     """
 
     name: ClassVar[str] = "tensorize"
@@ -63,7 +62,7 @@ class Tensorize(Transformation[Scope]):
                     yield scope, cls(name)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """An instruction of the machine, a nest that is its meaning, and permitted rounding."""
+        """Requires an instruction of the machine, a nest that is its meaning, and permitted rounding."""
         machine = program.machine
         declared = {i.name: i for i in machine.intrinsics}
         if self.intrinsic not in declared:

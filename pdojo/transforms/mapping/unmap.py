@@ -37,7 +37,7 @@ class Unmap(Transformation[Scope]):
     16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
 
     Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
-    iteration, and nothing in registers is indexed by the scope. A reduction tree becomes a sum in order.
+    iteration, and the scope indexes no registers. A reduction tree becomes a sum in order.
     """
 
     name: ClassVar[str] = "unmap"
@@ -53,14 +53,14 @@ class Unmap(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Constant indices of registers, and private cells that can be merged."""
+        """Requires constant indices of registers, and private cells that can be merged."""
         if site.mapping is Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is not mapped")
         if site.mapping is Mapping.GRID and any(leaf.asynchronous and _is_alone(site, leaf) for leaf in site.leaves):
             return Reason("copies inside run on their own, which only blocks of a grid have; sync_copy first")
         for leaf in site.leaves:
             chain = remapped_chain(leaf, {site: Mapping.SEQUENTIAL})
-            # All scopes of a nest that one instruction computes become loops, not only the named one.
+            # All scopes of an instruction's nest become loops, not only the one with its name.
             loops = range(site.depth, leaf.depth if site.mapping is Mapping.TENSOR else site.depth + 1)
             for access in leaf.accesses:
                 in_register = access.array.buffer.memory is Memory.REGISTER
@@ -69,7 +69,7 @@ class Unmap(Transformation[Scope]):
         return storage_reason(program, site)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """A reduction tree becomes a sum in order; a maximum that took numbers for NaN returns NaN again."""
+        """Reassociation for a reduction tree; for a hardware loop, the class of a maximum that ignores NaN."""
         if site.mapping is Mapping.FREP and has_extremum(site):
             return Numerics.NUMBERS
         relation = (*same_iteration(site), BEFORE)
@@ -114,7 +114,7 @@ _MAPPERS = {
 
 
 def storage_reason(program: Program, site: Scope) -> Reason | None:
-    """Why values do not survive in the new cells of buffers with reused dimensions that the scope indexes."""
+    """The reason why values are lost in the new cells of buffers whose reused dimensions the scope indexes; or None."""
     mappings = {site: Mapping.SEQUENTIAL}
     for buffer in dict.fromkeys(a.array.buffer for leaf in site.leaves for a in leaf.accesses):
         if any(buffer.reuse) and _reused_by(site, buffer.names):

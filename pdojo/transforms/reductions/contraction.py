@@ -1,4 +1,4 @@
-"""Contraction: a product and the sum that uses it as one operation that rounds once, and back."""
+"""Contraction: a product and the sum that uses it become one operation that rounds once, and back."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class Contract(Transformation[Leaf]):
     t[0] = x[0] * y[0]
     z[0] += t[0]        -->  z[0] fma= x[0] * y[0]
 
-    Also `z += x * y` to `z fma= x * y`, and `z = t + w` to `z = fma(x, y, w)`. Legal if the sum directly follows,
-    is the product's only reader and has its type; nothing is cast in between, and the statement does not depend on
-    other iterations of itself.
+    Also turns `z += x * y` into `z fma= x * y`, and `z = t + w` into `z = fma(x, y, w)`. Legal if the sum directly
+    follows, is the product's only reader and has its type; there is no cast in between, and the statement does not
+    depend on other iterations of itself.
     """
 
     name: ClassVar[str] = "contract"
@@ -64,7 +64,7 @@ class Contract(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A sum of a product, in one statement or two."""
+        """Requires a sum of a product, in one statement or two."""
         if not _is_sum(site):
             return Reason("the op is not a floating-point sum with two roundings")
         if site.accumulate is not None and site.function == "arith.mulf":
@@ -116,7 +116,7 @@ class Contract(Transformation[Leaf]):
 
 
 def _is_sum(leaf: Leaf) -> bool:
-    """Whether a statement adds floating-point numbers, with a rounding of its own."""
+    """Whether a statement adds floating-point numbers and rounds the sum."""
     if leaf.accumulate is None:
         return leaf.function == "arith.addf"
     return leaf.accumulate == "arith.addf" and not leaf.contracted
@@ -128,7 +128,7 @@ def _term(site: Leaf, product: Leaf) -> Access | None:
 
 
 def _position(site: Leaf, product: Leaf) -> int:
-    """The number of the sum's operand that is the product."""
+    """The position of the product among the sum's operands."""
     return next(k for k, i in enumerate(site.inputs) if isinstance(i, Access) and i.key == product.output.key)
 
 
@@ -151,7 +151,7 @@ _CONSTANT = (Mapping.UNROLL, Mapping.BLOCK, Mapping.WARP)
 
 
 def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) -> bool:
-    """Whether the register array is indexed only by unrolled scopes or by the threads that it is distributed over."""
+    """Whether only unrolled scopes, or threads over which it is distributed, index the register array."""
     slots = zip(index, array.buffer.reuse, strict=True)
     depths = {d for e, count in slots for d in slot_index(e, count, site.chain).variables()}
     return all(site.chain[d].mapping in _CONSTANT for d in depths)
@@ -159,13 +159,13 @@ def _constant_in_registers(site: Leaf, array: Array, index: tuple[Expr, ...]) ->
 
 @dataclass(frozen=True)
 class Expand(Transformation[Leaf]):
-    """Round product and sum separately again; with `into`, through an array that nothing else uses.
+    """Round product and sum separately again; with `into`, through an array that has no other use.
 
     `expand@z`:
 
     N z[0] fma= x[{0}] * y[{0}]  -->  N z[0] += x[{0}] * y[{0}]
 
-    Also `z = fma(x, y, w)` to `t = x * y` and `z = t + w`, or to `z = w + t` with `term` 1.
+    Also turns `z = fma(x, y, w)` into `t = x * y` and `z = t + w`, or `z = w + t` with `term` 1.
     """
 
     name: ClassVar[str] = "expand"
@@ -185,7 +185,7 @@ class Expand(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A contracted statement, and a temporary of the right type that nothing uses."""
+        """Requires a contracted statement, and a temporary of the right type without other uses."""
         is_function = site.function == "math.fma" and site.accumulate is None
         if not site.contracted and not is_function:
             return Reason("the op is not contracted")
@@ -210,7 +210,7 @@ class Expand(Transformation[Leaf]):
         return self._misplaced(program, site, array, index)
 
     def _misplaced(self, program: Program, site: Leaf, array: Array, index: tuple[Expr, ...]) -> Reason | None:
-        """Why the array cannot hold the product at the statement; None if it can."""
+        """The reason why the array cannot hold the product at the statement; None if it can."""
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
             return Reason("a vector scope wraps exactly one op")
         if array.buffer.memory is Memory.REGISTER and not _constant_in_registers(site, array, index):
@@ -224,11 +224,11 @@ class Expand(Transformation[Leaf]):
         return parse_index(self.index, site.extents) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """Rounding changes as in contraction."""
+        """The class of `contract`."""
         return Numerics.CONTRACTS
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Write one statement with two roundings, or two statements."""
+        """Replace the statement by one with two roundings, or by two statements."""
         chain = chain_ops(site)
         if not self.into:
             rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))

@@ -1,4 +1,4 @@
-"""Reductions: splitting into private partial results, and merging these."""
+"""Split reductions: accumulation into private partial results, and its inverse."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from pdojo.transforms.structure.ordering import reassociates
 
 
 def _reduction(site: Scope) -> Leaf | None:
-    """The accumulating statement that is the scope's only child, if the scope does not index its output; else None."""
+    """The accumulating statement if it is the scope's only child and the scope does not index its output; else None."""
     leaf = site.children[0]
     if len(site.children) != 1 or not isinstance(leaf, Leaf) or leaf.accumulate is None:
         return None
@@ -59,7 +59,7 @@ def _reduction(site: Scope) -> Leaf | None:
 
 
 def _idle_reason(site: Scope, leaf: Leaf) -> Reason | None:
-    """Why guards leave a reduction empty in some iteration of the scopes around `site`; None if they do not."""
+    """The reason why guards leave a reduction empty in some iteration of the scopes around `site`; or None."""
     inside = [g for s in leaf.chain[site.depth :] for g in s.guard]
     start = {d: const(0) for d in range(site.depth, leaf.depth)}
     if all(g.substitute(start, leaf.extents).bounds(leaf.extents)[0] >= 0 for g in inside):
@@ -79,7 +79,7 @@ def _part_ids(identifier: str) -> list[str]:
 
 @dataclass(frozen=True)
 class SplitReduction(Transformation[Scope]):
-    """Accumulate into `size` private partial results first, which are combined at the end.
+    """Accumulate into `size` private partial results, which are combined at the end.
 
     `split_reduction@s:0{size=4 into=p}`:
 
@@ -87,7 +87,7 @@ class SplitReduction(Transformation[Scope]):
                              128 4 p[0,{1}] += x[{0}*4+{1}]
                              4 s[0] += p[0,{0}]
 
-    Legal if the scope wraps one accumulation that does not read the array it accumulates into.
+    Legal if the scope wraps one accumulation whose inputs are not in the buffer of its output.
     """
 
     name: ClassVar[str] = "split_reduction"
@@ -107,7 +107,7 @@ class SplitReduction(Transformation[Scope]):
                 yield from ((scope, cls(size)) for size in [s for s in sizes if scope.extent % s == 0] or sizes)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A sequential reduction scope around one statement, and a size within its extent."""
+        """Requires a sequential reduction scope around one statement, and a size within its extent."""
         leaf = _reduction(site)
         if leaf is None:
             return Reason("the scope does not wrap exactly one accumulation into elements that it does not index")
@@ -120,7 +120,7 @@ class SplitReduction(Transformation[Scope]):
         return _idle_reason(site, leaf) or self._partials_reason(program, leaf)
 
     def _partials_reason(self, program: Program, leaf: Leaf) -> Reason | None:
-        """Why the partial results cannot be declared; None if they can."""
+        """The reason why the partial results cannot be declared; None if they can."""
         if (unusable := name_reason(program, self.into)) is not None:
             return unusable
         scope = racing_scope(program, leaf, leaf.output.index, leaf.output.array.buffer.reuse)
@@ -129,7 +129,7 @@ class SplitReduction(Transformation[Scope]):
         return None
 
     def adds(self, program: Program, site: Scope) -> int:
-        """The partial results, `size` times as many as totals."""
+        """Bytes of the partial results, `size` times the total's; 0 on the heap."""
         leaf = _reduction(site)
         assert leaf is not None
         buffer = leaf.output.array.buffer
@@ -140,7 +140,7 @@ class SplitReduction(Transformation[Scope]):
         return Memory.HEAP if total.memory is Memory.HEAP else Memory.STACK
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """The order of the sum changes."""
+        """Reassociation: the order of the sum changes."""
         leaf = _reduction(site)
         assert leaf is not None
         assert leaf.accumulate is not None
@@ -225,7 +225,7 @@ class _Partials:
 
 @dataclass(frozen=True)
 class MergeReduction(Transformation[Scope]):
-    """Accumulate into the total directly again; the location is the scope of the accumulation into the partial results.
+    """Accumulate directly into the total again; the location is the scope that accumulates into the partial results.
 
     `merge_reduction@p#1:0`:
 
@@ -233,7 +233,7 @@ class MergeReduction(Transformation[Scope]):
     128 4 p[0,{1}] += x[{0}*4+{1}]
     4 s[0] += p[0,{0}]              -->  512 s[0] += x[{0}]
 
-    Legal if the partial results are used for nothing else.
+    Legal if the partial results have no other use.
     """
 
     name: ClassVar[str] = "merge_reduction"
@@ -250,14 +250,14 @@ class MergeReduction(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The pattern, and no other use of the partial results."""
+        """Requires the four parts of a split reduction, and no other use of the partial results."""
         found = _partials(program, site)
         if isinstance(found, Reason):
             return found
         return _idle_reason(site, found.step)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """The order of the sum changes."""
+        """Reassociation: the order of the sum changes."""
         found = _partials(program, site)
         assert not isinstance(found, Reason)
         assert found.step.accumulate is not None
@@ -270,7 +270,7 @@ class MergeReduction(Transformation[Scope]):
         return base if natural else fresh_id(taken, f"{parts.outer.id}*{parts.inner.id}")
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Write one scope with one accumulation; the partial results and their declaration go."""
+        """Write one scope with one accumulation; delete the partial results and their declaration."""
         parts = _partials(program, site)
         assert not isinstance(parts, Reason)
         depth, size, outside = site.depth, parts.inner.extent, chain_ops(site)
@@ -336,7 +336,7 @@ def _single_ops(*nodes: Node) -> tuple[Leaf, Leaf, Leaf] | None:
 
 
 def _mismatch(program: Program, parts: _Partials) -> Reason | None:
-    """Why the three statements are no split reduction; None if they are."""
+    """The reason why the three statements are no split reduction; None if they are."""
     start, step, combine, depth = parts.start, parts.step, parts.combine, parts.outer.depth
     partial = step.output.array
     if step.accumulate is None or combine.accumulate != step.accumulate or start.accumulate is not None:

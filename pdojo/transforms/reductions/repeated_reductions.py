@@ -1,4 +1,4 @@
-"""Repeated reductions: computing a sum again before its use, and reading one that was computed before."""
+"""Repeated reductions: recomputing a sum before its use, and reading one that was computed before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from pdojo.transforms.values.recomputation import same_value
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateReduction:
-    """A reduction before a statement that computes one of its inputs, and nothing for others."""
+    """A reduction before a statement that computes one of its inputs and no other value."""
 
     init: Leaf
     nest: Scope
@@ -55,7 +55,7 @@ class PrivateReduction:
 
 
 def _private(program: Program, site: Leaf, value: Access) -> PrivateReduction | None:
-    """The reduction that stands before a statement and computes this input for it only; None if there is none."""
+    """The reduction directly before a statement that computes this input only; None if there is none."""
     nest, buffer = program.nest.previous_sibling(site), value.array.buffer
     if not isinstance(nest, Scope) or len(nest.leaves) != 1:
         return None
@@ -69,7 +69,7 @@ def _private(program: Program, site: Leaf, value: Access) -> PrivateReduction | 
 
 @dataclass(frozen=True)
 class InlineReduction(Transformation[Leaf]):
-    """Compute a reduction again before its use; `input` counts the inputs of the statement that uses it, from 0.
+    """Recompute a reduction before its use; `input` is the number of the using statement's input, from 0.
 
     `inline_reduction@y{input=1 into=p}`:
 
@@ -81,12 +81,12 @@ class InlineReduction(Transformation[Leaf]):
                                              | M p[{0}] += x[{0},{1}]
                                              | y[{0}] = x[{0},0] / p[{0}]
 
-    Only this use changes; `delete_op` removes a reduction that nobody reads any more. The temporary has a dimension
-    for each scope around the use that its value depends on, and for each concurrent one.
+    Only this use changes; `delete_op` removes a reduction that is no longer read. The temporary has a dimension for
+    each scope around the use that its value depends on, and for each concurrent one.
 
-    Legal iff one plain assignment I and one accumulation A write what the use of s[e(j)] gets, and for all j this value
-    is made of I at h1(j) and of A at (h2(j), k) for all k of the loops that e does not determine; and no input of I or
-    A is written between them and j.
+    Legal iff one plain assignment I and one accumulation A write the value that the use of s[e(j)] gets, and for all j
+    this value is made of I at h1(j) and of A at (h2(j), k) for all k of the loops that e does not determine; and no
+    input of I or A is written between them and j.
     """
 
     name: ClassVar[str] = "inline_reduction"
@@ -99,7 +99,7 @@ class InlineReduction(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Reads of arrays that some statement accumulates into, after it, but not of private reductions."""
+        """Reads of arrays after a statement that accumulates into them, except reads of private reductions."""
         for leaf in program.nest.leaves:
             if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
                 continue
@@ -112,7 +112,7 @@ class InlineReduction(Transformation[Leaf]):
                     yield leaf, cls(number)
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An input that one reduction computes from values that are still there, and a place for the reduction."""
+        """Requires an input that one reduction computes from values that still exist, and a place for the reduction."""
         value = element_read(site, self.input)
         if isinstance(value, Reason):
             return value
@@ -133,7 +133,7 @@ class InlineReduction(Transformation[Leaf]):
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:
-        """The copy is in order; a vector reduction is not."""
+        """Reassociation if the original sums over lanes, threads or blocks; the copy sums in order."""
         return self._found(program, site)[1].numerics
 
     def _found(self, program: Program, site: Leaf) -> tuple[Access, Repetition]:
@@ -189,7 +189,7 @@ class InlineReduction(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class OutlineReduction(Transformation[Leaf]):
-    """Read the result of an earlier reduction, instead of computing the same before the statement.
+    """Read the result of an earlier reduction, instead of recomputing it before the statement.
 
     `outline_reduction@y{input=1 array=t index="{0}"}`:
 
@@ -201,10 +201,10 @@ class OutlineReduction(Transformation[Leaf]):
     | M p[{0}] += x[{0},{1}]
     | y[{0}] = x[{0},0] / p[{0}]
 
-    The assignment and the loops before, which compute the input for this use only, go. `inline_reduction` makes them of
-    a reduction elsewhere: both together let two equal reductions be one.
+    The preceding assignment and loops, which compute the input for this use only, are deleted. `inline_reduction` makes
+    them from a reduction elsewhere: both together merge two equal reductions.
 
-    Legal iff what `inline_reduction` would then compute for the use of s[e(j)] is what is computed now: the same
+    Legal iff `inline_reduction`, applied to the use of s[e(j)], would restore the present computation: the same
     functions of the same inputs over the same loops, in order, and no input was written since.
     """
 
@@ -228,7 +228,7 @@ class OutlineReduction(Transformation[Leaf]):
                         yield leaf, cls(number, element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An element that holds the value of the input, and a reduction before that computes it for this use only."""
+        """Requires an element that holds the input's value, and a preceding reduction for this use only."""
         if (reason := input_reason(site, self.input)) is not None:
             return reason
         element = named_element(program, site, self.array, self.index)
@@ -252,7 +252,7 @@ class OutlineReduction(Transformation[Leaf]):
         return next((problem for problem in problems if problem is not None), None)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:
-        """The reduction that goes is in order; a vector reduction is not."""
+        """Reassociation if the earlier reduction sums over lanes, threads or blocks; the deleted one sums in order."""
         element = named_element(program, site, self.array, self.index)
         assert isinstance(element, Access)
         found = repetition(program, site, element)
@@ -260,7 +260,7 @@ class OutlineReduction(Transformation[Leaf]):
         return found.numerics
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Replace the input; the reduction and its temporary go."""
+        """Replace the input; delete the reduction and its temporary."""
         value, element = site.inputs[self.input], named_element(program, site, self.array, self.index)
         assert isinstance(value, Access)
         assert isinstance(element, Access)
@@ -273,7 +273,7 @@ class OutlineReduction(Transformation[Leaf]):
         rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute the reduction again, under the same name."""
+        """Recompute the reduction, under the same name."""
         value = site.inputs[self.input]
         assert isinstance(value, Access)
         return InlineReduction(self.input, into=value.array.name).as_move(f"%{site.id}")
@@ -302,7 +302,7 @@ def _is_same(mine: PrivateReduction, found: Repetition, site: Leaf) -> bool:
 
 
 def _computed(step: Leaf, mine: Leaf, site: Leaf) -> Access | None:
-    """The element that a reduction computes of what `mine`, before the site, accumulates; None if none is found."""
+    """The element where a reduction has the sum that `mine`, before the site, accumulates; None if none is found."""
     facts = ((step.function, mine.function), (step.accumulate, mine.accumulate), (len(step.reads), len(mine.reads)))
     if any(one != other for one, other in facts) or step.output.array.intent is Intent.IN:
         return None

@@ -1,4 +1,4 @@
-"""Repetition: how a statement can compute the result of a reduction itself that it reads now."""
+"""Repetition: how a statement can itself compute the result of a reduction that it now reads."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ from pdojo.transforms.values.recomputation import producing_iteration, spelled_i
 class Repetition:
     """A reduction that a statement can compute itself.
 
-    Expressions are over the scopes of the statement, and for the accumulation also over loops of its own inside them.
+    Expressions are over the scopes of the statement; those of the accumulation also over the reduction's loops inside
+    them.
     """
 
     init: Leaf
-    """The plain assignment that the reduction begins with."""
+    """The plain assignment at the beginning of the reduction."""
     step: Leaf
     """The accumulation."""
     init_at: tuple[Expr, ...]
@@ -66,7 +67,7 @@ class Repetition:
 
     @property
     def numerics(self) -> Numerics:
-        """What the repetition, in order, does to rounding: lanes, threads and blocks sum in another order."""
+        """The effect on rounding of a repetition in order: lanes, threads and blocks sum in another order."""
         assert self.step.accumulate is not None
         mapped = any(s.mapping is Mapping.VECTOR or s.mapping.declares_tree for s in self.step.chain)
         index = self.step.output.index
@@ -75,11 +76,11 @@ class Repetition:
 
 
 def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Reason:
-    """How `site` can compute the element of `access`, which it reads or might read; a Reason if it cannot.
+    """A way for `site` to compute the element of `access`, which it reads or might read; a Reason if there is none.
 
-    There must be one plain assignment I: s[f(i)] and one accumulation A: s[g(a, k)] with k the loops that are reduced
-    over, and h1, h2 such that for all iterations j of the site the value of the element is made of I at h1(j) and of A
-    at (h2(j), k) for all k, and nothing else. Whether inputs still have their values is asked by `overwritten`.
+    There must be one plain assignment I: s[f(i)] and one accumulation A: s[g(a, k)] with k the reduction loops, and h1,
+    h2 such that for all iterations j of the site the value of the element is made of exactly I at h1(j) and A at
+    (h2(j), k) for all k. `overwritten` checks whether inputs still have their values.
     """
     array = access.array
     if array.intent is Intent.IN:
@@ -114,7 +115,7 @@ def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Rea
 
 
 def _parts(program: Program, uses: Sequence[Use], read: int) -> tuple[int, int] | Reason:
-    """The uses that begin a reduction and that accumulate into it; a Reason if the read gets something else."""
+    """The use that begins a reduction and the use that accumulates; a Reason if the read gets any other value."""
     writers, complete = program.origins.writers(uses, read)
     name = uses[read].access.array.name
     if not complete:
@@ -153,7 +154,7 @@ def _made(site: Leaf, init: Leaf, step: Leaf, init_at: tuple[Expr, ...], known: 
 
 
 def overwritten(program: Program, original: Leaf, copy: Leaf, at: Sequence[Expr]) -> Reason | None:
-    """Why a copy of a statement reads other values than the original in iteration `at`; None if it reads the same."""
+    """The reason why a copy of a statement reads other values than the original's iteration `at`; or None."""
     for before, now in zip(original.inputs, copy.inputs, strict=True):
         if not isinstance(before, Access) or not isinstance(now, Access):
             continue

@@ -1,4 +1,4 @@
-"""The first and the last step of an accumulation as plain assignments, without a first value or a copied result."""
+"""The first and the last step of an accumulation as plain assignments, without initialisation or copied result."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _TWO_FUNCTIONS = Reason("the op accumulates what a function computes, which is n
 
 @dataclass(frozen=True)
 class AbsorbInit(Transformation[Leaf]):
-    """Let the first step of an accumulation take the value that was assigned before it.
+    """Let the first step of an accumulation use the value that was assigned before it.
 
     `absorb_init@z#1`:
 
     z[0] = w[0]
     z[0] += x[0]  -->  z[0] = w[0] + x[0]
 
-    Also `z fma= x * y` to `z = fma(x, y, w)`. Legal if a plain copy or constant directly precedes, and the addend is
-    not in the same memory.
+    Also turns `z fma= x * y` into `z = fma(x, y, w)`. Legal if a plain copy or constant directly precedes, and the
+    addend is not in the same memory.
     """
 
     name: ClassVar[str] = "absorb_init"
@@ -55,7 +55,7 @@ class AbsorbInit(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A first value for the same element, and one operation for the two."""
+        """Requires an initial value for the same element, and one operation for the two statements."""
         if site.accumulate is None:
             return Reason("the op does not accumulate")
         if _stepped(site, site.output) is None:
@@ -92,8 +92,8 @@ class ExposeInit(Transformation[Leaf]):
     z[0] = w[0] + x[0]  -->  z[0] = w[0]
                              z[0] += x[0]
 
-    Also `z = fma(x, y, w)` to `z = w` and `z fma= x * y`. Legal if the function accumulates into the type, and no
-    operand is in the memory that is written.
+    Also turns `z = fma(x, y, w)` into `z = w` and `z fma= x * y`. Legal if the function accumulates into the type, and
+    no operand is in the memory that is written.
     """
 
     name: ClassVar[str] = "expose_init"
@@ -104,13 +104,13 @@ class ExposeInit(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Assignments by functions that accumulate."""
+        """Assignments by functions that can accumulate."""
         for leaf in program.nest.leaves:
             if leaf.accumulate is None and _accumulating(leaf) is not None:
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A function that accumulates, with operands in other memory."""
+        """Requires a function that can accumulate, with operands in other memory."""
         if site.accumulate is not None or _accumulating(site) is None:
             return Reason(f"the op is no assignment by a function that accumulates {site.output.array.dtype}")
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -142,15 +142,16 @@ class ExposeInit(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class ForwardSum(Transformation[Leaf]):
-    """Compute the copy of a sum from the sum before its last step, and make that step after it.
+    """Compute the copy of a sum from the sum before its last step, and make that step after the copy.
 
     `forward_sum@c`:
 
     z[0] += x[0]        c[0] = z[0] + x[0]
     c[0] = z[0]    -->  z[0] += x[0]
 
-    Also `z fma= x * y` and `c = z` to `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step once nobody
-    reads its result. Legal if the copy directly follows, into memory that the step neither reads nor writes.
+    Also turns `z fma= x * y` and `c = z` into `c = fma(x, y, z)` and `z fma= x * y`. `delete_op` removes the step once
+    its result is no longer read. Legal if the copy directly follows, into memory that the step neither reads nor
+    writes.
     """
 
     name: ClassVar[str] = "forward_sum"
@@ -167,7 +168,7 @@ class ForwardSum(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A copy of the result of the step before it, into other memory."""
+        """Requires a copy of the preceding step's result into other memory."""
         step = program.nest.previous_sibling(site)
         if not _is_copy(site):
             return Reason("the op is no plain copy of an element")
@@ -184,7 +185,7 @@ class ForwardSum(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Make the copy a step of its own, before the other."""
+        """Turn the copy into a step of its own, before the other."""
         step = program.nest.previous_sibling(site)
         assert isinstance(step, Leaf)
         old = Access(step.output.array, step.output.index, DictionaryAttr({}))
@@ -192,20 +193,20 @@ class ForwardSum(Transformation[Leaf]):
         rewriter.erase(site.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Make it a copy again."""
+        """Turn it into a copy again."""
         return CopySum().as_move(f"%{site.id}")
 
 
 @dataclass(frozen=True)
 class CopySum(Transformation[Leaf]):
-    """Copy the result of an accumulation's step instead of computing the same before it.
+    """Copy the result of an accumulation's step instead of computing the same value before it.
 
     `copy_sum@c`:
 
     c[0] = z[0] + x[0]       z[0] += x[0]
     z[0] += x[0]        -->  c[0] = z[0]
 
-    Legal if the step that computes the same directly follows, and neither reads the memory of the copy.
+    Legal if the step that computes the same value directly follows, and neither statement reads the memory of the copy.
     """
 
     name: ClassVar[str] = "copy_sum"
@@ -223,7 +224,7 @@ class CopySum(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A following step that computes the same."""
+        """Requires a following step that computes the same value."""
         step = program.nest.next_sibling(site)
         if not isinstance(step, Leaf) or step.accumulate is None or site.accumulate is not None:
             return Reason("the op is no assignment with an accumulation immediately behind it")
@@ -257,7 +258,7 @@ class CopySum(Transformation[Leaf]):
 
 
 def _is_plain(leaf: Leaf) -> bool:
-    """Whether a statement assigns a plain value, not asynchronously."""
+    """Whether a statement is a plain, synchronous assignment."""
     return leaf.function is None and leaf.accumulate is None and not leaf.asynchronous
 
 
@@ -283,7 +284,7 @@ def _stepped(step: Leaf, old: Input) -> tuple[str, list[Input]] | None:
 
 
 def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
-    """First value, accumulation and terms of an assignment by a function that accumulates."""
+    """First value, accumulation and terms of an assignment by a function that can accumulate; else None."""
     dtype = leaf.output.array.dtype
     if leaf.function == "math.fma" and accumulates("arith.addf", dtype):
         return leaf.inputs[2], "arith.addf", list(leaf.inputs[:2])
@@ -293,7 +294,7 @@ def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
 
 
 def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp:
-    """A statement that assigns the result of a step on `old` to an element."""
+    """A statement that assigns `step` applied to `old` to an element."""
     found = _stepped(step, step.output)
     assert found is not None
     function, inputs = found
@@ -330,7 +331,7 @@ def _hints(*inputs: Input) -> list[DictionaryAttr]:
 
 
 def _are_equal(first: list[Input], second: tuple[Input, ...] | list[Input]) -> bool:
-    """Whether two statements read the same inputs, whatever the hints; the two zeros are different."""
+    """Whether two statements read the same inputs, ignoring hints; the two zeros are different."""
     if len(first) != len(second):
         return False
     pairs = zip(first, second, strict=True)

@@ -21,14 +21,14 @@ from pdojo.transforms.api import (
 
 
 def fresh_name(taken: Mapping[str, object], base: str) -> str:
-    """`base`, with underscores until no array has the name."""
+    """`base`, with underscores appended until no array has the name."""
     while base in taken:
         base += "_"
     return base
 
 
 def name_reason(program: Program, wanted: str) -> Reason | None:
-    """Why a new array cannot have the name; None if it can, or for '', which asks for a fresh one."""
+    """The reason why a new array cannot have the name; None if it can, or for '' (a fresh name)."""
     if wanted in program.nest.arrays:
         return Reason(f"an array '{wanted}' exists already")
     if wanted and not (wanted.isidentifier() and wanted.isascii()):
@@ -45,7 +45,7 @@ def declare(
     memory: Memory,
     rewriter: PatternRewriter,
 ) -> Array:
-    """Declare an array in a buffer of its own, behind the other buffers. `slots` has 0 for a whole dimension."""
+    """Declare an array in a buffer of its own, after the other buffers. A slot count of 0 keeps a dimension whole."""
     op = BufferOp([name], MemRefType(DTYPES[dtype], shape), memory, slots)
     add_buffer(program.kernel, op, rewriter)
     buffer = Buffer((name,), dtype, tuple(shape), tuple(slots), memory, None, op, byte_width(dtype))
@@ -53,6 +53,6 @@ def declare(
 
 
 def add_buffer(kernel: KernelOp, op: BufferOp, rewriter: PatternRewriter) -> None:
-    """Insert a declaration behind the others."""
+    """Insert a declaration after the others."""
     first = next(o for o in kernel.body.block.ops if not isinstance(o, BufferOp))
     rewriter.insert(op, InsertPoint.before(first))

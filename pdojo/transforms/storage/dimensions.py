@@ -1,4 +1,4 @@
-"""Layout: splitting a dimension of a buffer in two, joining two, padding."""
+"""Dimensions of buffers: splitting one in two, joining two, padding."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from pdojo.transforms.api import (
 from pdojo.transforms.storage.location import callers_memory, hinted, swizzled, temporaries
 
 Reindexed: TypeAlias = Callable[[Sequence[Expr], Sequence[int]], tuple[Expr, ...]]
-"""The new index of an access, from its index and the extents of the scopes around it."""
+"""A function from an access's index, and the extents of the scopes around it, to its new index."""
 
 
 def redeclare(
@@ -70,7 +70,7 @@ def redeclare(
 def access_reason(
     program: Program, buffer: Buffer, shape: Sequence[int], slots: Sequence[int], index: Reindexed
 ) -> Reason | None:
-    """Why an access is impossible in another layout: vectors, or hints for the present one; None if none is."""
+    """The reason why an access is impossible in another layout: vectors, or hints for the present one; or None."""
     fixed = hints_reason(program, buffer)
     for leaf, access in accesses_of(program.nest, buffer) if fixed is None else ():
         lanes = leaf.parent
@@ -83,10 +83,10 @@ def access_reason(
 
 
 def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: Reindexed) -> Reason | None:
-    """Why the slots of a folded or reused dimension are not those of its two digits, or of the one; None if they are.
+    """The reason why the slots of a folded or reused dimension do not match those of its two digits; None if they do.
 
-    `digits` gives, for an access, its index in one dimension, then its two indices in two dimensions, the second with
-    `size` values. Without lanes there is one slot in either case.
+    `digits` gives, for an access, its index in one dimension, followed by its two indices in two dimensions, the second
+    with `size` values. Without lanes there is one slot in either case.
     """
     if buffer.reuse[at] > 1:
         return Reason(f"dimension {at} of '{buffer.names[0]}' is folded; materialize it first")
@@ -98,19 +98,19 @@ def slots_reason(program: Program, buffer: Buffer, at: int, size: int, digits: R
 
 
 def hints_reason(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the layout must stay: a swizzle of it, or hints for it; None if it need not."""
+    """The reason why the layout must stay: its swizzle, or hints for it; None if it need not."""
     return swizzled(buffer) or hinted(program, buffer)
 
 
 def _keeps_bytes(program: Program, site: Dimension, *, padded: bool = False) -> bool:
-    """Whether a buffer surely takes as many bytes of stack or registers with a dimension split, or joined to the next.
+    """Whether splitting a dimension, or joining it to the next, certainly keeps the buffer's stack or register bytes.
 
     `padded` if the new dimensions have more elements.
     """
     buffer = site.array.buffer
     if buffer.memory not in LIMITED:
         return True
-    # The slots of a reused dimension are as many as lanes index it.
+    # A reused dimension has as many slots as lanes index it.
     lanes = any(
         leaf.chain[v].mapping is Mapping.VECTOR
         for leaf, access in accesses_of(program.nest, buffer)
@@ -125,7 +125,7 @@ def _replaced(values: Sequence[int], at: int, count: int, by: Sequence[int]) -> 
 
 @dataclass(frozen=True)
 class TileDim(Transformation[Dimension]):
-    """Split a dimension of a buffer in two: which tile, and where in the tile; every access follows.
+    """Split a dimension of a buffer in two: the number of the tile, and the place in the tile; every access follows.
 
     `tile_dim@t:0{size=4}`:
 
@@ -134,8 +134,8 @@ class TileDim(Transformation[Dimension]):
     8 y[{0}] = t[{0}]           8 y[{0}] = t[{0}//4,{0}%4]
 
     Legal for temporaries: e -> (e floordiv size, e mod size) is a bijection. A last, partial tile is padded. The parts
-    of a reused dimension are reused, if the slots of its lanes stay apart. Refused for folded dimensions, for vectors
-    that could no longer be accessed, and for padding that does not fit.
+    of a reused dimension are reused, if the slots of its lanes stay apart. Refused for folded dimensions, for vector
+    accesses that become impossible, and for padding that does not fit.
     """
 
     name: ClassVar[str] = "tile_dim"
@@ -146,7 +146,7 @@ class TileDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Powers of two and vector lengths of the machine; divisors only, if the extent has such divisors."""
+        """Powers of two and vector lengths of the machine; only divisors, if the extent has some among them."""
         for array in temporaries(program):
             sizes = sorted({2, 4, 8, 16, 32, *program.machine.vector_lanes(array.dtype)})
             for dimension, extent in enumerate(array.shape):
@@ -155,7 +155,7 @@ class TileDim(Transformation[Dimension]):
                 yield from ((Dimension(array, dimension), cls(size)) for size in dividing or fitting)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's dimension that is not folded, a size within it, accesses that can still be made."""
+        """Requires a temporary's dimension that is not folded, a size within it, and accesses that remain possible."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, at = site.array.buffer, site.index
@@ -174,7 +174,7 @@ class TileDim(Transformation[Dimension]):
     def _shape(self, buffer: Buffer, at: int) -> tuple[int, ...]:
         return _replaced(buffer.shape, at, 1, (-(-buffer.shape[at] // self.size), self.size))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for both parts
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # equal slots for both parts
         return (*buffer.reuse[:at], buffer.reuse[at], *buffer.reuse[at:])
 
     def _index(self, at: int) -> Reindexed:
@@ -190,7 +190,7 @@ class TileDim(Transformation[Dimension]):
         return not _keeps_bytes(program, site, padded=site.array.shape[site.index] % self.size != 0)
 
     def adds(self, program: Program, site: Dimension) -> int:
-        """The padding of the last tile."""
+        """`UNKNOWN` if the buffer may grow, else 0."""
         return UNKNOWN if self.grows(program, site) else 0
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
@@ -204,7 +204,7 @@ class TileDim(Transformation[Dimension]):
         redeclare(program, buffer, shape, self._slots(buffer, at), self._index(at), rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """Collapse the two, to the extent before."""
+        """Collapse the two dimensions, to the previous extent."""
         extent = site.array.shape[site.index]
         restored = -1 if extent % self.size == 0 else extent
         return CollapseDims(restored).as_move(f"{site.array.name}:{site.index}")
@@ -212,7 +212,7 @@ class TileDim(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class CollapseDims(Transformation[Dimension]):
-    """Make one dimension of a dimension of a buffer and the next one; every access follows.
+    """Make one dimension of a buffer of two consecutive ones; every access follows.
 
     `collapse_dims@t:0`:
 
@@ -221,7 +221,7 @@ class CollapseDims(Transformation[Dimension]):
     8 4 y[{0},{1}] = t[{0},{1}]       8 4 y[{0},{1}] = t[{0}*4+{1}]
 
     Legal for temporaries: (a, b) -> a * size + b is a bijection, and keeps every address. With `extent`, padding at the
-    end of the last tile is cut off, if no index is in it.
+    end of the last tile is cut off, if no index reaches it.
     """
 
     name: ClassVar[str] = "collapse_dims"
@@ -237,7 +237,7 @@ class CollapseDims(Transformation[Dimension]):
             yield from ((Dimension(array, index), cls()) for index in range(len(array.shape) - 1))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with a next dimension of the same kind, and an extent that holds all indices."""
+        """Requires a temporary with a next dimension of the same kind, and an extent that contains all indices."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, at = site.array.buffer, site.index
@@ -256,7 +256,7 @@ class CollapseDims(Transformation[Dimension]):
         )
 
     def _beyond(self, program: Program, buffer: Buffer, at: int) -> Reason | None:
-        """An access in the padding to be cut off, as a Reason; None if there is none."""
+        """A Reason with an access in the padding to be cut off; None if there is none."""
         joined = self._index(buffer, at)
         for leaf, access in accesses_of(program.nest, buffer) if self.extent != -1 else ():
             e = joined(access.index, leaf.extents)[at]
@@ -268,7 +268,7 @@ class CollapseDims(Transformation[Dimension]):
         total = buffer.shape[at] * buffer.shape[at + 1] if self.extent == -1 else self.extent
         return _replaced(buffer.shape, at, 2, (total,))
 
-    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # as many for the one
+    def _slots(self, buffer: Buffer, at: int) -> tuple[int, ...]:  # the slots of the joint dimension
         return (*buffer.reuse[:at], *buffer.reuse[at + 1 :])
 
     def _index(self, buffer: Buffer, at: int) -> Reindexed:
@@ -284,7 +284,7 @@ class CollapseDims(Transformation[Dimension]):
         return not _keeps_bytes(program, site)
 
     def adds(self, program: Program, site: Dimension) -> int:
-        """Other slots for lanes."""
+        """`UNKNOWN` if lanes may need other slots, else 0."""
         return UNKNOWN if self.grows(program, site) else 0
 
     def is_local(self, site: Dimension) -> bool:  # everywhere
@@ -304,7 +304,7 @@ class CollapseDims(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class PadDim(Transformation[Dimension]):
-    """Make a dimension of a buffer longer; nothing accesses the padding.
+    """Make a dimension of a buffer longer; no access uses the padding.
 
     `pad_dim@t:1{to=8}`:
 
@@ -322,7 +322,7 @@ class PadDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Whole vectors in the last dimension; one more element, against conflicts of equal banks or sets."""
+        """Extents of whole vectors for the last dimension, and one more element, against conflicts of banks or sets."""
         for array in temporaries(program):
             if not array.shape:
                 continue
@@ -333,7 +333,7 @@ class PadDim(Transformation[Dimension]):
             yield from ((Dimension(array, last), cls(to)) for to in sorted(wanted - {extent}))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's whole dimension, and a greater extent. Whether there is room is asked of the program after."""
+        """Requires a temporary's whole dimension, and a larger extent; capacity is checked after the move."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
@@ -348,7 +348,7 @@ class PadDim(Transformation[Dimension]):
         return site.array.buffer.memory in LIMITED
 
     def adds(self, program: Program, site: Dimension) -> int:
-        """The padding."""
+        """Bytes of the padding."""
         extent = site.array.shape[site.index]
         return -(-bytes_in_memory(program, site.array.buffer) * (self.to - extent) // extent)
 
@@ -357,7 +357,7 @@ class PadDim(Transformation[Dimension]):
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Another extent, the same accesses."""
+        """Set the extent; the accesses stay."""
         _resize(program, site, self.to, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
@@ -367,7 +367,7 @@ class PadDim(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class UnpadDim(Transformation[Dimension]):
-    """Cut off the end of a dimension of a buffer, which nothing accesses.
+    """Cut off the end of a dimension of a buffer, which no access uses.
 
     `unpad_dim@t:0{to=8}`:
 
@@ -387,7 +387,7 @@ class UnpadDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Down to the greatest index, if only scopes bound it."""
+        """The extent down to the largest index, if only scopes bound it."""
         for array in temporaries(program):
             used = accesses_of(program.nest, array.buffer)
             for at, extent in enumerate(array.shape):
@@ -396,7 +396,7 @@ class UnpadDim(Transformation[Dimension]):
                     yield Dimension(array, at), cls(least)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's whole dimension, and no access beyond the new extent."""
+        """Requires a temporary's whole dimension, and no access beyond the new extent."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, at = site.array.buffer, site.index
@@ -419,7 +419,7 @@ class UnpadDim(Transformation[Dimension]):
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Another extent, the same accesses."""
+        """Set the extent; the accesses stay."""
         _resize(program, site, self.to, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
@@ -428,7 +428,7 @@ class UnpadDim(Transformation[Dimension]):
 
 
 def _resize_reason(program: Program, site: Dimension, extent: int) -> Reason | None:
-    """Why vectors that run across rows forbid another extent, which moves rows apart; None if none do."""
+    """The reason why vectors across rows forbid an extent that moves the rows apart; None if none do."""
     buffer = site.array.buffer
     shape = _replaced(buffer.shape, site.index, 1, (extent,))
     return access_reason(program, buffer, shape, buffer.reuse, lambda index, _: tuple(index))

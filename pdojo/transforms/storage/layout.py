@@ -55,7 +55,7 @@ class SwapDims(Transformation[Dimension]):
             yield from ((Dimension(array, index), cls()) for index in range(len(array.shape) - 1))
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with a next dimension, whose vectors and registers can still be accessed."""
+        """Requires a temporary with a next dimension, whose vector and register accesses remain possible."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
@@ -83,7 +83,7 @@ class SwapDims(Transformation[Dimension]):
         return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
-        """Declare the buffer again and permute every access to it."""
+        """Redeclare the buffer and permute every access to it."""
         buffer = site.array.buffer
         order = _order(buffer, site.index)
         old = buffer.op

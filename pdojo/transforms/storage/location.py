@@ -1,4 +1,4 @@
-"""Storage: the memory of a buffer, and questions of all moves about memory."""
+"""Locations: the memory of a buffer, and common checks of moves on memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def callers_memory(array: Array) -> Reason | None:
 
 
 def hinted(program: Program, buffer: Buffer) -> Reason | None:
-    """Why the layout must stay: there are hints for it; None if there are none."""
+    """The reason why the layout must stay: hints for it; None if there are none."""
     for _, access in accesses_of(program.nest, buffer):
         if access.hints.data:
             return Reason(f"{describe_access(access)} has hints for the layout that it has; clear them first")
@@ -56,7 +56,7 @@ def hinted(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def swizzled(buffer: Buffer) -> Reason | None:
-    """Why dimensions cannot be changed: they take part in a swizzle; None if they do not."""
+    """The reason why dimensions cannot be changed: they take part in a swizzle; None if they do not."""
     return Reason(f"'{buffer.names[0]}' is swizzled; unswizzle_dim first") if buffer.swizzles else None
 
 
@@ -68,9 +68,9 @@ class SetLocation(Transformation[Array]):
 
     t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
 
-    Keeps every value; refused if the buffer does not fit or, for registers, if other than constants index it. Inside a
-    grid, registers and stack belong to one thread and shared memory to one block: each must be used in one iteration of
-    one grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
+    Keeps every value; refused if the buffer does not fit or, for registers, if an index is not constant. Inside a grid,
+    registers and stack belong to one thread and shared memory to one block: each must be used in one iteration of one
+    grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
     """
 
     name: ClassVar[str] = "set_location"
@@ -95,7 +95,7 @@ class SetLocation(Transformation[Array]):
                     yield array, cls(memory.value)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A temporary, a memory that the machine has, and room in it."""
+        """Requires a temporary, a memory that the machine has, and room in it."""
         if (refused := callers_memory(site)) is not None:
             return refused
         known = [m.value for m in Memory]
@@ -113,14 +113,14 @@ class SetLocation(Transformation[Array]):
         return room(program, site.buffer, site.buffer, memory)
 
     def argues(self, program: Program, site: Array) -> bool:
-        """True for registers, too, if all statements run in the function that has them; the check asks the rest."""
+        """True for registers too if all statements run in the function that has them; `check` tests the rest."""
         if self.location != Memory.REGISTER.value:
             return super().argues(program, site)
         nest, buffer = program.nest, site.buffer
         return not is_in_grid(nest, buffer) and frame_problem(nest, buffer, Memory.REGISTER) is None
 
     def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
-        """False: the check asks for room."""
+        """False: `check` tests capacity."""
         return False
 
     def is_local(self, site: Array) -> bool:  # everywhere
@@ -139,10 +139,10 @@ class SetLocation(Transformation[Array]):
 
 
 def room(program: Program, wanted: Buffer, present: Buffer, memory: Memory) -> Reason | None:
-    """Why the buffer `present`, changed to `wanted`, has no room in `memory` beside the others; None if it has."""
+    """The reason why the buffer `present`, changed to `wanted`, does not fit into `memory`; None if it does."""
     nest = program.nest
     if is_in_grid(nest, present):
-        return None  # the needs of a grid's threads are asked of the program after the move
+        return None  # limits of a grid's threads are checked on the program after the move
     if memory is Memory.REGISTER and (problem := register_problem(nest, present, reuse=wanted.reuse)) is not None:
         return problem
     return overflow(program, memory, _bytes(program, wanted, present), present)

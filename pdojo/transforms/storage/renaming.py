@@ -1,4 +1,4 @@
-"""Renaming: a name and a buffer of its own for values that another array holds too, and one array for two again."""
+"""Renaming: an array of their own for some of another array's values, and one array for two again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from pdojo.transforms.structure.ordering import rewritten
 
 @dataclass(frozen=True)
 class RenameArray(Transformation[Leaf]):
-    """Give the values that a statement writes, and all that are read with them, an array of their own.
+    """Move the values that a statement writes, and all values read together with them, to an array of their own.
 
     `rename_array@t#1{into=p}`:
 
@@ -43,11 +43,11 @@ class RenameArray(Transformation[Leaf]):
     8 y[{0}] = t[{0}]            8 p[{0}] = exp(t[{0}])
                                  8 y[{0}] = p[{0}]
 
-    The accesses that move are a web: a read is in one web with every write that an instance of it gets a value from,
-    and an accumulation reads what it writes. The new array is in a buffer of its own, like that of the old one.
+    The accesses that move are a web: a read is in one web with every write that gives an instance of it a value, and an
+    accumulation reads its output. The new array is in a buffer of its own, like that of the old one.
 
-    Legal iff the web is not all that is done with the array, the caller neither gives its first values nor gets its
-    last ones, and the location is the first statement that writes in it.
+    Legal iff the array has accesses outside the web, the caller neither gives the web's first values nor gets its last
+    ones, and the location is the web's first statement that writes.
     """
 
     name: ClassVar[str] = "rename_array"
@@ -60,14 +60,14 @@ class RenameArray(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Plain assignments to arrays that have several; a temporary keeps its name for the first."""
+        """Plain assignments to arrays that have several; the first assignment to a temporary is no candidate."""
         for array in program.nest.arrays.values():
             plain = [leaf for leaf in program.nest.writers[array.name] if leaf.accumulate is None]
             if len(plain) > 1:
                 yield from ((leaf, cls()) for leaf in plain[array.intent is None :])
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A web of its own that begins here, and stays inside the kernel."""
+        """Requires a web that begins here, is not the whole array, and stays inside the kernel."""
         if (unusable := name_reason(program, self.into)) is not None:
             return unusable
         array, web = site.output.array, web_of(program, site)
@@ -89,9 +89,9 @@ class RenameArray(Transformation[Leaf]):
         return self._room(program, site)
 
     def _room(self, program: Program, site: Leaf) -> Reason | None:
-        """Why the program after the move would break a rule; None if it would not.
+        """The reason why the program after the move would violate a rule; None if it would not.
 
-        In whole buffers on the heap it breaks none: fewer accesses share a cell, and all else is as before.
+        In whole buffers on the heap it violates none: fewer accesses share a cell, and nothing else changes.
         """
         buffer = site.output.array.buffer
         if buffer.memory is Memory.HEAP and not any(buffer.reuse) and not buffer.hints.data:
@@ -118,7 +118,7 @@ class RenameArray(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class MergeArrays(Transformation[Array]):
-    """Let another array hold the values of an array, whose declaration goes.
+    """Let another array hold the values of an array, whose declaration is deleted.
 
     `merge_arrays@p{with=t}`:
 
@@ -128,9 +128,9 @@ class MergeArrays(Transformation[Array]):
     8 p[{0}] = exp(t[{0}])       8 y[{0}] = t[{0}]
     8 y[{0}] = p[{0}]
 
-    Both have one type and shape, the array that goes shares its memory with no other, and the accesses to it are one
-    web (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same
-    element of the other array comes in between, in the order of the program; what the caller gives and gets stays.
+    Both have one type and shape, the deleted array shares its memory with no other, and the accesses to it are one web
+    (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same
+    element of the other array comes in between, in the order of the program; the caller gives and gets the same values.
     """
 
     name: ClassVar[str] = "merge_arrays"
@@ -142,7 +142,7 @@ class MergeArrays(Transformation[Array]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Temporaries, with arrays declared before them in buffers that differ in nothing."""
+        """Temporaries, with earlier arrays in otherwise equal buffers."""
         arrays = [array for array in program.nest.arrays.values() if array.buffer in program.live_ranges]
         for position, guest in enumerate(arrays):
             for host in arrays[:position] if guest.intent is None and len(guest.buffer.names) == 1 else ():
@@ -150,7 +150,7 @@ class MergeArrays(Transformation[Array]):
                     yield guest, cls(host.name)
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """Two arrays of one kind, of which neither overwrites what the other still needs."""
+        """Requires two arrays of one kind, neither of which overwrites values that the other still needs."""
         host = program.nest.arrays.get(self.with_)
         if host is None:
             return Reason(f"there is no array '{self.with_}'")
@@ -173,10 +173,10 @@ class MergeArrays(Transformation[Array]):
         return program.merging_violation(site, host)
 
     def argues(self, program: Program, site: Array) -> bool:
-        """True if share_buffer may make one of the two buffers, and every element has a cell.
+        """True if `share_buffer` may make one of the two buffers, and every element has a cell.
 
-        Then the accesses are those of the program after share_buffer, under one name. No statement depends on other
-        iterations of itself if each that writes one of the arrays reads of them the very element that it writes.
+        Then the accesses are those of the program after `share_buffer`, under one name. No statement depends on other
+        iterations of itself if each that writes one of the arrays reads only the very element that it writes.
         """
         host, shared = program.nest.arrays[self.with_], ShareBuffer(self.with_)
         is_whole = not any(host.buffer.reuse) and len(host.buffer.names) == 1 and not site.buffer.hints.data

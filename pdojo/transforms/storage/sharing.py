@@ -1,4 +1,4 @@
-"""Sharing: arrays that use one memory in turn, also that of an interface array."""
+"""Sharing: arrays that use one memory in turn, which may be an interface array's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pdojo.transforms.storage.location import callers_memory
 
 
 def unlike_in(guest: Buffer, host: Buffer) -> str | None:
-    """The difference that keeps two buffers from being one; None if there is none."""
+    """The difference that prevents merging two buffers; None if there is none."""
     pairs = {
         "type": (guest.dtype, host.dtype),
         "extents": (guest.shape, host.shape),
@@ -47,7 +47,7 @@ def unlike_in(guest: Buffer, host: Buffer) -> str | None:
 
 
 def pinned(nest: Nest, array: Array) -> Reason | None:
-    """Why the accesses to an array need its present memory; None if they do not."""
+    """The reason why the accesses to an array need its present memory; None if they do not."""
     for _, access in accesses_of(nest, array.buffer):
         if access.array is array and access.hints.data:
             return Reason(f"{describe_access(access)} has hints for the memory that it has; clear them first")
@@ -55,7 +55,7 @@ def pinned(nest: Nest, array: Array) -> Reason | None:
 
 
 def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
-    """Why registers cannot be shared: they belong to one thread, and several use them; None if they can."""
+    """The reason why registers cannot be shared: they belong to one thread, and several use them; None if they can."""
     owners: set[Scope | None] = set()
     for buffer in buffers:
         for leaf, _ in accesses_of(nest, buffer) if buffer.memory is Memory.REGISTER else ():
@@ -64,15 +64,15 @@ def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
 
 
 def buffer_like(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
-    """A declaration of arrays in a buffer of the same kind, in the memory of an interface array if `host` is given."""
+    """A declaration of arrays in a buffer of the same kind; in the memory of the interface array `host` if given."""
     kind = MemRefType(DTYPES[like.dtype], like.shape)
     return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles)
 
 
 def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:
-    """Replace the declaration of a buffer by one for the arrays `names`; an array that leaves keeps its old value.
+    """Replace a buffer's declaration by one for the arrays `names`; an array that leaves keeps its old SSA value.
 
-    For an interface array, `names` are the temporaries in it; without any there is no declaration.
+    For an interface array, `names` are the temporaries in it; if there are none, there is no declaration.
     """
     kernel, arrays = program.kernel, program.nest.arrays
     old = host.guests if host.op is None else host.op
@@ -96,13 +96,13 @@ def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: Pat
 
 
 def _guests(buffer: Buffer) -> tuple[str, ...]:
-    """The arrays in the declaration of a buffer, which does not name an interface array."""
+    """The arrays in the declaration of a buffer; an interface array is not one of them."""
     return buffer.names if buffer.op is not None else buffer.names[1:]
 
 
 @dataclass(frozen=True)
 class ShareBuffer(Transformation[Array]):
-    """Let an array live in the memory of another one, which may be an output of the kernel.
+    """Let an array live in the memory of another, which may be an output of the kernel.
 
     `share_buffer@t{with=p}`:
 
@@ -114,7 +114,7 @@ class ShareBuffer(Transformation[Array]):
 
     Both have one type, shape and location. Legal iff for every flow from the last write w of an element to a read r, no
     other instance writes r's cell in between, and concurrent iterations do not race for a cell. For an interface array
-    also: the caller gets the array's own values, and values that the caller gave survive until they are read.
+    also: the caller gets the array's own values, and values from the caller survive until they are read.
     """
 
     name: ClassVar[str] = "share_buffer"
@@ -124,7 +124,7 @@ class ShareBuffer(Transformation[Array]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
-        """Arrays alone in their buffers, with earlier buffers that differ in nothing."""
+        """Arrays that are alone in their buffers, with earlier, otherwise equal buffers."""
         nest = program.nest
         for position, guest in enumerate(nest.buffers):
             if guest.op is None or len(guest.names) != 1 or guest not in program.live_ranges:
@@ -134,7 +134,7 @@ class ShareBuffer(Transformation[Array]):
                     yield nest.arrays[guest.names[0]], cls(host.names[0])
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """Two buffers that could be one, and values that survive the sharing."""
+        """Requires two buffers that could be one, and values that survive the sharing."""
         host = program.nest.arrays.get(self.with_)
         if host is None:
             return Reason(f"there is no array '{self.with_}'")
@@ -150,7 +150,7 @@ class ShareBuffer(Transformation[Array]):
         return super().argues(program, site) and not (needs and base_alignment(host) % base_alignment(site.buffer))
 
     def _unlike(self, site: Array, host: Array) -> Reason | None:
-        """Why the two cannot have one memory, whatever the program does with them; None if they can."""
+        """The reason why the two cannot have one memory in any program; None if they can."""
         if site.buffer is host.buffer:
             return Reason(f"'{site.name}' and '{host.name}' share memory already")
         if len(site.buffer.names) > 1:
@@ -162,7 +162,7 @@ class ShareBuffer(Transformation[Array]):
         return None if difference is None else Reason(f"'{site.name}' and '{host.name}' differ in {difference}")
 
     def _loss(self, program: Program, site: Array, host: Array) -> Reason | None:
-        """Why one array would lose values to the other, in order or between concurrent iterations; None if not."""
+        """The reason why one array would lose values to the other, in order or among concurrent iterations; or None."""
         violation = program.sharing_violation(site.buffer, host.buffer)
         if violation is not None:
             return violation
@@ -202,7 +202,7 @@ class UnshareBuffer(Transformation[Array]):
                                    8 y[{0}] = p[{0}]
 
     Keeps every value in order. Legal iff concurrent iterations do not race for the new memory, of which they may have
-    had copies before, and the memory has room for one more buffer.
+    had private copies before, and the memory has room for one more buffer.
     """
 
     name: ClassVar[str] = "unshare_buffer"
@@ -217,7 +217,7 @@ class UnshareBuffer(Transformation[Array]):
                 yield array, cls()
 
     def check(self, program: Program, site: Array) -> Reason | None:
-        """A temporary that shares memory."""
+        """Requires a temporary that shares memory."""
         nest = program.nest
         if len(site.buffer.names) < 2:
             return Reason(f"'{site.name}' shares its memory with no other array")

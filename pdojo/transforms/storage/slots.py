@@ -1,4 +1,4 @@
-"""Slots: how many cells a dimension of a buffer takes, between one for all indices and one for each."""
+"""Slots: the number of cells that a dimension of a buffer takes, between one for all indices and one for each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from pdojo.transforms.api import (
 from pdojo.transforms.storage.location import callers_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
-"""Numbers of slots that `fold_dim` proposes besides the one that the distances of the accesses suggest."""
+"""Slot counts that `fold_dim` proposes besides the one from the distances of the accesses."""
 
 
 def _with(slots: tuple[int, ...], index: int, count: int) -> tuple[int, ...]:
@@ -60,12 +60,12 @@ def _restored(site: Dimension) -> Move:
 
 
 def _lost(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
-    """Why a value would be overwritten too early, or read too late, with these slots; None if not."""
+    """The reason why a value would be overwritten too early, or read too late, with these slots; or None."""
     return program.storage_violation(site.array.name, slots)
 
 
 def _shared_slot(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
-    """Why concurrent iterations would share a slot of which they had several; None if they would not."""
+    """The reason why concurrent iterations would share a slot; None if they would not."""
     race = find_race(program, program.uses_if(reuse={buffer: slots}, only={buffer}), {buffer})
     if race is None:
         return None
@@ -80,7 +80,7 @@ def _vector_accesses(program: Program, buffer: Buffer) -> Iterator[tuple[Leaf, A
 
 
 def _vector_problem(program: Program, buffer: Buffer, slots: tuple[int, ...]) -> Reason | None:
-    """Why vectors cannot be accessed with other slots; None if they can."""
+    """The reason why vector accesses are impossible with other slots; None if they are possible."""
     for leaf, access, lanes in _vector_accesses(program, buffer):
         problem = lane_problem(access, leaf, lanes, program.machine, reuse=slots)
         if problem is not None:
@@ -89,7 +89,7 @@ def _vector_problem(program: Program, buffer: Buffer, slots: tuple[int, ...]) ->
 
 
 def _streamed(program: Program, buffer: Buffer) -> Reason | None:
-    """Why slots must stay: a nontemporal store needs vectors that are known to be aligned; None if they need not."""
+    """The reason why slots must stay: a nontemporal store needs known alignment; None if there is no such store."""
     for leaf, access, _ in _vector_accesses(program, buffer):
         if access is leaf.output and NONTEMPORAL in access.hints.data:
             return Reason(
@@ -99,7 +99,7 @@ def _streamed(program: Program, buffer: Buffer) -> Reason | None:
 
 
 def _passes(uses: Sequence[tuple[Leaf, Access]], dimension: int) -> bool:
-    """Whether a scope around a write and a read of the buffer indexes the dimension in both."""
+    """Whether a scope around both a write and a read of the buffer indexes the dimension in both."""
     writes = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is leaf.output]
     reads = [(leaf, a.index[dimension].variables()) for leaf, a in uses if a is not leaf.output]
     return any(
@@ -117,7 +117,7 @@ def _takes_part(site: Dimension) -> bool:
 
 @dataclass(frozen=True)
 class ReuseDims(Transformation[Dimension]):
-    """Let a dimension of a buffer take one slot only (paper Figure 6).
+    """Give a dimension of a buffer one slot only (paper Figure 6).
 
     `reuse_dims@t:0`:
 
@@ -141,7 +141,7 @@ class ReuseDims(Transformation[Dimension]):
                     yield Dimension(array, index), cls()
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary's dimension that is not reused yet, and whose values survive."""
+        """Requires a temporary's dimension that is not reused yet, and whose values survive."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
@@ -155,7 +155,8 @@ class ReuseDims(Transformation[Dimension]):
     def argues(self, program: Program, site: Dimension) -> bool:
         """True if no thread or lane indexes the dimension: all indices take one slot. Hints are refused.
 
-        The check asks what storage and races are then. Vectors and registers find fewer elements, in the same order.
+        The check asks about storage and races with one slot. Vectors and registers find fewer elements, in the same
+        order.
         """
         buffer = site.array.buffer
         slots = _with(buffer.reuse, site.index, 1)
@@ -187,7 +188,7 @@ class ReuseDims(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class FoldDim(Transformation[Dimension]):
-    """Let a dimension of a buffer take `slots` slots, as a circular buffer: index i lives in slot i mod `slots`.
+    """Give a dimension of a buffer `slots` slots, as a circular buffer: index i lives in slot i mod `slots`.
 
     `fold_dim@t:0{slots=2}`:
 
@@ -209,7 +210,7 @@ class FoldDim(Transformation[Dimension]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Dimension, Self]]:
-        """Dimensions with more slots that some scope around a write and a read indexes."""
+        """Dimensions with more slots that some scope around both a write and a read indexes."""
         for array in temporaries(program):
             uses = accesses_of(program.nest, array.buffer)
             for index, present in enumerate(array.buffer.reuse):
@@ -223,7 +224,7 @@ class FoldDim(Transformation[Dimension]):
                         yield Dimension(array, index), cls(slots)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary, a number of slots that folds, and values that survive."""
+        """Requires a temporary, a valid number of slots, and values that survive."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
@@ -253,7 +254,7 @@ class FoldDim(Transformation[Dimension]):
         _set_slots(site, self.slots, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """As many slots as before."""
+        """Restore the number of slots."""
         return _restored(site)
 
 
@@ -283,7 +284,7 @@ class MaterializeDims(Transformation[Dimension]):
                     yield Dimension(array, index), cls()
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A reused dimension, and room for the whole one."""
+        """Requires a reused dimension, and memory for the whole one."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
@@ -294,7 +295,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     @staticmethod
     def _loss(program: Program, site: Dimension, slots: tuple[int, ...]) -> Reason | None:
-        """Why values pass from a thread's copy to common memory, or between threads; None if they do not."""
+        """The reason why values pass from a thread's copy to common memory, or between threads; None if they do not."""
         if (lost := _lost(program, site, slots)) is not None:
             return lost
         buffer = site.array.buffer
@@ -307,7 +308,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     @staticmethod
     def _fits(program: Program, buffer: Buffer, slots: Sequence[int]) -> Reason | None:
-        """Why vectors cannot be accessed, or elements have no room; None if all fits."""
+        """The reason why vector accesses are impossible, or memory is too small; None if neither."""
         wanted = replace(buffer, reuse=tuple(slots))
         problem = _vector_problem(program, buffer, wanted.reuse)
         return problem or room(program, wanted, buffer, buffer.memory)
@@ -325,5 +326,5 @@ class MaterializeDims(Transformation[Dimension]):
         _set_slots(site, 0, rewriter)
 
     def inverse(self, program: Program, site: Dimension) -> Move:
-        """As many slots as before."""
+        """Restore the number of slots."""
         return _restored(site)

@@ -1,4 +1,4 @@
-"""Swizzles: addresses of elements such that neighbours in a column are in different banks."""
+"""Swizzles: permuted addresses that put neighbours in a column into different banks."""
 
 from __future__ import annotations
 
@@ -37,14 +37,15 @@ def _set_swizzles(buffer: Buffer, swizzles: dict[int, Swizzle], rewriter: Patter
 
 @dataclass(frozen=True)
 class SwizzleDim(Transformation[Dimension]):
-    """Exchange the positions in a dimension by the index i in another one: granule q goes to the place of q xor i.
+    """Permute the positions in a dimension by the index i in another one: granule q goes to the place of q xor i.
 
     `swizzle_dim@t:1{by=0}`:
 
     t f32 [8, 4] heap  -->  t f32 [8, 4^0] heap
 
-    A granule is `granule` neighbouring elements, one by default; their number is a power of two. A bijection for every
-    i, so legal for any temporary with addresses. Refused if a vector's lanes would not stay in one granule.
+    A granule is `granule` neighbouring elements, one by default; their number is a power of two. The permutation is a
+    bijection for every i, so it is legal for any temporary with addresses. Refused if a vector's lanes would not stay
+    in one granule.
     """
 
     name: ClassVar[str] = "swizzle_dim"
@@ -65,7 +66,7 @@ class SwizzleDim(Transformation[Dimension]):
                     yield Dimension(array, last), cls(last - 1, granule)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A temporary with addresses, two whole dimensions, granules that fit, and vectors that fit into granules."""
+        """Requires a temporary with addresses, two whole dimensions, fitting granules, and vectors within granules."""
         if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer, swizzle = site.array.buffer, Swizzle(self.by, self.granule)
@@ -106,7 +107,7 @@ class UnswizzleDim(Transformation[Dimension]):
 
     t f32 [8, 4^0] heap  -->  t f32 [8, 4] heap
 
-    Always legal, except for hints on accesses, which are for the present layout.
+    Always legal, except for hints on accesses, which hold for the present layout.
     """
 
     name: ClassVar[str] = "unswizzle_dim"
@@ -121,7 +122,7 @@ class UnswizzleDim(Transformation[Dimension]):
             yield from ((Dimension(array, dimension), cls()) for dimension in array.buffer.swizzles)
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
-        """A swizzled dimension."""
+        """Requires a swizzled dimension."""
         if site.index not in site.array.buffer.swizzles:
             return Reason(f"dimension {site.index} of '{site.array.name}' is not swizzled")
         return hinted(program, site.array.buffer)

@@ -1,4 +1,4 @@
-"""A scope and its only child as the digits of one scope: extents, guards and index expressions, in both directions."""
+"""A scope and its only child as digits of one scope: conversion of extents, guards and index expressions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def only_scope(site: Scope) -> Scope | None:
 
 
 def collapsed_extent(site: Scope, inner: Scope) -> int:
-    """Iterations of the two scopes together, less those that a guard cuts off at the end."""
+    """Iterations of the two scopes together, minus the last ones that a guard cuts off."""
     total = site.extent * inner.extent
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
-    # Otherwise the scope would be shorter than a tile, and could not be tiled again.
+    # A shorter scope than a tile could not be tiled again.
     return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total
 
 
@@ -29,5 +29,5 @@ def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> lis
 
 
 def digits_of(depth: int, size: int, extents: Sequence[int]) -> dict[int, Expr]:
-    """The variables of a tiled scope, in terms of the variable at `depth` of the collapsed scope."""
+    """The variables of a tiled scope, as expressions over the variable at `depth` of the collapsed scope."""
     return {depth: floordiv(var(depth), size, extents), depth + 1: modulo(var(depth), size, extents)}

@@ -68,7 +68,7 @@ class JoinScopes(Transformation[Scope]):
     Legal iff no instance of the second scope depends on a later iteration of the first:
     not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j, accumulations included.
 
-    With `shift=d` iteration j of the second scope runs in iteration j + d, as a stencil needs it. Extents and guards
+    With `shift=d`, iteration j of the second scope runs in iteration j + d, as a stencil needs it. Extents and guards
     may differ; the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
     """
 
@@ -81,7 +81,7 @@ class JoinScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes followed by a scope; shifts by the distance of their accesses, and by the difference of extents."""
+        """Scopes followed by a scope, with shifts by the distances of accesses and by the difference of extents."""
         for scope in program.nest.scopes:
             second = program.nest.next_sibling(scope)
             if isinstance(second, Scope):
@@ -90,7 +90,7 @@ class JoinScopes(Transformation[Scope]):
                     yield from ((scope, cls(shift)) for shift in likely_shifts(scope, second))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, and no backward dependence."""
+        """Requires the shape, and no backward dependence."""
         second = program.nest.next_sibling(site)
         if not isinstance(second, Scope):
             return Reason("no scope follows immediately")
@@ -99,7 +99,7 @@ class JoinScopes(Transformation[Scope]):
         return self._shifted(program, site, second) if self.shift else self._plain(program, site, second)
 
     def _shape(self, site: Scope, second: Scope) -> Reason | None:
-        """Same extent, mapping and guard; sequential scopes, if there is a shift."""
+        """Requires the same extent, mapping and guard; for a shift, sequential scopes."""
         if self.shift:
             if not site.mapping is second.mapping is Mapping.SEQUENTIAL:
                 return Reason("only sequential scopes are fused with a shift; unmap them first")
@@ -115,7 +115,7 @@ class JoinScopes(Transformation[Scope]):
         return None
 
     def _plain(self, program: Program, site: Scope, second: Scope) -> Reason | None:
-        # Parallel scopes wait for each other, but their iterations do not: after the fusion accumulations would race.
+        # Parallel scopes wait for each other, but not their iterations: after the fusion accumulations would race.
         threaded, outside = site.mapping.is_threaded, same_iteration(site)
         racing = threaded and not site.mapping.combines
         leaves = site.leaves, second.leaves
@@ -140,7 +140,7 @@ class JoinScopes(Transformation[Scope]):
         return storage_after(program, self, site, changed)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Two accumulations into one element may change order; those of different threads have none afterwards."""
+        """Reassociation if two accumulations into one element may change order, or become unordered across threads."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         later = delayed(program, second.leaves, site.depth, self.shift) if self.shift else None
@@ -161,7 +161,7 @@ class JoinScopes(Transformation[Scope]):
 
     @property
     def takes_next(self) -> bool:
-        """True: the two become one."""
+        """True: the two scopes become one."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -179,7 +179,7 @@ class JoinScopes(Transformation[Scope]):
         rewriter.erase(second.op)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Split after the children that the scope has now."""
+        """Split after the children that the scope has before the fusion."""
         second = program.nest.next_sibling(site)
         assert isinstance(second, Scope)
         after = len(site.children)
@@ -202,7 +202,7 @@ def likely_shifts(first: Scope, second: Scope) -> list[int]:
 
 
 def _distances(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> set[int]:
-    """Distances, per dimension, from the first element written to the last one read, in iterations."""
+    """Distances in iterations, per dimension, from the first element written to the last one read."""
     found: set[int] = set()
     for mine, other in zip(write.index, read.index, strict=True):
         step = mine.coefficient(depth)
@@ -214,7 +214,7 @@ def _distances(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: i
 
 @dataclass(frozen=True)
 class SplitScopes(Transformation[Scope]):
-    """Split a scope into two, the first with `after` of its children.
+    """Split a scope into two; the first gets the first `after` children.
 
     `split_scopes@t:0{after=1}`:
 
@@ -238,20 +238,20 @@ class SplitScopes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Every cut between two children, and the shifts that the guards after it suggest."""
+        """Every cut between two children, and the shifts that the guards after the cut suggest."""
         for scope in program.nest.scopes:
             for after in range(1, len(scope.children)):
                 yield scope, cls(after)
                 yield from ((scope, cls(after, d)) for d in delays_of(scope, scope.children[after:]))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, no dependence backwards over the cut, no private copy that crosses it."""
+        """Requires the shape, no backward dependence over the cut, and no private copy used on both sides."""
         if (reason := self._shape(site)) is not None:
             return reason
         return self._shifted(program, site) if self.shift else self._plain(program, site)
 
     def _shape(self, site: Scope) -> Reason | None:
-        """The cut exists; with a shift, the second part is later."""
+        """Requires an existing cut and, for a shift, a later second part."""
         if len(site.children) == 1:
             return Reason("the scope has only one child")
         if not 1 <= self.after < len(site.children):
@@ -289,7 +289,7 @@ class SplitScopes(Transformation[Scope]):
         if found is not None:
             return found
         if site.mapping.is_threaded:
-            # Threads of a block go on after the cut, with the values in their registers.
+            # Threads of a block continue after the cut, with the values in their registers.
             lost = site.mapping is Mapping.PARALLEL
             registers = [b for b in program.nest.buffers if lost and b.memory is Memory.REGISTER]
             for buffer in (*private_buffers(program, site), *registers):
@@ -308,7 +308,7 @@ class SplitScopes(Transformation[Scope]):
         )
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Two accumulations into one element may change order."""
+        """Reassociation if two accumulations into one element may change order."""
         return reassociates(program.reorders(*self._parts(site), (*same_iteration(site), AFTER)))
 
     def is_local(self, site: Scope) -> bool:  # everywhere

@@ -1,4 +1,4 @@
-"""Hoisting: computing once before a loop what all of its iterations compute alike, and computing it in each again."""
+"""Hoisting: computing a loop-invariant value once before the loop, and moving the computation back into the loop."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _expressions(node: Node) -> Iterator[Expr]:
 
 
 def _user(scope: Scope, nodes: Sequence[Node]) -> Node | None:
-    """The first of some children that uses the iteration of the scope; None if none does."""
+    """The first child that uses the iteration of the scope; None if none does."""
     return next((node for node in nodes if any(e.uses(scope.depth) for e in _expressions(node))), None)
 
 
@@ -55,11 +55,11 @@ def _is_plain(scope: Scope) -> bool:
 
 
 def _difference(program: Program, scope: Scope, count: int) -> Reason | None:
-    """Why the first `count` children of a scope, which do not use its iteration, differ between iterations.
+    """The reason why the first `count` children of a scope, which do not use its iteration, differ between iterations.
 
     None if they do not. Let P be these children and Q the others. P(i) does the same as P(0) iff it reads the same
-    values: no read of P(i) gets a value from P(j), j < i, and no Q(j) writes what P(i) reads. It changes nothing then
-    if no Q(j) has written in between what P(i) writes.
+    values: no read of P(i) gets a value from P(j), j < i, and no Q(j) writes an element that P(i) reads. Then P(i)
+    changes nothing if no Q(j) has since written an element that P(i) writes.
     """
     first, others = scope.children[:count], scope.children[count:]
     inside = [leaf for node in first for leaf in leaves_of(node)]
@@ -92,8 +92,8 @@ class HoistNodes(Transformation[Scope]):
     | y[{0},{1}] = p[{0}]        | M y[{0},{1}] = p[{0}]
 
     Loop-invariant code motion. Legal iff the scope is sequential or unrolled and has no guard, the children do not use
-    its iteration, no value crosses iterations among them, and the others do not write what they access: not exists
-    i < j: other(i) writes what child(j) accesses.
+    its iteration, no value crosses iterations among them, and the others do not write elements that they access: not
+    exists i < j: other(i) writes an element that child(j) accesses.
     """
 
     name: ClassVar[str] = "hoist_nodes"
@@ -104,7 +104,7 @@ class HoistNodes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes with the numbers of their first children that do not use the iteration."""
+        """Scopes, with numbers of leading children that do not use the iteration."""
         for scope in program.nest.scopes:
             if len(scope.children) > 1 and _is_plain(scope):
                 user = _user(scope, scope.children)
@@ -112,7 +112,7 @@ class HoistNodes(Transformation[Scope]):
                 yield from ((scope, cls(after)) for after in range(1, min(invariant + 1, len(scope.children))))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Children that do the same in each iteration, and others that stay."""
+        """Requires children that do the same in each iteration, and at least one child that remains."""
         if not 0 < self.after < len(site.children):
             return Reason(f"'after' is at least 1 and leaves some of the {len(site.children)} children in the scope")
         if not _is_plain(site):
@@ -153,7 +153,7 @@ class SinkNodes(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes after a statement that accesses nothing that they write."""
+        """Scopes after a statement, if no statement inside writes an array of that statement."""
         for scope in program.nest.scopes:
             before = program.nest.previous_sibling(scope)
             if isinstance(before, Leaf) and _is_plain(scope):
@@ -162,7 +162,7 @@ class SinkNodes(Transformation[Scope]):
                     yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Nodes that do the same in each iteration."""
+        """Requires nodes that do the same in each iteration."""
         if not 0 < self.count <= site.position:
             return Reason(f"'count' must be between 1 and the number of nodes before the scope, {site.position}")
         if not _is_plain(site):
@@ -177,5 +177,5 @@ class SinkNodes(Transformation[Scope]):
             rewriter.insert(node.op, InsertPoint.before(site.children[0].op))
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Run them once again."""
+        """Move the nodes out of the scope again."""
         return HoistNodes(self.count).as_move(f"%{site.id}")

@@ -69,7 +69,7 @@ class SwapScopes(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Perfectly nested, mappings that may be exchanged, no dependence that would be reversed."""
+        """Requires perfect nesting, exchangeable mappings, and no dependence that would be reversed."""
         inner = only_scope(site)
         if inner is None:
             return Reason("the scope does not wrap exactly one scope")
@@ -103,7 +103,7 @@ class SwapScopes(Transformation[Scope]):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Interchanging two reduction scopes changes the order of the sum; threads outside have none."""
+        """Reassociation if two reduction scopes change the order of a sum; sums of outer threads have no order."""
         inner = only_scope(site)
         assert inner is not None
         orders = (AFTER, BEFORE) if inner.mapping.is_threaded else (AFTER,)
@@ -111,7 +111,7 @@ class SwapScopes(Transformation[Scope]):
         return reassociates(any(program.reorders(site.leaves, site.leaves, each) for each in relations))
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if both scopes run in order: each cell is accessed in the order of before, or storage was asked."""
+        """True if both scopes run in order: accesses to each cell keep their order, or `check` has verified storage."""
         inner = only_scope(site)
         return site.mapping in _IN_ORDER and inner is not None and inner.mapping in _IN_ORDER
 

@@ -1,7 +1,7 @@
-"""Are two neighbouring scopes the first and the last iterations of one scope, and which scope is it?
+"""Are two neighbouring scopes the first and the last iterations of one scope, and of which scope?
 
-The whole scope, restricted to the first iterations, is exactly the first scope; restricted to the others, counted from
-0, it is exactly the second. So a `Match` is a proof: each guess is restricted both ways and compared.
+The whole scope, restricted to the first iterations, must be exactly the first scope; restricted to the others, counted
+from 0, exactly the second. So a `Match` is a proof: each guess is restricted both ways and compared.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Cut:
         return first, second
 
     def unite(self, first: Expr, second: Expr, whole: Sequence[int]) -> Expr | None:
-        """The expression over the whole scope that restricts to these two; None if none was found."""
+        """The expression over the whole scope that restricts to `first` and `second`; None if none was found."""
         for guess in self._guesses(first, second, whole):
             if self.restrict(guess, whole) == (first, second):
                 return guess
@@ -83,7 +83,7 @@ class Cut:
         return second.substitute({self.depth: var(self.depth) - self.at}, whole)
 
     def unite_guards(self, first: Sequence[Expr], second: Sequence[Expr], whole: Sequence[int]) -> list[Expr] | None:
-        """The guard over the whole scope that restricts to these two; None if none was found."""
+        """The guard over the whole scope that restricts to `first` and `second`; None if none was found."""
         later = [self.back(g, whole) for g in second]
         for guess in ([*first], later, [*first, *later]):
             plain = {g.substitute({}, whole) for g in guess}
@@ -92,7 +92,7 @@ class Cut:
         return None
 
     def only(self, guard: Sequence[Expr], whole: Sequence[int], *, second: bool) -> list[Expr]:
-        """The guard over the whole scope of a node that is in one part only."""
+        """The guard over the whole scope of a node that occurs in one part only."""
         own = [self.back(g, whole) if second else g.substitute({}, whole) for g in guard]
         bound = var(self.depth) - self.at if second else const(self.at - 1) - var(self.depth)
         return own if self.dead(own, whole)[0 if second else 1] else [*own, bound]
@@ -100,7 +100,7 @@ class Cut:
 
 @dataclass(eq=False)
 class Match:
-    """A node of the whole scope: in both parts, or in one of them only."""
+    """A node of the whole scope that occurs in both parts, or in one of them only."""
 
     first: Node | None
     second: Node | None
@@ -114,7 +114,7 @@ class Match:
 
     @property
     def node(self) -> Node:
-        """The node of the first part; that of the second if the first has none."""
+        """The node of the first part, or else of the second."""
         node = self.first or self.second
         assert node is not None
         return node
@@ -132,7 +132,7 @@ class _Matcher:
     cut: Cut
 
     def scopes(self, first: Scope, second: Scope, whole: list[int]) -> Match | None:
-        """Match two scopes as parts of one; `whole` are the extents of the chain down to that one."""
+        """Match two scopes as parts of one; `whole` are the extents of the chain down to the whole scope."""
         guard = self.cut.unite_guards(first.guard, second.guard, whole)
         if guard is None or any(self.cut.dead(guard, whole)):
             return None
@@ -154,7 +154,7 @@ class _Matcher:
             found.append(both)
             del rest[:skipped]
         found += [m for node in rest if (m := self._alone(node, whole, second=True)) is not None]
-        # Only common statements make two scopes parts of one.
+        # Two scopes without common statements are not parts of one.
         common = any(m.first is not None and m.second is not None for m in found)
         in_second = sum(m.second is not None for m in found)
         return found if common and in_second == len(second) else None
@@ -178,7 +178,7 @@ class _Matcher:
         return None
 
     def _alone(self, node: Node, whole: list[int], *, second: bool) -> Match | None:
-        """A scope that is in one part only."""
+        """The match of a node that occurs in one part only; None if there is none."""
         if isinstance(node, Leaf):
             return None
         extents = [*whole, node.extent]
@@ -214,7 +214,7 @@ class _Matcher:
                 expression = self.cut.unite(first.expression, second.expression, whole)
                 return None if expression is None else Index(expression, first.dtype)
             case Constant(), Constant():
-                # Attributes are compared, because nan is nan, and 0.0 is not -0.0.
+                # Attributes are compared, because they treat nan as equal to nan, and 0.0 as different from -0.0.
                 return first if repr(first) == repr(second) else None
             case _:
                 return None

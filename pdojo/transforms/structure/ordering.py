@@ -1,9 +1,9 @@
-"""Checks that moves share which change the order of statement instances.
+"""Common checks of moves that change the order of statement instances.
 
 Such a move is legal if no pair of instances whose order changes conflicts. On cells, this condition is too strong: a
 temporary that every iteration fills anew has one cell, and no value crosses iterations. So if cells conflict in buffers
-that hold several elements in one cell, the question is asked about elements, and the program after the move must keep
-every value in storage (docs/legality.md).
+with several elements per cell, the question is asked about elements, and the program after the move must keep every
+value in storage (docs/legality.md).
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from pdojo.transforms.api import (
 )
 
 Uses: TypeAlias = MappingABC[Leaf, tuple[Use, ...]] | None
-"""Accesses to look at; None: those of the program, to cells."""
+"""Accesses to examine; None for the program's accesses to cells."""
 
 Move: TypeAlias = Transformation[Any]
 
 
 def same_iteration(node: Node) -> Relation:
-    """Both instances in the same iteration of all scopes around the node."""
+    """The relation of two instances in the same iteration of all scopes around the node."""
     return (EQUAL,) * (node.depth if isinstance(node, Scope) else len(node.chain))
 
 
 def private_buffers(program: Program, scope: Scope) -> list[Buffer]:
-    """The buffers of which each iteration of a threaded scope has its own copy."""
+    """The buffers with a private copy for each iteration of a threaded scope."""
     if not scope.mapping.is_threaded:
         return []
     return [b for b in program.nest.buffers if any(b.reuse) and private_scope(program.nest, b) is scope]
 
 
 def reassociates(happens: bool) -> Numerics:
-    """The numerics class of a move; `happens` if it may change the order of accumulations."""
+    """The numerics class of a move that may change the order of accumulations (`happens`), or of one that does not."""
     return Numerics.REASSOCIATES if happens else Numerics.EXACT
 
 
@@ -61,18 +61,18 @@ def carried(text: str, conflict: Conflict) -> Reason:
 
 
 def rewritten(program: Program, move: Move, site: Site) -> Program:
-    """The program after a transformation at a site; legality is not asked."""
+    """The program after a transformation at a site; legality is not checked."""
     return move.foreseen(program, site)
 
 
 def folded_buffers(leaves: Iterable[Leaf]) -> list[Buffer]:
-    """The buffers of the statements' accesses whose cells may hold several elements."""
+    """The buffers that the statements access and whose cells may hold several elements."""
     used = dict.fromkeys(a.array.buffer for leaf in leaves for a in leaf.accesses)
     return [b for b in used if any(b.reuse) or len(b.names) > 1]
 
 
 def shared_buffers(first: Iterable[Leaf], second: Iterable[Leaf]) -> list[Buffer]:
-    """The buffers whose cells may hold several elements that both groups of statements access."""
+    """The buffers that both groups of statements access and whose cells may hold several elements."""
     others = set(folded_buffers(second))
     return [b for b in folded_buffers(first) if b in others]
 
@@ -80,8 +80,8 @@ def shared_buffers(first: Iterable[Leaf], second: Iterable[Leaf]) -> list[Buffer
 def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
     """The buffers with an element whose cell changes if iterations of the scope at `depth` are renumbered.
 
-    The slot of an index depends on the element; but lanes keep constants added to them, and copies of threads inside
-    the scope belong to one scope.
+    Slots depend on elements only, with two exceptions: lanes keep the constants added to them, and copies of threads
+    inside the scope belong to one iteration of it.
     """
     found: dict[Buffer, None] = {}
     for leaf in leaves:
@@ -98,7 +98,7 @@ def displaced_buffers(leaves: Iterable[Leaf], depth: int) -> list[Buffer]:
 
 
 def storage_after(program: Program, move: Move, site: Scope | Leaf, folded: Sequence[Buffer]) -> Reason | None:
-    """Why the buffers would lose or share values after the transformation; None if they would not. Exact."""
+    """The reason why the buffers would lose or share values after the transformation; None if they would not. Exact."""
     if not folded:
         return None
     after = rewritten(program, move, site)
@@ -119,10 +119,10 @@ def reordered(
     folded: Sequence[Buffer],
     ask: Callable[[Uses], Conflict | None],
 ) -> Conflict | Reason | None:
-    """Why the instances cannot take the order of a transformation; None if they can.
+    """The reason why a transformation may not reorder the instances; None if it may.
 
     `ask` finds a conflict between instances whose order the transformation reverses. `folded` are the buffers whose
-    cells may hold several elements and whose uses change their order.
+    cells may hold several elements and whose order of uses changes.
     """
     conflict = ask(None)
     if conflict is None:

@@ -1,4 +1,4 @@
-"""Peeling: the first and the last iterations of a scope as scopes of their own."""
+"""Peeling: the first or the last iterations of a scope become a scope of their own."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pdojo.transforms.structure.matching import Cut, Match, match_scopes
 from pdojo.transforms.structure.ordering import displaced_buffers
 
 PEELED = (Mapping.SEQUENTIAL, Mapping.UNROLL)
-"""Mappings of scopes that can be peeled: their iterations run in order before and after."""
+"""Mappings of scopes that can be peeled: their iterations run in order."""
 
 MOST_CUTS = 4
 """Most cuts per scope that candidates propose."""
@@ -59,8 +59,8 @@ class PeelScope(Transformation[Scope]):
     N y[{0}] = x[{0}]  -->  2 y[{0}] = x[{0}]
                             6 y[{0}+2] = x[{0}+2]
 
-    Legal: the order of the instances stays. Guards that always hold in a part go, and so do nodes that never run in it.
-    Refused for mapped scopes, except unrolled ones, and if buffers that several scopes share would lose a value.
+    Legal: the order of the instances stays. Guards that always hold in a part are dropped, as are nodes that never run
+    in it. Refused for mapped scopes, except unrolled ones, and if buffers that several scopes share would lose a value.
     """
 
     name: ClassVar[str] = "peel_scope"
@@ -70,13 +70,13 @@ class PeelScope(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """The first and the last iteration, and the iterations at which guards begin or cease to hold."""
+        """Cuts after the first iteration, before the last one, and where guards begin or cease to hold."""
         for scope in program.nest.scopes:
             if scope.mapping in PEELED and scope.extent > 1:
                 yield from ((scope, cls(at)) for at in likely_cuts(scope))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A scope that runs in order, statements in both parts. Whether storage keeps its values is asked later."""
+        """Requires a scope in order and statements in both parts; storage is checked on the program after the move."""
         if site.mapping not in PEELED:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 0 < self.after < site.extent:
@@ -100,7 +100,7 @@ class PeelScope(Transformation[Scope]):
         return found
 
     def _names(self, program: Program, site: Scope) -> dict[str, str]:
-        """Identifiers of the nodes of the second part, by their present identifiers."""
+        """New identifiers of the second part's nodes, by their present ones."""
         first, second = self._dead(site)
         names: dict[str, str] = {}
         taken = dict[str, object](program.nest.by_id)
@@ -113,9 +113,9 @@ class PeelScope(Transformation[Scope]):
         return names
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True if both parts keep all statements, cells and vectors, so that only the room for two can be in the way.
+        """True if both parts keep all statements, cells and vectors, so that only memory for both parts can be lacking.
 
-        Then no condition can tell the iterations of two scopes from those of one.
+        Then every condition holds for two scopes if it holds for one.
         """
         inside = [node for node in nodes_of(site) if isinstance(node, Scope)]
         plain = not any(s.mapping.is_threaded or s.mapping.is_special or s.hints.data for s in inside)
@@ -128,7 +128,7 @@ class PeelScope(Transformation[Scope]):
         )
 
     def grows(self, program: Program, site: Scope) -> bool:
-        """True if registers are used inside only, which the scope around both parts has then."""
+        """True if some registers are used only inside; their live ranges then extend over both parts."""
         return any(
             buffer.memory is Memory.REGISTER and live.scope is not None and site in live.scope.chain
             for buffer, live in program.live_ranges.items()
@@ -170,15 +170,15 @@ class PeelScope(Transformation[Scope]):
 
 @dataclass(frozen=True)
 class UnpeelScope(Transformation[Scope]):
-    """Make one scope of two that follow each other and are its first and its last iterations.
+    """Make one scope of two neighbours that are its first and its last iterations.
 
     `unpeel_scope@y#0:0`:
 
     2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
     6 y[{0}+2] = x[{0}+2]
 
-    Legal iff the scope, restricted to the first iterations and to the others, is the first and the second, and no
-    statement depends on other iterations of itself.
+    Legal iff the two are the restrictions of some scope to its first iterations and to the others, and no statement
+    depends on other iterations of itself.
     """
 
     name: ClassVar[str] = "unpeel_scope"
@@ -194,7 +194,7 @@ class UnpeelScope(Transformation[Scope]):
                 yield scope, cls()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Two parts of one scope. Whether storage keeps its values is asked of the program after."""
+        """Requires two parts of one scope; storage is checked on the program after the move."""
         second = program.nest.next_sibling(site)
         if not isinstance(second, Scope):
             return Reason("no scope follows immediately")
@@ -217,11 +217,11 @@ class UnpeelScope(Transformation[Scope]):
 
     @property
     def takes_next(self) -> bool:
-        """True: it is the other part."""
+        """True: the next scope is the other part."""
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Give the first scope all iterations, and the nodes that only the second has."""
+        """Give the first scope all iterations, and the nodes of the second scope only."""
         found = self._match(program, site)
         second = found.second
         assert isinstance(second, Scope)
@@ -235,25 +235,25 @@ class UnpeelScope(Transformation[Scope]):
 
 
 def _depends_on_place(access: Access) -> bool:
-    """Whether an access demands more of its index than a stride: alignment, granules of a swizzle."""
+    """Whether an access restricts its index beyond the stride: by alignment or by granules of a swizzle."""
     return bool(access.array.buffer.swizzles) or NONTEMPORAL in access.hints.data
 
 
 def likely_cuts(site: Scope) -> list[int]:
-    """The first and the last iteration, and the iterations at which guards inside begin or cease to hold."""
+    """Cuts after the first iteration, before the last one, and where guards inside begin or cease to hold."""
     found = {1, site.extent - 1}
     for leaf in site.leaves:
         for guard in leaf.guards:
             factor = guard.coefficient(site.depth)
             low, high = (guard - var(site.depth) * factor).bounds(leaf.extents)
             for rest in (low, high) if factor else ():
-                # factor * i + rest >= 0 from the first such i on, or up to the last.
+                # factor * i + rest >= 0 holds from some i on, or up to some i.
                 found.add(-(rest // factor) if factor > 0 else rest // -factor + 1)
     return sorted(at for at in found if 0 < at < site.extent)[:MOST_CUTS]
 
 
 def _find_dead(node: Node, cut: Cut, part: int, dead: set[str]) -> bool:
-    """Whether a node never runs in a part; adds it and all such nodes inside to `dead`."""
+    """Whether a node never runs in a part; adds it, and such nodes inside it, to `dead`."""
     if isinstance(node, Leaf):
         return False
     whole = [s.extent for s in node.chain]
@@ -293,7 +293,7 @@ def _node(nest: Nest, op: Operation) -> Scope:
 
 
 def _merge(found: Match, at: int, depth: int, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
-    """Make the first of two matching scopes the whole one, inside `outside`."""
+    """Turn the first of two matching scopes, inside `outside`, into the whole scope."""
     scope = found.first
     assert isinstance(scope, Scope)
     chain = (*outside, scope.op)

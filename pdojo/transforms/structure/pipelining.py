@@ -56,7 +56,7 @@ class Pipeline(Transformation[Scope]):
     | t[{0}] = x[{0}]            | 1 where ({0} < 8) t[{0}] = x[{0}]
     | y[{0}] = exp(t[{0}])  -->  | 1 where ({0} >= 1) y[{0}-1] = exp(t[{0}-1])
 
-    Legal iff nothing that the first part does earlier is too early for the second: with d = stages - 1,
+    Legal iff the first part never runs ahead of an instance of the second that it conflicts with: with d = stages - 1,
     not exists j < i <= j + d: first(i) conflicts with second(j); buffers between the parts have a slot per stage.
     """
 
@@ -81,7 +81,7 @@ class Pipeline(Transformation[Scope]):
                         yield scope, choice
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """The shape, and slots for the values computed ahead."""
+        """Requires the shape, and slots for the values computed ahead."""
         if (reason := self._shape(site)) is not None:
             return reason
         first, second = _halves(site, self.after)
@@ -92,7 +92,7 @@ class Pipeline(Transformation[Scope]):
         return None if lost is None else self._slots(site) or lost
 
     def _shape(self, site: Scope) -> Reason | None:
-        """A sequential scope with two parts."""
+        """Requires a sequential scope with two parts."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if len(site.children) == 1:
@@ -104,7 +104,7 @@ class Pipeline(Transformation[Scope]):
         return None
 
     def _crowded(self, site: Scope, conflict: Conflict) -> Reason:
-        """A value computed ahead overwrites one that is still needed, or needs one that is not there yet."""
+        """The reason that a value computed ahead overwrites one still needed, or needs one not yet computed."""
         array = conflict.first_access.array
         if conflict.first_writes and not any(e.uses(site.depth) for e in conflict.first_access.index):
             return carried(
@@ -115,7 +115,7 @@ class Pipeline(Transformation[Scope]):
         return carried("the first part would come before earlier iterations of the second that it depends on", conflict)
 
     def _slots(self, site: Scope) -> Reason | None:
-        """Why there are too few slots: a circular buffer between the parts has fewer than stages; None if none has."""
+        """The reason why a circular buffer between the parts has fewer slots than stages; None if none has."""
         first, second = _halves(site, self.after)
         needed = {access.array.name for leaf in second for access in leaf.reads}
         for leaf in first:
@@ -131,7 +131,7 @@ class Pipeline(Transformation[Scope]):
         return None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Two accumulations into one element may change order."""
+        """Reassociation if two accumulations into one element may change order."""
         halves = _halves(site, self.after)
         return reassociates(reorders_while_delayed(program, *halves, same_iteration(site), range(1, self.stages)))
 
@@ -149,7 +149,7 @@ class Pipeline(Transformation[Scope]):
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """Add iterations, and let each part run in its own."""
+        """Add iterations, and shift each part to its own."""
         parts = self._parts(program, site)
         make_scope(parts, parts[1].end, site.id, site, rewriter)
         rewriter.erase(site.op)
@@ -162,7 +162,7 @@ class Pipeline(Transformation[Scope]):
 
 
 def _changed(site: Scope, first: Sequence[Leaf], second: Sequence[Leaf]) -> list[Buffer]:
-    """The buffers whose cells, or whose order of uses, a pipeline changes."""
+    """The buffers whose cells or whose order of uses a pipeline changes."""
     return [*shared_buffers(first, second), *displaced_buffers(second, site.depth)]
 
 
@@ -178,7 +178,7 @@ def _halves(site: Scope, after: int) -> tuple[list[Leaf], list[Leaf]]:
 
 @dataclass(frozen=True)
 class Unpipeline(Transformation[Scope]):
-    """Let the second part of a pipeline run in the iteration of the first again.
+    """Let the second part of a pipeline run in the same iterations as the first again.
 
     `unpipeline@t:0{stages=2}`:
 
@@ -199,13 +199,13 @@ class Unpipeline(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Scopes whose guards say that some children are later than the others."""
+        """Scopes whose guards delay some children with respect to the others."""
         for scope in program.nest.scopes:
             for after in range(1, len(scope.children)):
                 yield from ((scope, cls(d + 1, after)) for d in delays_of(scope, scope.children[after:]) if d > 0)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Two parts with the same iterations, one of them later; no dependence that would be reversed."""
+        """Requires two parts with equal iterations, one of them delayed, and no dependence that would be reversed."""
         if self._parts(site) is None:
             return Reason(f"the scope is no pipeline of {self.stages} stages")
         halves = _halves(site, self.after)
@@ -226,7 +226,7 @@ class Unpipeline(Transformation[Scope]):
         return (first, second) if self.stages <= first.extent else None
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Two accumulations into one element may change order."""
+        """Reassociation if two accumulations into one element may change order."""
         halves = _halves(site, self.after)
         return reassociates(
             reorders_while_delayed(program, *halves, same_iteration(site), range(0, 1 - self.stages, -1))
@@ -237,7 +237,7 @@ class Unpipeline(Transformation[Scope]):
         return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
-        """One scope with the iterations of the parts."""
+        """Replace the pipeline by one scope with the iterations of the parts."""
         parts = self._parts(site)
         assert parts is not None
         free_scope(parts, site.id, site, rewriter)

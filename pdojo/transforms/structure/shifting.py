@@ -1,8 +1,8 @@
-"""Two parts of one scope, of which the second runs some iterations later than the first.
+"""Two parts of one scope, the second of which runs some iterations later than the first.
 
 A *part* is some children of a scope that run only in some of its iterations: after a fusion with a shift, or in a
 pipeline. Its guards are on its only child if that is a sequential scope, otherwise on a scope of one iteration around
-it.
+the part.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from pdojo.transforms.api import (
 )
 
 FEW_DELAYS = 4
-"""Most delays that are asked about one by one at once."""
+"""Most delays that are examined one by one without a joint test first."""
 MOST_DELAYS = 256
-"""Most delays that are asked about one by one."""
+"""Most delays that are examined one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class Part:
     depth: int
     extent: int
     guard: tuple[Expr, ...]
-    """`e >= 0` for each, over j."""
+    """Constraints `e >= 0`, as expressions over j."""
     delay: int = 0
     carrier: Scope | None = None
     """The scope that carries the part's guards."""
     wrapper: str = ""
-    """Identifier of the scope of one iteration around the part; '' if there is none and none is wanted."""
+    """Identifier of the scope of one iteration around the part; '' if there is none and none is needed."""
 
     @property
     def leaves(self) -> list[Leaf]:
@@ -67,12 +67,12 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Number of iterations that the scope around needs."""
+        """Number of iterations that the part needs in the enclosing scope."""
         return self.extent + self.delay
 
     @property
     def only_loop(self) -> Scope | None:
-        """The only child, if it is a sequential scope whose own guards cannot be mistaken for the part's; else None."""
+        """The only child, if it is a sequential scope whose own guards differ from the part's; else None."""
         (child, *others) = self.children
         if others or not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL or child.extent == 1:
             return None
@@ -115,7 +115,7 @@ class Part:
         return self.only_loop is None and bool(self.guards_in((*outside, total)))
 
     def release(self, scope: ScopeOp, outside: Sequence[ScopeOp], rewriter: PatternRewriter) -> None:
-        """Move the part to the end of a scope that has its iterations and guards."""
+        """Move the part to the end of a scope that already has its iterations and guards."""
         chain = (*outside, scope)
         earlier = {self.depth: var(self.depth) + self.delay}
         move_into([c.op for c in self.children], scope, rewriter)
@@ -130,7 +130,7 @@ class Part:
 
 
 def part_of(site: Scope, children: Sequence[Node], delay: int) -> Part | None:
-    """The part that these children of a scope form, if they run `delay` iterations later; None if they do not."""
+    """The part that these children of a scope form if they run `delay` iterations later; None if they form none."""
     depth = site.depth
     (first, *others) = children
     carrier: Scope | None = None
@@ -182,7 +182,7 @@ def free_scope(parts: Sequence[Part], identifier: str, site: Scope, rewriter: Pa
 
 
 def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) -> dict[Leaf, tuple[Use, ...]]:
-    """The element accesses of statements whose iterations at `depth` are counted from `delay` on."""
+    """The element accesses of statements as if `delay` were added to their iterations at `depth`."""
     value = {depth: var(depth) - delay}
     found: dict[Leaf, tuple[Use, ...]] = {}
     for leaf in leaves:
@@ -201,7 +201,7 @@ def delayed(program: Program, leaves: Iterable[Leaf], depth: int, delay: int) ->
 def conflict_delayed(
     program: Program, first: Sequence[Leaf], second: Sequence[Leaf], relation: Relation, delay: int
 ) -> Conflict | None:
-    """A conflict of elements if the iterations of `second` at the relation's last depth counted from `delay` on."""
+    """A conflict of elements if `delay` is added to the iterations of `second` at the relation's last depth."""
     depth = len(relation) - 1
     later = delayed(program, second, depth, delay)
     found = program.conflict(first, second, relation, uses=program.element_uses, seconds=later)
@@ -215,9 +215,9 @@ def conflict_delayed(
 def conflict_while_delayed(
     program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delays: range
 ) -> Conflict | None:
-    """`conflict_delayed` for the first of some delays that has a conflict; `around` relates the scopes outside.
+    """`conflict_delayed` for the first delay of `delays` that has a conflict; `around` relates the scopes outside.
 
-    Raises Undecided if there are too many delays to ask about each, and conflicts of greater and of less ones.
+    Raises Undecided for too many delays to examine each, if both smaller and larger delays may conflict.
     """
     if len(delays) > FEW_DELAYS:
         bounds = ((min(delays), AFTER), (max(delays), BEFORE))
@@ -232,9 +232,9 @@ def conflict_while_delayed(
 def _conflict_from(
     program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delay: int, order: Order
 ) -> bool:
-    """Whether this delay has a conflict, or any greater one (`order` is AFTER), or any less one (BEFORE)."""
+    """Whether this delay has a conflict, or any larger one (`order` is AFTER), or any smaller one (BEFORE)."""
     depth = len(around)
-    # Iterations are not negative: it is the first part that is delayed if the second one comes sooner.
+    # Iterations are not negative: for a negative delay the first part is delayed instead.
     uses = delayed(program, first, depth, max(0, -delay))
     seconds = delayed(program, second, depth, max(0, delay))
     conflicts = (
@@ -246,7 +246,7 @@ def _conflict_from(
 def reorders_while_delayed(
     program: Program, first: Sequence[Leaf], second: Sequence[Leaf], around: Relation, delays: range
 ) -> bool:
-    """Whether some of these delays, or maybe another if they are many, relates accumulations that round differently."""
+    """Whether some delay (any, if `delays` are many) relates accumulations that commute but round differently."""
     if len(delays) > FEW_DELAYS:
         if not any(program.reorders(first, second, (*around, order)) for order in _orders(delays)):
             return False
@@ -259,6 +259,6 @@ def reorders_while_delayed(
 
 
 def _orders(delays: range) -> list[Order]:
-    """The orders of an iteration of the first and one of the second that some of the delays relate."""
+    """The possible orders of an iteration of the first part and one of the second that some delay relates."""
     signs = ((EQUAL, 0 in delays), (AFTER, max(delays) > 0), (BEFORE, min(delays) < 0))
     return [order for order, holds in signs if holds]

@@ -24,10 +24,11 @@ from pdojo.transforms.structure.ordering import Uses, carried, reassociates, reo
 
 
 def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
-    """The buffers in which it matters which of the exchanged statements stores last.
+    """The buffers in which the order of the exchanged statements' stores matters.
 
-    These are the caller's memory and all that statements read. An accumulation needs an element to add to, even if
-    nobody reads the result: so it is not exchanged itself, and each element must have memory of its own.
+    These are the caller's memory, all buffers that statements read, the outputs of exchanged accumulations and
+    asynchronous copies, and the outputs of accumulations whose elements share memory: an accumulation needs its old
+    value even if no statement reads the result.
     """
     seen = {b for b in program.nest.buffers if b.op is None}
     for leaf in program.nest.leaves:
@@ -47,7 +48,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
     N a[{0}] = x[{0}]       N b[{0}] = x[{0}]
     N b[{0}] = x[{0}]  -->  N a[{0}] = x[{0}]
 
-    Legal iff no instances of the two in one iteration of the scopes around them conflict, in memory that anyone reads.
+    Legal iff no instances of the two in one iteration of the scopes around them conflict in memory that is read.
     """
 
     name: ClassVar[str] = "swap_nodes"
@@ -63,7 +64,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
                 yield node, cls()
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """Two independent nodes."""
+        """Requires two independent nodes."""
         second = program.nest.next_sibling(site)
         if second is None:
             return Reason("nothing follows in the same scope")
@@ -77,7 +78,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
         return carried("the second depends on the first", found) if isinstance(found, Conflict) else found
 
     def numerics(self, program: Program, site: Scope | Leaf) -> Numerics:
-        """Two accumulations into one element may change order."""
+        """Reassociation if two accumulations into one element may change order."""
         second = program.nest.next_sibling(site)
         assert second is not None
         return reassociates(program.reorders(leaves_of(site), leaves_of(second), same_iteration(site)))

@@ -1,4 +1,4 @@
-"""Neutral tails: filling what a guarded copy leaves out, and dropping guards that exclude nothing that matters."""
+"""Neutral tails: filling the elements that a guarded copy skips, and dropping guards without effect."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ from pdojo.transforms.values.dead_code import DeleteOp, needed, topmost
 
 
 def _own_scopes(leaf: Leaf) -> list[Scope]:
-    """The scopes that hold the statement and nothing else, outermost first."""
+    """The scopes that contain the statement and nothing else, outermost first."""
     top = topmost(leaf)
     return [s for s in leaf.chain if isinstance(top, Scope) and s.depth >= top.depth]
 
 
 def _needless(leaf: Leaf) -> set[tuple[Scope, Expr]]:
-    """The constraints of its own scopes without which the statement still writes within its array.
+    """The constraints of its own scopes that the statement does not need to write within its array.
 
-    Of two that are not both needed, the one further inside goes: it is about the tile, the other about tiles.
+    If only one of two constraints is needed, the inner one is dropped: it is about the tile, the outer one about tiles.
     """
     own = _own_scopes(leaf)
     kept = [(s, g) for s in leaf.chain for g in s.guard]
@@ -71,7 +71,7 @@ def _needless(leaf: Leaf) -> set[tuple[Scope, Expr]]:
 
 
 def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> tuple[int, int, int] | None:
-    """The range of an index, and the extent that it leaves, if only these guards restrict the statement.
+    """The range of an index that leaves its extent, and the extent, if `guards` alone restrict the statement.
 
     None if the access stays within its array.
     """
@@ -85,12 +85,12 @@ def _beyond(leaf: Leaf, access: Access, guards: Sequence[Expr]) -> tuple[int, in
 
 
 _REPEATED = (Mapping.UNROLL, Mapping.PARALLEL, Mapping.VECTOR, Mapping.GRID, Mapping.BLOCK, Mapping.WARP)
-"""Mappings that the scopes around a fill have as those around the copy."""
+"""Mappings that the scopes around a fill take over from the scopes around the copy."""
 
 
 @dataclass(frozen=True)
 class FillTail(Transformation[Leaf]):
-    """Assign a constant to all elements of a tile before a guarded copy into it, which leaves out some of them.
+    """Assign a constant to all elements of a tile before a guarded copy that skips some of them.
 
     `fill_tail@t{value=0}`:
 
@@ -100,11 +100,11 @@ class FillTail(Transformation[Leaf]):
     | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]            | s[{0}] = 0
                                                           | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]
 
-    The assignment stands in a nest of its own before the copy, with the same scopes and mappings. It has only those
-    guards without which it would leave the array. Until `drop_guard` lets statements use the elements, nobody does.
+    The assignment stands in a nest of its own before the copy, with the same scopes and mappings. It has only the
+    guards that it needs to stay within the array. No statement uses the filled elements until a `drop_guard`.
 
-    Legal iff no element gets its value from the assignment that another statement reads, and no output keeps one:
-    the copy overwrites all that is read. Memory keeps every other value, and no iterations race.
+    Legal iff no read by another statement, and no output, gets a value of the assignment: the copy overwrites all
+    elements that are read. Memory keeps every other value, and no iterations race.
     """
 
     name: ClassVar[str] = "fill_tail"
@@ -114,14 +114,14 @@ class FillTail(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Guarded copies into temporaries, with what is neutral for the accumulations of the kernel."""
+        """Guarded copies into temporaries, with the neutral elements of the kernel's accumulations."""
         for leaf in program.nest.leaves:
             is_copy = leaf.function is None and leaf.accumulate is None and bool(leaf.reads)
             if is_copy and leaf.output.array.intent is None and leaf.guards and _needless(leaf):
                 yield from ((leaf, cls(value)) for value in _neutral_values(program, leaf.output.array.dtype))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A constant, a tile with elements that a guard leaves out, and nobody who reads them."""
+        """Requires a constant, and a tile with elements that a guard skips and that no statement reads."""
         dtype = site.output.array.dtype
         try:
             parse_constant(str(self.value), dtype)
@@ -135,7 +135,7 @@ class FillTail(Transformation[Leaf]):
         return needed(after, self.resolve(after, f"%{self._ids(program, site)[-1]}"))
 
     def _ids(self, program: Program, site: Leaf) -> list[str]:
-        """Identifiers of the new scopes, then of the statement."""
+        """Identifiers of the new scopes, followed by the statement's."""
         return [fresh_id(program.nest.by_id, f"{node.id}.f") for node in (*_own_scopes(site), site)]
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
@@ -163,7 +163,7 @@ class FillTail(Transformation[Leaf]):
 
 
 def _neutral_values(program: Program, dtype: str) -> list[int | str]:
-    """0, and the neutral elements of the accumulations of a type in the kernel; -0.0 for a sum of floats."""
+    """0, and the neutral elements of a type's accumulations in the kernel; -0.0 for a sum of floats."""
     found: dict[int | str, None] = {0: None} if dtype != "i1" else {}
     for leaf in program.nest.leaves:
         if leaf.accumulate is not None and accumulates(leaf.accumulate, dtype):
@@ -174,7 +174,7 @@ def _neutral_values(program: Program, dtype: str) -> list[int | str]:
 
 
 def _violated(constraint: Expr) -> Expr:
-    """At least 0 where `constraint` is not."""
+    """An expression that is at least 0 iff `constraint` is violated."""
     return -constraint - 1
 
 
@@ -187,7 +187,7 @@ def _numerics(effect: Reason | Numerics) -> Numerics:
 
 
 def strays(site: Scope, constraint: Expr) -> Reason | None:
-    """Why a statement in a scope would leave an array without a constraint of the scope; None if none would."""
+    """The reason why a statement would leave an array without the scope's `constraint`; None if none would."""
     for leaf in site.leaves:
         rest = [g for s in leaf.chain for g in s.guard if s is not site or g != constraint]
         for access in leaf.accesses:
@@ -210,13 +210,13 @@ class DropGuard(Transformation[Scope]):
     | s[{0}] = 0                                          | s[{0}] = 0
     | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]            | 4 s[{0}] += t[{1}]
 
-    Let E be the instances that the constraint excludes. Legal iff all their elements exist and, where they read, were
-    written before; and each instance in E writes nothing that is part of what an instance outside E reads or of an
-    output at the end, or accumulates the neutral element of its accumulation, a constant that its inputs were
-    assigned. Products are constant only if both factors are: 0 * x may be NaN; for integers it is 0.
+    Let E be the instances that the constraint excludes. Legal iff all their elements exist and all elements that they
+    read are written before; and each instance in E either writes no part of a value that an instance outside E reads or
+    that an output has at the end, or accumulates the neutral element of its accumulation, a constant that its inputs
+    were assigned. Products are constant only if both factors are: 0 * x may be NaN; for integers it is 0.
 
-    Accumulating -0.0 in floats keeps every bit. Adding 0 makes 0 of a sum that is -0.0: this reassociates, as does a
-    term more in a tree of lanes or threads.
+    Accumulating -0.0 in floats keeps every bit. Adding 0 turns a sum of -0.0 into 0: this reassociates, as does an
+    additional term in a tree of lanes or threads.
     """
 
     name: ClassVar[str] = "drop_guard"
@@ -231,7 +231,7 @@ class DropGuard(Transformation[Scope]):
             yield from ((scope, cls(number)) for number in range(len(scope.guard)))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Instances that can run, and change nothing."""
+        """Requires that the excluded instances can run and change nothing."""
         if not site.guard:
             return Reason(f"{describe_scope(site)} has no guard")
         if not 0 <= self.constraint < len(site.guard):
@@ -244,7 +244,7 @@ class DropGuard(Transformation[Scope]):
         return lacking(after, scope, violated) or _reason(self._effect(program, site))
 
     def _effect(self, program: Program, site: Scope) -> Reason | Numerics:
-        """Why the instances change something, or what they do to rounding."""
+        """The reason why the excluded instances change something, or else their effect on rounding."""
 
         def decide() -> Reason | Numerics:
             after = rewritten(program, self, site)
@@ -253,7 +253,7 @@ class DropGuard(Transformation[Scope]):
         return program.once((self, site.id), decide)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """Whether a sum may lose the sign of a zero."""
+        """Reassociation if a sum may lose the sign of a zero."""
         return _numerics(self._effect(program, site))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -269,7 +269,7 @@ class DropGuard(Transformation[Scope]):
 
 @dataclass(frozen=True)
 class AddGuard(Transformation[Scope]):
-    """Add a constraint to a scope's guard: an inequality of the notation, as it would stand there.
+    """Add a constraint to a scope's guard: an inequality in the notation, written as at that place.
 
     `add_guard@s#1:1{where="{0}*4+{1} < 6"}`:
 
@@ -279,7 +279,7 @@ class AddGuard(Transformation[Scope]):
     | s[{0}] = 0                                          | s[{0}] = 0
     | 4 s[{0}] += t[{1}]                                  | 4 where ({0}*4+{1} < 6) s[{0}] += t[{1}]
 
-    Legal iff the constraint is none that always holds, some instances still run, and `drop_guard` would lead back.
+    Legal iff the constraint does not always hold, some instances still run, and `drop_guard` would lead back.
     """
 
     name: ClassVar[str] = "add_guard"
@@ -290,11 +290,11 @@ class AddGuard(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """None: there are infinitely many. Inverses of `drop_guard` name one."""
+        """None, because there are infinitely many; inverses of `drop_guard` name theirs."""
         yield from ()
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A constraint in its place, which excludes instances that change nothing."""
+        """Requires a constraint at its canonical place that excludes only instances that change nothing."""
         try:
             found = parse_guard(self.where, [s.extent for s in site.chain])
         except NotationError as error:
@@ -313,11 +313,11 @@ class AddGuard(Transformation[Scope]):
         return _reason(self._effect(program, site))
 
     def _effect(self, program: Program, site: Scope) -> Reason | Numerics:
-        """Why the instances matter, or what they do to rounding."""
+        """The reason why the excluded instances matter, or else their effect on rounding."""
         return program.once((self, site.id), lambda: harm(program, site, _violated(self._constraint(site))))
 
     def _misplaced(self, program: Program, site: Scope) -> Reason | None:
-        """Why a constraint would be written otherwise; None if it would not."""
+        """The reason why the canonical form of the constraint is at another place; None if it is not."""
         scope = self.resolve(rewritten(program, self, site), f"%{site.id}")
         if (short := shorter_extent(scope)) is not None:
             return Reason(f"{describe_scope(site)} would have {short} iterations and no such guard: peel_scope")
@@ -325,12 +325,12 @@ class AddGuard(Transformation[Scope]):
         return None if owner is scope else Reason(f"the constraint belongs to {describe_scope(owner)}")
 
     def _constraint(self, site: Scope) -> Expr:
-        """The constraint, at least 0, in normal form."""
+        """The constraint, as an expression that is at least 0, in normal form."""
         extents = [s.extent for s in site.chain]
         return parse_guard(self.where, extents)[0].substitute({}, extents)
 
     def numerics(self, program: Program, site: Scope) -> Numerics:
-        """As for `drop_guard`."""
+        """The class of the corresponding `drop_guard`."""
         return _numerics(self._effect(program, site))
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -338,6 +338,6 @@ class AddGuard(Transformation[Scope]):
         set_guard(site.op, [*site.guard, self._constraint(site)], (*chain_ops(site), site.op), rewriter)
 
     def inverse(self, program: Program, site: Scope) -> Move:
-        """Drop it again."""
+        """Drop the constraint again."""
         after = self.resolve(rewritten(program, self, site), f"%{site.id}")
         return DropGuard(after.guard.index(self._constraint(site))).as_move(f"%{site.id}")

@@ -39,7 +39,7 @@ GUARD, PEEL = "guard", "peel"
 
 
 def scope_named(program: Program, identifier: str) -> Scope:
-    """The scope with that identifier."""
+    """The scope with an identifier."""
     node = program.nest.by_id[identifier]
     assert isinstance(node, Scope)
     return node
@@ -67,7 +67,7 @@ class TileScope(Transformation[Scope]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
-        """Powers of two and vector lengths of the machine; divisors only, if the extent has such divisors."""
+        """Powers of two and vector lengths of the machine; only divisors, if the extent has some among them."""
         sizes = {2, 4, 8, 16, 32, 64} | {
             n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)
         }
@@ -80,7 +80,7 @@ class TileScope(Transformation[Scope]):
                     yield from ((scope, cls(size, PEEL)) for size in fitting)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """A sequential scope, and a size within its extent."""
+        """Requires a sequential scope, and a size within its extent."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
         if not 1 <= self.size <= site.extent:
@@ -95,7 +95,7 @@ class TileScope(Transformation[Scope]):
 
     @property
     def needs_conditions(self) -> bool:
-        """True for a tail that is peeled off: `peel_scope` does not argue about storage."""
+        """True for a peeled tail: `peel_scope` proves nothing about storage."""
         return self.tail == PEEL
 
     def _peel(self, site: Scope) -> PeelScope:
@@ -107,11 +107,11 @@ class TileScope(Transformation[Scope]):
         return fresh_id(taken, f"{site.id}.o"), fresh_id(taken, f"{site.id}.i")
 
     def argues(self, program: Program, site: Scope) -> bool:
-        """True without a tail that is peeled off, and with one if `peel_scope` argues."""
+        """True without a peeled tail, and with one if `peel_scope` argues."""
         return super().argues(program, site) or (self.tail == PEEL and self._peel(site).argues(program, site))
 
     def grows(self, program: Program, site: Scope) -> bool:
-        """False without a tail that is peeled off."""
+        """False without a peeled tail; else as for `peel_scope`."""
         return self.tail == PEEL and self._peel(site).grows(program, site)
 
     def is_local(self, site: Scope) -> bool:  # everywhere
@@ -148,7 +148,7 @@ class TileScope(Transformation[Scope]):
 
 
 def common_id(outer: str, inner: str) -> str:
-    """The identifier of the scope that was tiled into these two; '' if none was."""
+    """The identifier of the scope whose tiling gave these two; '' if there is none."""
     if outer.endswith(".o") and inner == f"{outer[:-2]}.i":
         return outer[:-2]
     return ""
@@ -162,7 +162,7 @@ class CollapseScopes(Transformation[Scope]):
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
-    With `tail=peel` the scope that follows becomes part of it too, as the inverse of `tile_scope{tail=peel}`.
+    With `tail=peel` the next scope becomes part of it too, as the inverse of `tile_scope{tail=peel}`.
 
     Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. With
     `tail=peel`, refused if `unpeel_scope` is.
@@ -184,7 +184,7 @@ class CollapseScopes(Transformation[Scope]):
                     yield scope, cls(PEEL)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Two perfectly nested, sequential scopes."""
+        """Requires two perfectly nested, sequential scopes."""
         inner = only_scope(site)
         if inner is None:
             return Reason("the scope does not wrap exactly one scope")
@@ -196,7 +196,7 @@ class CollapseScopes(Transformation[Scope]):
 
     @property
     def needs_conditions(self) -> bool:
-        """True for a tail that is put back: `unpeel_scope` does not argue about storage."""
+        """True for a tail that is put back: `unpeel_scope` proves nothing about storage."""
         return self.tail == PEEL
 
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
@@ -222,7 +222,7 @@ class CollapseScopes(Transformation[Scope]):
 
     @property
     def takes_next(self) -> bool:
-        """True for a tail, which follows the scope."""
+        """True for a tail, which is the next scope."""
         return self.tail == PEEL
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
@@ -248,7 +248,7 @@ class CollapseScopes(Transformation[Scope]):
 
     def _identifier(self, program: Program, site: Scope, inner: Scope) -> str:
         taken, before = program.nest.by_id, common_id(site.id, inner.id)
-        # After the tiling, another node may have got the identifier.
+        # Since the tiling, another node may have taken the identifier.
         return (before if before not in taken else "") or fresh_id(taken, f"{site.id}*{inner.id}")
 
     def inverse(self, program: Program, site: Scope) -> Move:

@@ -1,1 +1,1 @@
-"""Moves of values: computed elsewhere, again, or otherwise."""
+"""Moves of values: computing them elsewhere, again, or by other functions."""

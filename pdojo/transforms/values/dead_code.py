@@ -1,4 +1,4 @@
-"""Dead code: deleting a statement whose results nobody reads, and inserting one."""
+"""Dead code: deleting a statement whose results are never read, and inserting one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ KEEP = "keep"
 
 
 def needed(program: Program, leaf: Leaf) -> Reason | None:
-    """Why a statement is needed: another statement or the caller reads an element that it writes; None if not."""
+    """The reason why a statement is needed: another statement or the caller reads one of its elements; or None."""
     array = leaf.output.array
     uses = element_uses(program.nest, array)
     write = number_of(uses, leaf, leaf.output)
@@ -67,15 +67,15 @@ def needed(program: Program, leaf: Leaf) -> Reason | None:
 
 @dataclass(frozen=True)
 class DeleteOp(Transformation[Leaf]):
-    """Delete a statement whose results nobody reads, with the scopes and the declaration that nothing else uses.
+    """Delete a statement whose results are never read, with the scopes and the declaration that only it uses.
 
     `delete_op@t`:
 
     N t[{0}] = exp(x[{0}])
     N y[{0}] = x[{0}] * 2   -->  N y[{0}] = x[{0}] * 2
 
-    Legal iff the statement writes no element last that another statement reads, and none of an output that keeps the
-    value: for each element it writes, no flow to a read of another statement nor to the end of the kernel.
+    Legal iff for each element that the statement writes, no flow leads to a read of another statement nor, in an
+    output, to the end of the kernel.
     """
 
     name: ClassVar[str] = "delete_op"
@@ -97,7 +97,7 @@ class DeleteOp(Transformation[Leaf]):
                 yield leaf, cls()
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """Results that nobody needs, and a kernel that is not empty afterwards."""
+        """Requires results that are not needed, and a kernel that is not empty afterwards."""
         if self.declaration not in ("", KEEP):
             return Reason(f"'declaration' is '{KEEP}' or left out")
         if (reason := needed(program, site)) is not None:
@@ -107,14 +107,14 @@ class DeleteOp(Transformation[Leaf]):
         return self.fault(conditions_of(program), rewritten(program, self, site))
 
     def _declaration(self, program: Program, site: Leaf) -> Array | None:
-        """The array whose declaration goes with the statement; None if it stays."""
+        """The array whose declaration is deleted with the statement; None if it stays."""
         array = site.output.array
         others = [leaf for leaf, _ in accesses_of(program.nest, array.buffer) if leaf is not site]
         goes = array.buffer.op is not None and array.buffer.names == (array.name,) and not others
         return array if goes and self.declaration != KEEP else None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Erase the outermost scope that holds nothing else, and the declaration."""
+        """Erase the outermost scope that contains nothing else, and the declaration."""
         array = self._declaration(program, site)
         rewriter.erase(topmost(site).op)
         if array is not None:
@@ -132,22 +132,22 @@ class DeleteOp(Transformation[Leaf]):
 
 
 def topmost(leaf: Leaf) -> Node:
-    """The outermost node that holds the statement and no other."""
+    """The outermost node that contains this statement and no other."""
     return next((s for s in leaf.chain if s.leaves == [leaf]), leaf)
 
 
 @dataclass(frozen=True)
 class InsertOp(Transformation[Scope | Leaf]):
-    """Insert a statement whose results nobody reads, with scopes around it, before or after the node at the location.
+    """Insert a statement whose results are never read, with scopes around it, before or after the node at the location.
 
     `insert_op@y:0{text="8 t[{0}] = exp(x[{0}])" declare="t f32 [8] heap"}`:
 
     N y[{0}] = x[{0}] * 2  -->  N t[{0}] = exp(x[{0}])
                                 N y[{0}] = x[{0}] * 2
 
-    The text is a line of the notation, as it would stand there. Legal iff the kernel verifies with it, it reads only
-    values written before, no other statement reads what it writes and no output keeps it, memory keeps every other
-    value, and no iterations race.
+    The text is a line of the notation, as it would stand there. Legal iff the kernel with the line verifies, the
+    statement reads only values written before, no other statement reads its results and no output keeps them, memory
+    keeps every other value, and no iterations race.
     """
 
     name: ClassVar[str] = "insert_op"
@@ -161,11 +161,11 @@ class InsertOp(Transformation[Scope | Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope | Leaf, Self]]:
-        """None: there are infinitely many. Inverses of deletions name one."""
+        """None, because there are infinitely many; inverses of deletions name theirs."""
         yield from ()
 
     def check(self, program: Program, site: Scope | Leaf) -> Reason | None:
-        """A line that has a meaning at this place and changes nothing."""
+        """Requires a line that is valid at this place and changes nothing."""
         if self.place not in ("before", "after"):
             return Reason("'place' is 'before' or 'after'")
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -181,7 +181,7 @@ class InsertOp(Transformation[Scope | Leaf]):
 
     @staticmethod
     def _changes(after: Program, program: Program) -> Reason | None:
-        """Why the new statement, the only one that `program` lacks, changes something; None if it does not."""
+        """The reason why the new statement, the only one that `program` lacks, changes something; or None."""
         leaf = next(leaf for leaf in after.nest.leaves if leaf.id not in program.nest.by_id)
         for scope in leaf.chain:
             if scope.id not in program.nest.by_id and (short := shorter_extent(scope)) is not None:
@@ -218,7 +218,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         if buffer is not None:
             buffer.detach()
             add_buffer(program.kernel, buffer, rewriter)
-        # From here on only the kernel uses the array.
+        # From here on, only the kernel uses the array.
         path[0].detach()
         path[0].erase()
         where = InsertPoint.before(site.op) if self.place == "before" else InsertPoint.after(site.op)

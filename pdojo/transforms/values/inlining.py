@@ -1,4 +1,4 @@
-"""Inlining: computing a value again at its use, and reading a value that was computed before."""
+"""Inlining: recomputing a value at its use, and reading a value that was computed before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pdojo.transforms.values.recomputation import Recomputation, producing_itera
 
 
 def input_reason(site: Leaf, position: int) -> Reason | None:
-    """Why the statement has no replaceable input of that number (hints would be lost); None if it has one."""
+    """The reason why the statement has no replaceable input at `position` (hints would be lost); None if it has one."""
     if not 0 <= position < len(site.inputs):
         return Reason(f"'input' must be between 0 and {len(site.inputs) - 1}")
     value = site.inputs[position]
@@ -48,7 +48,7 @@ def input_reason(site: Leaf, position: int) -> Reason | None:
 
 
 def element_read(site: Leaf, position: int) -> Access | Reason:
-    """The element that the input of that number is; a Reason if there is none that could be replaced."""
+    """The element read by the input at `position`; a Reason if the input cannot be replaced."""
     if (reason := input_reason(site, position)) is not None:
         return reason
     value = site.inputs[position]
@@ -62,7 +62,7 @@ def replace_input(site: Leaf, position: int, value: Input, rewriter: PatternRewr
 
 
 def _previous(program: Program, site: Leaf) -> Leaf | None:
-    """The statement that immediately precedes; None if there is none."""
+    """The statement immediately before; None if there is none."""
     node = program.nest.previous_sibling(site)
     return node if isinstance(node, Leaf) else None
 
@@ -73,7 +73,7 @@ def index_text(index: tuple[Expr, ...]) -> str:
 
 
 def named_element(program: Program, site: Leaf, name: str, index: str) -> Access | Reason:
-    """The element that parameters name, for a statement to read; a Reason if there is none."""
+    """The element with an array's `name` and an `index`, for a statement to read; a Reason if there is none."""
     array = program.nest.arrays.get(name)
     if array is None:
         return Reason(f"there is no array '{name}'")
@@ -88,7 +88,7 @@ def named_element(program: Program, site: Leaf, name: str, index: str) -> Access
 
 @dataclass(frozen=True)
 class InlineOp(Transformation[Leaf]):
-    """Compute a value again at its use; `input` counts the inputs of the statement that uses it, from 0.
+    """Recompute a value at its use; `input` is the number of the using statement's input, from 0.
 
     `inline_op@y{input=0}`:
 
@@ -98,7 +98,7 @@ class InlineOp(Transformation[Leaf]):
                                          | y[{0}] = exp(t_y[{0}])
 
     A copy, constant or index value replaces the input itself. Only this use changes; `delete_op` removes the producer
-    once nobody reads it.
+    once nothing reads it.
 
     Legal iff one plain assignment W: t[f(i)] = g(a[p(i)]) reaches the use of t[e(j)], and there is h, which is found by
     solving f(h(j)) = e(j) digit by digit, such that for all j: W at h(j) is the last write of t[e(j)] before j, and
@@ -116,7 +116,8 @@ class InlineOp(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Reads of arrays that a plain assignment writes, but not of values that the preceding one computes for it."""
+        """Reads of arrays that a plain assignment writes, except values that the preceding statement computes for
+        it."""
         for leaf in program.nest.leaves:
             for number, value in enumerate(leaf.inputs):
                 if not isinstance(value, Access) or value.array.intent is Intent.IN:
@@ -126,7 +127,7 @@ class InlineOp(Transformation[Leaf]):
                     yield leaf, cls(number)
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An input that one assignment computes from values that are still there, and room for the value."""
+        """Requires an input that one assignment computes from values that still exist, and room for the value."""
         value = element_read(site, self.input)
         if isinstance(value, Reason):
             return value
@@ -138,7 +139,7 @@ class InlineOp(Transformation[Leaf]):
         return self._temporary_reason(program, site, found)
 
     def _temporary_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
-        """Why there can be no temporary for the value before the statement; None if there can."""
+        """The reason why there can be no temporary for the value before the statement; None if there can."""
         if found.producer.function is None:
             return Reason("a copy needs no temporary: leave out 'into'") if self.into else None
         if site.parent is not None and site.parent.mapping is Mapping.VECTOR:
@@ -146,9 +147,9 @@ class InlineOp(Transformation[Leaf]):
         return name_reason(program, self.into)
 
     def argues(self, program: Program, site: Leaf) -> bool:
-        """True in scopes that run in order, if what the producer reads lies in whole buffers on the heap.
+        """True in scopes that run in order, if the producer's inputs are in whole buffers on the heap.
 
-        Then no iterations race, elements are cells, and the temporary lives within one iteration.
+        Then no iterations race, each element has a cell, and the temporary lives within one iteration.
         """
         found = recomputation(program, site, cast(Access, site.inputs[self.input]))
         assert isinstance(found, Recomputation)
@@ -158,7 +159,7 @@ class InlineOp(Transformation[Leaf]):
         return apart and super().argues(program, site)
 
     def adds(self, program: Program, site: Leaf) -> int:
-        """The temporary has one slot."""
+        """Bytes of the temporary, which has one slot."""
         return byte_width(cast(Access, site.inputs[self.input]).array.dtype)
 
     def _name(self, program: Program, site: Leaf) -> str:
@@ -175,7 +176,7 @@ class InlineOp(Transformation[Leaf]):
         if found.producer.function is None:
             replace_input(site, self.input, found.inputs[0], rewriter)
             return
-        # A dimension of one slot per scope around the statement.
+        # The temporary has a dimension of one slot per scope around the statement.
         name, dtype, slots = self._name(program, site), found.producer.output.array.dtype, [1] * site.depth
         array = declare(program, name, dtype, site.extents, slots, Memory.STACK, rewriter)
         index = tuple(map(position, range(site.depth), site.extents))
@@ -197,7 +198,7 @@ _CROWDED = Reason("a vector scope wraps exactly one op; only a copy can be inlin
 
 
 def _needs_scope(program: Program, site: Leaf, value: Access) -> bool:
-    """Whether the value needs a statement of its own, for which the vector scope around the site has no place."""
+    """Whether the value needs a statement of its own, which the vector scope around the site cannot contain."""
     crowded = site.parent is not None and site.parent.mapping is Mapping.VECTOR
     return crowded and all(w.function is not None for w in program.nest.writers[value.array.name])
 
@@ -208,12 +209,12 @@ def _is_plain(buffer: Buffer) -> bool:
 
 
 def position(depth: int, extent: int) -> Expr:
-    """The iteration of a scope; 0 if it has only one, as in the canonical form."""
+    """The variable of a scope; 0 if the scope has one iteration, as in the canonical form."""
     return var(depth) * (extent > 1)
 
 
 def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
-    """Whether the statement before computes the value for this one only."""
+    """Whether the statement before computes the value for this use only."""
     before = _previous(program, site)
     if before is None or before.output.array is not value.array:
         return False
@@ -222,7 +223,7 @@ def _recomputed(program: Program, site: Leaf, value: Access) -> bool:
 
 @dataclass(frozen=True)
 class OutlineOp(Transformation[Leaf]):
-    """Read a value that an earlier statement computed, instead of computing it again.
+    """Read a value that an earlier statement computed, instead of recomputing it.
 
     `outline_op@y{input=0 array=t index="{0}"}`:
 
@@ -231,10 +232,11 @@ class OutlineOp(Transformation[Leaf]):
     | p[{0}] = x[{0}] + 1
     | y[{0}] = exp(p[{0}])
 
-    The statement before, which computes the input for this use only, goes; or the earlier statement copied the input.
+    The preceding statement, which computes the input for this use only, is deleted; or the earlier statement copied the
+    input.
 
-    Legal iff what `inline_op` would then compute for the use of t[e(j)] is what is computed now: W at h(j), the last
-    write of that element, has the function and the inputs of the statement that goes, and no input was written since.
+    Legal iff `inline_op`, applied to the use of t[e(j)], would restore the present computation: W at h(j), the last
+    write of that element, has the function and the inputs of the deleted statement, and no input was written since.
     """
 
     name: ClassVar[str] = "outline_op"
@@ -261,7 +263,7 @@ class OutlineOp(Transformation[Leaf]):
                         yield leaf, cls(number, element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """An element that holds the value of the input, and no other loss with the statement that computes it now."""
+        """Requires an element that holds the input's value, and a computing statement that can be deleted."""
         if (reason := input_reason(site, self.input)) is not None:
             return reason
         element = named_element(program, site, self.array, self.index)
@@ -278,7 +280,7 @@ class OutlineOp(Transformation[Leaf]):
         return None
 
     def _recomputed_reason(self, program: Program, site: Leaf, found: Recomputation) -> Reason | None:
-        """Why the statement before does not compute the same value for this use only; None if it does."""
+        """The reason why the statement before does not compute the same value for this use only; None if it does."""
         value, before = site.inputs[self.input], _previous(program, site)
         if before is None or not isinstance(value, Access) or before.output.key != value.key:
             return Reason("the input is not what the op before computes")
@@ -305,7 +307,7 @@ class OutlineOp(Transformation[Leaf]):
         return None
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
-        """Replace the input; the statement that computed it and its temporary go."""
+        """Replace the input; delete the statement that computed it, and its temporary."""
         value = site.inputs[self.input]
         element = named_element(program, site, self.array, self.index)
         assert isinstance(element, Access)
@@ -321,7 +323,7 @@ class OutlineOp(Transformation[Leaf]):
             rewriter.erase(value.array.buffer.op)
 
     def inverse(self, program: Program, site: Leaf) -> Move:
-        """Compute the value again, under the same name."""
+        """Recompute the value, under the same name."""
         value = site.inputs[self.input]
         element = named_element(program, site, self.array, self.index)
         assert isinstance(element, Access)

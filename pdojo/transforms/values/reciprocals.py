@@ -1,4 +1,4 @@
-"""Reciprocals: a division as a product with the reciprocal of the divisor, which is computed once for many."""
+"""Reciprocals: a division becomes a product with the divisor's reciprocal, which many divisions share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MULTIPLY = "arith.mulf"
 
 
 def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Reason:
-    """The divisor of which `element`, read at the site, is the reciprocal; a Reason if that is not certain."""
+    """The divisor whose reciprocal `element`, read at the site, holds; a Reason if that is not certain."""
     found = recomputation(program, site, element)
     if isinstance(found, Reason):
         return found
@@ -44,7 +44,7 @@ def _reciprocal_of(program: Program, site: Leaf, element: Access) -> Input | Rea
 
 
 def divisor(computed: Recomputation) -> Input | None:
-    """The value whose reciprocal is computed; None if something else is computed."""
+    """The value whose reciprocal is computed; None if the computation is another one."""
     match computed.producer.function, computed.inputs:
         case "arith.divf", (Constant(1), value):
             return value
@@ -53,7 +53,7 @@ def divisor(computed: Recomputation) -> Input | None:
 
 
 def _with_function(site: Leaf, function: str, inputs: tuple[Input, Input], rewriter: PatternRewriter) -> None:
-    """The statement with another function of two inputs; hints of accesses that remain stay."""
+    """Give the statement another function of two inputs; hints of remaining accesses stay."""
     hints = [site.output.hints, *(i.hints for i in inputs if isinstance(i, Access))]
     rewriter.replace(
         site.op,
@@ -78,11 +78,11 @@ class Reciprocal(Transformation[Leaf]):
     N t[{0}] = 1 / s[{0}]                  N t[{0}] = 1 / s[{0}]
     N M y[{0},{1}] = x[{1}] / s[{0}]  -->  N M y[{0},{1}] = x[{1}] * t[{0}]
 
-    `insert_op` brings in the statement that computes it. Rounds twice, so kernels have to permit `reciprocal`; the
-    reciprocal of a very small divisor overflows to infinity.
+    `insert_op` can add the statement that computes the reciprocal. Rounds twice, so kernels have to permit
+    `reciprocal`; the reciprocal of a very small divisor overflows to infinity.
 
-    Legal iff t[e(j)] was last written by a statement 1 / s, and its divisor is the one of iteration j, not written
-    since: the conditions of `inline_op`.
+    Legal iff t[e(j)] was last written by a statement 1 / s, and s is the divisor of iteration j, not written since: the
+    conditions of `inline_op`.
     """
 
     name: ClassVar[str] = "reciprocal"
@@ -96,7 +96,7 @@ class Reciprocal(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Divisions, and earlier reciprocals of elements of the same array."""
+        """Divisions, with earlier reciprocals of elements of the divisor's array."""
         for leaf in program.nest.leaves:
             if leaf.function != _DIVIDE:
                 continue
@@ -108,7 +108,7 @@ class Reciprocal(Transformation[Leaf]):
                     yield leaf, cls(element.array.name, index_text(element.index))
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A division, and an element that is the reciprocal of its divisor."""
+        """Requires a division, and an element that holds the reciprocal of its divisor."""
         if site.function != _DIVIDE:
             return Reason("the op is no floating-point division")
         if self.input not in (0, 1):
@@ -138,7 +138,7 @@ class Reciprocal(Transformation[Leaf]):
         return Access(program.nest.arrays[self.array], index)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """The reciprocal is rounded, and the product."""
+        """Reciprocal rounding: the reciprocal is rounded, and so is the product."""
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:
@@ -153,7 +153,7 @@ class Reciprocal(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class Divide(Transformation[Leaf]):
-    """Divide by a value instead of multiplying by its reciprocal; `input` says which factor is the reciprocal, 0 or 1.
+    """Divide by a value instead of multiplying by its reciprocal; `input` is the position of the reciprocal, 0 or 1.
 
     `divide@y{input=1}`:
 
@@ -171,7 +171,7 @@ class Divide(Transformation[Leaf]):
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Leaf, Self]]:
-        """Products of elements of arrays into which reciprocals are written."""
+        """Products of elements of arrays that hold reciprocals."""
         for leaf in program.nest.leaves:
             if leaf.function != _MULTIPLY:
                 continue
@@ -181,7 +181,7 @@ class Divide(Transformation[Leaf]):
                     yield leaf, cls(number)
 
     def check(self, program: Program, site: Leaf) -> Reason | None:
-        """A product that rounds, with a reciprocal among its factors."""
+        """Requires a product that rounds, with a reciprocal as a factor."""
         if site.function != _MULTIPLY or site.contracted:
             return Reason("the op is no floating-point product that is rounded")
         if (reason := input_reason(site, self.input)) is not None:
@@ -195,7 +195,7 @@ class Divide(Transformation[Leaf]):
         return None
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
-        """Rounding changes as in `reciprocal`."""
+        """The class of `reciprocal`."""
         return Numerics.RECIPROCAL
 
     def rewrite(self, program: Program, site: Leaf, rewriter: PatternRewriter) -> None:

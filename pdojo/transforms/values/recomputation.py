@@ -1,4 +1,4 @@
-"""Recomputation: how a statement can compute a value itself that it reads now."""
+"""Recomputation: how a statement can itself compute a value that it now reads."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Recomputation:
     """A value that a statement can compute itself."""
 
     producer: Leaf
-    """The statement that computes it now."""
+    """The statement that now computes it."""
     inputs: tuple[Input, ...]
     """The inputs of the producer's function, over the scopes of the statement, without hints."""
 
 
 def recomputation(program: Program, site: Leaf, access: Access) -> Recomputation | Reason:
-    """How `site` can compute the element of `access`, which it reads or might read; a Reason if it cannot.
+    """A way for `site` to compute the element of `access`, which it reads or might read; a Reason if there is none.
 
     There must be one statement W: t[f(i)] = g(a[p(i)] ...), and h such that f(h(j)) is the element that iteration j of
     the site reads. For all j, W at h(j) is the last write of that element before j, and a[p(h(j))] has the same origin
@@ -86,9 +86,9 @@ def _recomputation(program: Program, site: Leaf, access: Access) -> Recomputatio
 
 
 def producing_iteration(producer: Leaf, site: Leaf, equations: Sequence[Equation]) -> tuple[Expr, ...] | None:
-    """The iteration of the producer that the equations determine, in terms of the site's; None if they do not.
+    """The iteration of the producer that the equations determine, over the site's iteration; None if they do not.
 
-    Common scopes that the equations leave open are in the same iteration.
+    Common scopes that the equations leave open have the same iteration.
     """
     known = solve(equations, producer.extents, site.extents)
     shared = common_depth((producer, site))
@@ -101,7 +101,7 @@ def producing_iteration(producer: Leaf, site: Leaf, equations: Sequence[Equation
 def _unchanged(
     program: Program, site: Leaf, producer: Leaf, at: Sequence[Expr], values: Sequence[Input]
 ) -> Reason | None:
-    """Why the producer's inputs no longer have the values that it read; None if they have."""
+    """The reason why the producer's inputs no longer have the values that it read; None if they have."""
     for before, now in zip(producer.inputs, values, strict=True):
         if not isinstance(before, Access) or not isinstance(now, Access):
             continue

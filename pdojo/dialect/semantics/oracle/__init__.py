@@ -1,4 +1,4 @@
-"""Judges of whether two programs mean the same, independent of the analysis that moves rely on.
+"""Oracles that judge whether two programs mean the same, independent of the moves' own analysis.
 
 The exact oracle runs small programs in exact arithmetic; the integer-set oracle compares relations, at any size.
 """

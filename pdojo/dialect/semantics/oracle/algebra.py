@@ -83,7 +83,7 @@ def _exact_where_possible(
 
 
 def small_integers(field: Field, values: Residues) -> tuple[NDArray[np.int64], Truth]:
-    """The integers that residues stand for, and whether each is small enough to stand for one."""
+    """The integers that residues stand for, and a mask of the residues that stand for one."""
     signed = values.astype(np.int64)
     primes = field.primes.astype(np.int64)
     signed = np.where(signed > primes // 2, signed - primes, signed)
@@ -91,7 +91,7 @@ def small_integers(field: Field, values: Residues) -> tuple[NDArray[np.int64], T
 
 
 def fold(field: Field, function: str, dtype: str, values: Residues, starts: NDArray[np.int64]) -> Residues:
-    """Each segment (`starts` ascending, none empty) of the values combined; shape (segments, lanes)."""
+    """Each segment of the values combined by `function`; `starts` is ascending. Shape (segments, lanes)."""
     name = function.partition(".")[2]
     if name in ("addf", "addi"):
         # Fewer than 2**33 terms below 2**31 do not overflow.

@@ -1,7 +1,7 @@
-"""Does a program mean the same as another? The exact oracle's answer, by execution.
+"""The exact oracle's answer, by execution: does a program mean the same as another?
 
 The program before runs on its elements in order, which gives its meaning. The program after runs on its memory cells
-under adversarial schedules. Nothing here uses dependences, so it can judge the analysis that does.
+under adversarial schedules. No dependences are used, so the oracle can judge the analysis that computes them.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ DEFAULT_SEEDS = 12
 """Independent seeds per prime."""
 
 _MEANING_POISON = 1 << 40
-"""Seed of the meaning's unwritten memory; no schedule has it, so that unwritten values differ from every run's."""
+"""Seed of unwritten memory in the reference run; no schedule has it, so unwritten values differ in every other run."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """An element of an interface array that is not what it should be after a program."""
+    """An array element with a wrong value at the end of a program."""
 
     kernel: str
     array: str
     index: tuple[int, ...]
     """The first element that differs, in row-major order."""
     elements: int
-    """How many elements of the array differ."""
+    """Number of the array's elements that differ."""
     schedule: int
-    """Seed of a schedule that shows it."""
+    """Seed of a schedule that shows the difference."""
     lanes: int
-    """In how many of the `lanes_run` independent arithmetics this element differs."""
+    """Number of the `lanes_run` independent arithmetics in which this element differs."""
     lanes_run: int
     is_written: bool
     """Whether the program writes the element at all."""
@@ -61,10 +61,10 @@ class Difference:
 
 
 class Oracle:
-    """The meaning of a program in exact arithmetic, with which other programs are compared.
+    """The meaning of a program in exact arithmetic, against which other programs are compared.
 
     `seed` draws the inputs and the random maps that stand for functions; `seeds` is the number of independent draws per
-    prime, `limit` the most statement instances. Raises PdojoError for a program too large to enumerate.
+    prime, `limit` the largest number of statement instances. Raises PdojoError for a program too large to enumerate.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ def meaning(program: Program, seed: int = 0) -> Oracle:
 
 
 def equivalent(before: Program | Oracle, after: Program, *, schedules: int = 3, seed: int = 0) -> Difference | None:
-    """None if `after`, on its cells and under `schedules` schedules, computes the meaning of `before`.
+    """A difference of `after`, on its cells and under `schedules` schedules, from the meaning of `before`; or None.
 
     An Oracle as `before` keeps its own seed. Raises PdojoError for programs too large to enumerate.
     """
@@ -164,6 +164,6 @@ def equivalent(before: Program | Oracle, after: Program, *, schedules: int = 3, 
 
 
 def check_valid(program: Program, *, schedules: int = 3, seed: int = 0) -> Difference | None:
-    """None if a program's memory and mappings keep its own meaning, and every output element is written."""
+    """A difference caused by a program's own memory or mappings, or an unwritten output element; None if valid."""
     nest = as_nest(program)
     return equivalent(nest, nest, schedules=schedules, seed=seed)

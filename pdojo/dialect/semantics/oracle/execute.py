@@ -1,4 +1,4 @@
-"""Computes the values of a data flow level by level: all rows of a statement in a level at once."""
+"""Execution of a data flow level by level: all rows of a statement in a level at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def execute(field: Field, instances: Instances, flow: Flow, contents: Residues) 
     values[: flow.cells] = contents
     levels = np.array(flow.ready, np.int64) - 1
     tasks: list[tuple[int, int, Ints]] = []
-    """(level, statement or -1 - accumulation, rows of the statement or folds)"""
+    """(level, statement or -1 - accumulation, rows of the statement or numbers of folds)"""
     reads: list[Ints] = []
     for position, one in enumerate(instances.leaves):
         last = one.first_row + one.rows

@@ -1,9 +1,9 @@
-"""Which value every read of a scheduled execution gets: the schedule is walked once, symbolically.
+"""Data flow of one scheduled execution, found by walking the schedule once, symbolically.
 
 Every write makes a new *value* (so reuse of a cell costs nothing); every read takes the value that its cell holds at
-that step. The result is the data flow of this one execution, in levels: the rows of a level depend on lower levels
-only, and are computed together. Accumulations of one function into one cell with nothing in between are one value, a
-fold of their terms, because they commute.
+that step. The flow has levels: the rows of a level depend on lower levels only, and are computed together.
+Accumulations of one function into one cell, with no other access between them, are one value, a fold of their terms,
+because they commute.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Fold:
 
 @dataclass(eq=False)
 class Flow:
-    """Values are numbered: initial contents of the cells, then one per row, then one per fold."""
+    """The data flow; values are numbered: initial contents of the cells, then one per row, then one per fold."""
 
     cells: int
     rows: int
@@ -60,7 +60,7 @@ def trace(instances: Instances, steps: Ints) -> Flow:
 
 
 def _copies(instances: Instances) -> dict[int, list[int]]:
-    """Per row that writes several threads' copies, the cells of all of them."""
+    """Per row that writes the copies of several threads, the cells of all copies."""
     found: dict[int, list[int]] = {}
     for one in instances.leaves:
         touch = one.touches[0]
@@ -82,7 +82,7 @@ class _Tracer:
             columns = [touch.cells.tolist() for touch in one.touches[1:]]
             self.sources += zip(*columns, strict=True) if columns else [()] * one.rows
         self.copies = _copies(instances)
-        """Per row that writes copies of several threads, the cells of all of them."""
+        """Per row that writes the copies of several threads, the cells of all copies."""
         self.accumulates = [self._function(one.leaf) for one in instances.leaves]
         """Per statement, -1 for a plain write, otherwise the number of its accumulation."""
         self.torn = torn
@@ -131,13 +131,13 @@ class _Tracer:
         return self.flow
 
     def _change(self, rows: range, accumulates: int) -> None:
-        """Write the new values."""
+        """Write the values that rows compute or accumulate."""
         if accumulates < 0:
             self._write(rows)
         elif rows and rows[0] in self.flow.pending:
             self._store(rows, accumulates)
         else:
-            # Nothing comes between load and store.
+            # No event comes between load and store.
             self._accumulate(rows, accumulates)
 
     def _fetch(self, rows: range, leaf: int) -> None:
@@ -171,7 +171,7 @@ class _Tracer:
             ready[flow.cells + row] = level + 1
 
     def _write(self, rows: range) -> None:
-        """Write the values of lanes; if several write one cell, the first wins, while in order the last would."""
+        """Write the values of lanes; if several lanes write one cell, the first wins (in order, the last would)."""
         for row in reversed(rows):
             for cell in self.copies.get(row, ()) or (self.outputs[row],):
                 self.current[cell] = self.flow.cells + row
@@ -211,7 +211,7 @@ class _Tracer:
             flow.pending[row] = (value, terms)
 
     def _store(self, rows: Sequence[int], function: int) -> None:
-        """Write old value and term; an update in between is lost."""
+        """Write the loaded value plus its term; an update between load and store is lost."""
         flow = self.flow
         first_fold = flow.cells + flow.rows
         lanes: dict[int, int] = {}
@@ -232,7 +232,7 @@ class _Tracer:
             lanes[cell] = self.current[cell]
 
     def _as_loaded(self, value: int, terms: int) -> int:
-        """The value as it was with so many terms."""
+        """The value with its first `terms` terms, as an earlier load found it."""
         flow = self.flow
         first_fold = flow.cells + flow.rows
         if value < first_fold or len(flow.folds[value - first_fold].terms) == terms:

@@ -1,7 +1,7 @@
-"""Which writes make up the value of every read, as a relation between instances.
+"""The flow relation: each read is related to the writes that make up its value.
 
-The value of a place is its last plain write and all accumulations since. So the flow relates each read to these writes.
-It also relates accumulations of different functions to each other, in order; accumulations of one function commute.
+The value of a place is its last plain write and all accumulations since. The flow also relates accumulations of
+different functions to each other, in order; accumulations of one function commute.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ class Flow:
 
     @cached_property
     def _written_once(self) -> bool:
-        """Whether no two plain writes meet, so that any before a read is the last."""
+        """Whether no two plain writes touch one place, so that any write before a read is the last one."""
         return self.writes.is_injective()
 
     def _folds_since(self, reads: isl.UnionMap, last: isl.UnionMap) -> isl.UnionMap:
-        """From each read to the accumulations into its place before it, and after the last plain write."""
+        """From each read to the accumulations into its place after the last plain write and before the read."""
         overwritten = last.apply_range(self._earlier(self.writes, self.folds))
         return self._earlier(reads, self.folds).subtract(overwritten)
 
     def _earlier(self, late: isl.UnionMap, early: isl.UnionMap) -> isl.UnionMap:
-        """From each event to those on its place that happen before it."""
+        """From each event of `late` to the events of `early` on the same place before it."""
         meeting = late.apply_range(early.reverse())
         return meeting.intersect(self._when(late).lex_gt_union_map(self._when(early)))
 

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import islpy as isl
 
 COUNTED = 200_000
-"""Most instances of a statement that are counted one by one, if boxes do not give their number."""
+"""Most instances of a statement that are enumerated to count them, if boxes do not give their number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keys:
-    """The keys of all instances of a program; statements are grouped, and keys tell the instances of a group apart."""
+    """The keys of all instances of a program; keys distinguish the instances within a group of statements."""
 
     nest: Nest
     groups: dict[Leaf, str]
@@ -56,7 +56,7 @@ class Keys:
 
     @cached_property
     def reads(self) -> isl.UnionMap:
-        """From every read of every instance to its key; the caller's reads at the end stay as they are."""
+        """From every read of every instance to its key; the caller's reads at the end map to themselves."""
         pieces = [
             self._piece(leaf, f"R{leaf.order}_{k}", f"{group}_{k}")
             for leaf, group in self.groups.items()
@@ -68,11 +68,11 @@ class Keys:
         return union_map(dict.fromkeys(pieces))
 
     def named(self, flow: isl.UnionMap) -> isl.UnionMap:
-        """A relation between instances as a relation between keys."""
+        """A relation between instances, translated to keys."""
         return flow.apply_domain(self.writes).apply_range(self.writes.union(self.reads))
 
     def count(self, group: str) -> int | None:
-        """How many instances a group has; None if counting is too much work."""
+        """The number of a group's instances; None if counting is too much work."""
         total = 0
         for leaf, name in self.groups.items():
             if name == group:
@@ -118,7 +118,7 @@ class Match:
                 return f"instances: {before.statement(group)} runs {one} times before the move, {two} times after"
         ways = [(before, after, "missing"), (after, before, "new")]
         if self.injective and all(one is not None and two is not None for _, one, two in counts):
-            # Both sides have as many, so one way is enough: the one whose target is easier to solve for.
+            # Both programs have equally many instances, so one inclusion is enough: the one with the simpler target.
             ways = [way for way in ways if way[0] is self.finer]
         for one, two, what in ways:
             same = one.writes.apply_range(two.writes.reverse())
@@ -133,7 +133,7 @@ class Match:
         return max((self.after, self.before), key=lambda keys: sum(leaf.depth for leaf in keys.groups))
 
     def differences(self, before: isl.UnionMap, after: isl.UnionMap) -> list[tuple[isl.UnionMap, isl.UnionMap, str]]:
-        """Relations between instances of the two programs, made comparable: (one, the other, whose the first is)."""
+        """Relations of the two programs over the same instances: (one, the other, name of the program of the first)."""
         if not self.injective:
             before, after = self.before.named(before), self.after.named(after)
         elif self.finer is self.after:
@@ -167,8 +167,8 @@ def _count(leaf: Leaf) -> int | None:
 def keys_of(before: Nest, after: Nest) -> tuple[Keys, Keys] | None:
     """The keys of two programs; None if their statements or layouts differ.
 
-    Statements are told apart by their identifiers if both programs have the same ones. Otherwise only what they compute
-    tells them apart, for example after a peeled scope duplicated its statements.
+    Statements are distinguished by their identifiers if both programs have the same ones; otherwise only by their
+    computations, for example after a peeled scope duplicated its statements.
     """
     if _layout(before) != _layout(after):
         return None
@@ -190,7 +190,7 @@ def _identity(leaf: Leaf) -> Hashable:
 
 
 def _signature(leaf: Leaf) -> Hashable:
-    """What a statement computes, without the places that it accesses."""
+    """A statement's computation, without the places that it accesses."""
     inputs = tuple(
         value.array.name if isinstance(value, Access) else (type(value).__name__, value.dtype, _constant(value))
         for value in leaf.inputs

@@ -1,4 +1,4 @@
-"""Every statement instance of a small program and the memory it touches, enumerated; no dependence is analysed.
+"""Enumeration of every statement instance of a small program, and of the memory it touches, without analysis.
 
 A *row* is one instance of a statement. An *event* executes in lock step: the lanes of one statement under vector
 scopes, otherwise a single row. The rows of an event are consecutive.
@@ -30,7 +30,7 @@ INSTANCE_LIMIT = 200_000
 
 @dataclass(frozen=True, eq=False)
 class LeafInstances:
-    """The rows of one statement, which are `first_row + 0, 1, ...`."""
+    """The rows of one statement, numbered `first_row`, `first_row + 1`, ..."""
 
     leaf: Leaf
     first_row: int
@@ -54,7 +54,7 @@ class Instances:
     event_ivs: NDArray[np.int64]
     """Per event, the induction variables by depth; zero for those of lock-step scopes. Shape (events, depths)."""
     event_rows: Ints
-    """Per event its first row, then the number of rows."""
+    """Per event, its first row and its number of rows."""
 
 
 def count_instances(nest: Nest) -> int:

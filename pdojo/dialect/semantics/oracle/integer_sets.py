@@ -1,11 +1,12 @@
 """The integer-set oracle: schedules and storage judged by relations over all instances, at any size.
 
-Validity of one program: (1) if a permitted schedule may run two events in either order, they do not touch one cell,
-unless they are accumulations that the mapping combines; (2) run in order, with vector lanes in lock step, every read
-gets over *cells* what it gets over *elements*. Then every permitted schedule computes the meaning of any values.
+A program is valid if (1) events that a permitted schedule may reorder do not touch one cell, unless they are
+accumulations that the mapping combines; and (2) run in order, with vector lanes in lock step, every read gets the same
+value over *cells* as over *elements*. Then every permitted schedule computes the meaning of any values.
 
-Before and after: instances are identified by what they access. Both programs must have the same instances, and each
-read must get its value from the same writes, run in order over elements. Accumulations of one function commute.
+Two programs are compared by their instances, identified by the elements they access. Both must have the same instances,
+and each read must get its value from the same writes, run in order over elements. Accumulations of one function
+commute.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 OPERATIONS = 1_000_000
-"""The budget of isl for one judgement, in its own unit: some seconds."""
+"""isl's operation budget for one judgement: some seconds."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Judgement:
     """The result of the oracle."""
 
     fault: str | None
-    """What is wrong; None if nothing is."""
+    """The violated rule, in words; None if there is none."""
     checked: tuple[str, ...]
     """`races`, `storage`, and `instances` and `flow` if before and after can be compared."""
     open: tuple[str, ...] = ()
@@ -45,9 +46,9 @@ class Judgement:
 
 
 class IntegerSetOracle:
-    """Judges programs by integer sets, against the program given first; no instance is enumerated.
+    """Judge of programs by integer sets, against a reference program; no instance is enumerated.
 
-    `operations` limits the work of one judgement; beyond that, the judgement says what is left open.
+    `operations` limits the work of one judgement; a judgement that exceeds it lists its open questions.
     """
 
     def __init__(self, program: Program, operations: int = OPERATIONS) -> None:
@@ -55,10 +56,10 @@ class IntegerSetOracle:
         self.operations = operations
 
     def judge(self, program: Program, *, compare: bool = True) -> Judgement:
-        """The validity of a program, and its instances and flow against those of the program before.
+        """The validity of a program, and a comparison of its instances and flow with the reference program's.
 
-        Only validity is judged if statements or shapes of arrays differ, or with `compare=False`, as after a move that
-        changes the layout of an array with equal extents.
+        Only validity is judged if statements or shapes of arrays differ, or with `compare=False`, which is needed
+        after a move that changes the layout of an array with equal extents.
         """
         nest = as_nest(program)
 
@@ -114,7 +115,7 @@ def _validity(nest: Nest, checked: list[str]) -> str | None:
 
 
 def _storage(memory: MemoryEvents) -> str | None:
-    """Check that every read gets over cells, lanes in lock step, what it gets over elements in order."""
+    """Check that every read gets the same value over cells, with lanes in lock step, as over elements in order."""
     vectors = any(s.mapping is Mapping.VECTOR for e in memory.events for s in e.leaf.chain)
     if memory.is_plain and not vectors:
         return None

@@ -1,10 +1,10 @@
-"""Numbering of the memory of a program: which cell an access of an instance touches.
+"""Numbering of the memory of a program: the cell that each access of an instance touches.
 
 With storage `elements`, every array has memory of its own and a place is an element. With storage `cells`, arrays of a
-buffer share its memory, reused dimensions take the slots of `pdojo.dialect.view.storage`, and a buffer with a dimension
-indexed by a threaded scope has one copy per iteration of that scope: it lives on the stack of the thread, so nothing
-survives the iteration and nothing outside can see it. Buffers that are not on the heap have further copies, those of
-the blocks and threads of a graphics processor (`threads.py`).
+buffer share its memory, and reused dimensions take the slots of `pdojo.dialect.view.storage`. A buffer with a reused
+dimension that a threaded scope indexes has one copy per iteration of that scope: it lives on the stack of the thread,
+so no value survives the iteration and no code outside can see it. Buffers outside the heap have further copies, one per
+block or thread of a graphics processor (`threads.py`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class Touch:
 
     array: Array
     columns: list[Ints]
-    """Columns that together identify the cell within the run, one value per row in each."""
+    """Columns of one value per row, which together identify the cell within the run."""
     cells: Ints
     copies: list[Touch] = field(default_factory=list["Touch"])
-    """The cells of other threads' copies that a write changes too."""
+    """The cells in other threads' copies that a write also changes."""
 
 
 class CheckedMemory:
@@ -80,13 +80,13 @@ class CheckedMemory:
         return self._numbered(access, columns, rows)
 
     def _numbered(self, access: Access, columns: list[Ints], rows: int) -> Touch:
-        """A touch whose cells `seal` numbers."""
+        """A touch whose cells `seal` will number."""
         touch = Touch(access.array, columns, np.zeros(rows, np.int64))
         self._touches.setdefault(access.array if self.elements else access.array.buffer, []).append(touch)
         return touch
 
     def _in_threads(self, access: Access, leaf: Leaf, ivs: Sequence[Ints], columns: list[Ints]) -> Touch:
-        """The touch of memory of which blocks or threads have copies."""
+        """The touch of memory that each block or thread has a copy of."""
         buffer, rows = access.array.buffer, len(ivs[0]) if ivs else 1
         if buffer not in self._threads:
             self._threads[buffer] = ThreadCopies(self.nest, buffer)
@@ -116,7 +116,7 @@ class CheckedMemory:
         return found
 
     def seal(self) -> None:
-        """Number the cells of temporaries: only those that are touched."""
+        """Number the cells of temporaries that are touched."""
         for touches in self._touches.values():
             numbers = [touch.cells for touch in touches]
             for column in range(len(touches[0].columns)):

@@ -1,4 +1,4 @@
-"""Pairs of events that touch one cell, and whose order a permitted schedule may change."""
+"""Races: pairs of events on one cell whose order a permitted schedule may change."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pdojo.dialect.semantics.oracle.schedule import is_torn
 from pdojo.dialect.view.nest import Scope
 
 _TREES = (Mapping.BLOCK, Mapping.WARP)
-"""Mappings whose iterations combine by a tree what they accumulate into one cell."""
+"""Mappings whose iterations accumulate into one cell by a reduction tree."""
 
 
 def race(memory: MemoryEvents) -> str | None:
-    """Two events in either order on one cell: not exists x, y unordered: cell(x) = cell(y), one of them writing."""
+    """A race: events x, y, unordered, one of them writing, with cell(x) = cell(y); None if there is none."""
     pieces: list[str] = []
     for scope in memory.nest.scopes:
         inside = [e for e in memory.events if scope in e.leaf.chain]
@@ -41,7 +41,7 @@ def race(memory: MemoryEvents) -> str | None:
 
 
 def _threads_meet(scope: Scope, x: Event, y: Event) -> str | None:
-    """Pairs of instances on one cell, in different iterations of a threaded scope but the same ones around it."""
+    """Pairs of instances on one cell, in different iterations of a threaded scope but equal iterations around it."""
     if Kind.READ is x.kind is y.kind:
         return None
     left, right = _names("a", x), _names("b", y)
@@ -58,7 +58,7 @@ def _are_combined(scope: Scope, x: Event, y: Event) -> bool:
 
 
 def _lanes_meet(event: Event) -> list[str]:
-    """Pairs of lanes of one vector that write one cell; accumulations of lanes into one element are a reduction."""
+    """Pairs of lanes of one vector that write one cell, except accumulations into one element (a reduction)."""
     lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
     if not lanes:
         return []
@@ -85,10 +85,10 @@ def _names(prefix: str, event: Event) -> list[str]:
 
 
 def _stream_conflict(memory: MemoryEvents) -> str | None:
-    """A stream reads from the heap as early as its region begins, and writes as late as it ends.
+    """Find a conflict of a stream, whose reads may happen at the region's entry and whose writes at its end.
 
-    not exists w before r in one run of the region: cell(w) = cell(r); nor two that write one cell; one of the two by a
-    stream.
+    There must be no write w before a read r in one run of the region with cell(w) = cell(r), and no two writes to one
+    cell, if one of the two events belongs to a stream.
     """
     stale: list[str] = []
     unordered: list[str] = []
@@ -115,7 +115,7 @@ def _waits(late: Event, early: Event) -> bool:
 
 
 def _within(scope: Scope, pairs: Iterator[tuple[Event, Event]]) -> Iterator[str]:
-    """The pairs of instances in one run of the scope that touch one cell."""
+    """The pairs of instances that touch one cell in one run of the scope."""
     same = [f"a{s.depth} = b{s.depth}" for s in scope.chain[:-1]]
     for x, y in pairs:
         yield _meet(x, _names("a", x), y, _names("b", y), same, elements_differ=False)

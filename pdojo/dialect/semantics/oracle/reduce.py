@@ -1,4 +1,4 @@
-"""The same program on smaller arrays, so that a big kernel can be checked by enumeration."""
+"""Smaller sizes for a program, so that the exact oracle can enumerate a big kernel."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ MOST_TRIED = 1 << 16
 
 
 def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
-    """A copy with smaller extents and at most `limit` statement instances; None if that would be another program.
+    """A copy with smaller extents and at most `limit` statement instances; None if it would be another program.
 
-    Equal extents stay equal, different ones different, and an extent becomes one of its divisors if it has any, so that
-    tile sizes still divide it. It is the same program only if `is_resizable`; in practice, before any move that
-    tiles.
+    Equal extents stay equal, and different ones different. An extent becomes one of its divisors if it has any, so that
+    tile sizes still divide it. The copy is the same program only if `is_resizable`; in practice, before any tiling.
     """
     nest = nest_of(kernel)
     sizes = _shrink(nest, limit) if is_resizable(nest) else None
@@ -32,10 +31,10 @@ def reduce_sizes(kernel: KernelOp, limit: int) -> KernelOp | None:
 
 
 def is_resizable(nest: Nest) -> bool:
-    """Whether the same program exists for other extents.
+    """Whether the program can have other extents and stay the same program.
 
-    That is so if every index is 0 or the variable of a scope with the extent of the dimension, no scope has a guard and
-    no dimension is folded.
+    It can if every index is 0 or the variable of a scope with the extent of the dimension, no scope has a guard and no
+    dimension is folded.
     """
     folded = any(slots > 1 for buffer in nest.buffers for slots in buffer.reuse)
     return not folded and not any(scope.guard for scope in nest.scopes) and _is_plain(nest)
@@ -83,7 +82,7 @@ def _shrink(nest: Nest, limit: int) -> dict[int, int] | None:
 
 
 def _candidates(extent: int) -> list[int]:
-    """Sizes to replace an extent: its divisors but 1; small primes if it has no small divisor.
+    """Sizes to replace an extent: its divisors except 1, or small primes if it has no small divisor.
 
     Divisors beyond `MOST_TRIED` are not sought, because nobody would enumerate so many instances.
     """

@@ -1,8 +1,8 @@
-"""A program as integer relations: which instances exist, which memory each touches, and the order in which they run.
+"""A program as integer relations: its instances, the memory that each touches, and their order.
 
 An *event* is one access of one statement instance: a read, a write, or a fold (an accumulation, which is both). Events
-are kept apart by memory, because values never pass between memories. Nothing here asks the dependence analysis, whose
-answers are judged; islpy is imported on first use.
+are kept apart by memory, because values never pass between memories. The dependence analysis is not used, because its
+answers are judged here; islpy is imported on first use.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import islpy as isl
 
 Place: TypeAlias = tuple[Expr, ...]
-"""An element or a cell: equal tuples are the same one. It starts with the number of its array if there are several."""
+"""An element or a cell; equal tuples are equal places. The array's number comes first if there are several arrays."""
 
 
 class Kind(Enum):
-    """How an event uses its place."""
+    """An event's use of its place."""
 
     READ = "read"
     WRITE = "write"
@@ -37,10 +37,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """The same access in every instance of a statement."""
+    """One access of a statement, in all instances."""
 
     name: str
-    """The name of its space: `W3` writes in statement 3, `R3_0` is the first input access of it."""
+    """The name of its isl space: `W3` is the write of statement 3, `R3_0` that statement's first input access."""
     leaf: Leaf
     access: Access
     kind: Kind
@@ -49,7 +49,7 @@ class Event:
 
     @property
     def fold(self) -> tuple[str, str | None]:
-        """The array and function of an accumulation: folds with equal ones may be reordered."""
+        """The array and function of an accumulation; folds with an equal pair may be reordered."""
         return self.access.array.name, self.leaf.accumulate
 
     @cached_property
@@ -80,7 +80,7 @@ class MemoryEvents:
     arrays: tuple[Array, ...]
     events: tuple[Event, ...]
     copy_depth: int = -1
-    """Number of scopes that tell private copies apart; -1 if there are no copies."""
+    """Number of scopes whose iterations have private copies; -1 if there are no copies."""
 
     @property
     def is_plain(self) -> bool:
@@ -89,12 +89,12 @@ class MemoryEvents:
 
     @property
     def is_written(self) -> bool:
-        """Whether anything is written at all."""
+        """Whether any event writes."""
         return any(event.kind is not Kind.READ for event in self.events)
 
     @property
     def outputs(self) -> list[Array]:
-        """The arrays whose final contents matter."""
+        """The output arrays, whose final contents the caller reads."""
         return [a for a in self.arrays if a.intent in (Intent.OUT, Intent.INOUT)]
 
     def of(self, *kinds: Kind) -> list[Event]:
@@ -104,7 +104,7 @@ class MemoryEvents:
 
 @lru_cache(maxsize=1)
 def context() -> isl.Context:
-    """The isl context of the oracle; it is not the analysis's, so that a limit on one does not concern the other."""
+    """The oracle's own isl context; limits of the analysis's context do not affect it."""
     import islpy
 
     return islpy.Context()
@@ -163,7 +163,7 @@ def memories(nest: Nest) -> list[MemoryEvents]:
 
 
 def _copy(leaf: Leaf | None, copies: Sequence[Scope], depth: int) -> Place:
-    """Which private copy a statement uses: its owner and the iterations of all scopes down to the owner."""
+    """The private copy that a statement uses: its owner and the iterations of all scopes down to the owner."""
     if depth < 0:
         return ()
     mine = [k for k, scope in enumerate(copies) if leaf is not None and scope in leaf.chain]
@@ -189,7 +189,7 @@ def _events(
 
 
 def sequential_time(event: Event, length: int) -> list[Expr | int]:
-    """When an event happens with all scopes in order: alternately position and iteration; reads before the write."""
+    """The time of an event with all scopes in order: positions alternate with iterations; reads precede the write."""
     time: list[Expr | int] = []
     for scope in event.leaf.chain:
         time += [scope.position, var(scope.depth)]
@@ -198,7 +198,7 @@ def sequential_time(event: Event, length: int) -> list[Expr | int]:
 
 
 def lockstep_time(event: Event, length: int) -> list[Expr | int]:
-    """When an event happens with vector lanes in lock step: all lanes read before the first one writes."""
+    """The time of an event with vector lanes in lock step: all lanes read before the first one writes."""
     lanes = [s.depth for s in event.leaf.chain if s.mapping is Mapping.VECTOR]
     common = [0 if e in [var(d) for d in lanes] else e for e in sequential_time(event, length)]
     return [*common, *(var(d) for d in lanes), *(0,) * (length - len(lanes))]

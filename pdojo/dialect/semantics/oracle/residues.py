@@ -31,7 +31,7 @@ CUTS = ("maximumf minimumf maxsi minsi", "maxui minui", "ori andi", "maxnumf min
 """Functions that share one order."""
 
 SMALL = 1 << 20
-"""Residues nearer to zero than this stand for integers."""
+"""Bound of the magnitude of residues that stand for integers."""
 
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -45,7 +45,7 @@ def _mix(values: Residues) -> Residues:
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """A total order of the residues in which `least` and `greatest` are the ends; `cut` is where it wraps around."""
+    """A total order of the residues from `least` to `greatest`; it wraps around at `cut`."""
 
     least: Residues
     greatest: Residues
@@ -66,7 +66,7 @@ class Order:
 
 
 class Field:
-    """The lanes, and everything that a seed draws for them."""
+    """The lanes, and all random data that a seed draws for them."""
 
     def __init__(self, seed: int, seeds: int = 12) -> None:
         self.seed = seed
@@ -87,7 +87,7 @@ class Field:
         return self._draw([seed, crc32(name.encode())], count)
 
     def poison(self, count: int, seed: int) -> Residues:
-        """Unwritten memory: in each order, great values in some lanes, small ones in others; no maximum hides them."""
+        """Unwritten memory: in each order, large values in some lanes, small in others; no maximum hides both."""
         drawn = self._draw([0x9015, seed], count)
         near = drawn % np.uint64(1 << 16) + np.uint64(1)
         kinds = [drawn]
@@ -140,7 +140,7 @@ class Field:
         return self._keys[name]
 
     def random_map(self, name: str, operands: Sequence[Residues]) -> Residues:
-        """The random map of that name."""
+        """The random map called `name`, applied to operands."""
         state = self._key(name)
         for operand in operands:
             state = _mix((state + operand) * np.uint64(0x9E3779B97F4A7C15))
@@ -170,7 +170,7 @@ def _ends(function: str, dtype: str) -> tuple[float, float]:
 
 
 def fits(values: NDArray[np.int64], dtype: str, *, signed: bool) -> NDArray[np.bool_]:
-    """Which integers the type represents exactly."""
+    """A mask of the integers that the type represents exactly."""
     if is_float(dtype):
         digits = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}[dtype]
         return np.abs(values) <= 1 << digits

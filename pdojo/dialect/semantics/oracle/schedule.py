@@ -1,4 +1,4 @@
-"""The order in which events execute, under one of the schedules that the mappings permit.
+"""The execution order of events, under one of the schedules that the mappings permit.
 
 A schedule is a sequence of *steps*: an event and a part of it (`Part`). Usually the one part is the whole event. If
 another thread can tear an accumulation apart (under `p`, and under `g` if no atomic operation does it), its store of
@@ -27,10 +27,10 @@ _TEARING = (Mapping.PARALLEL, Mapping.GRID)
 
 
 class Part(IntEnum):
-    """The part of its event that a step does. A step is `4 * event + part`."""
+    """The part of an event that a step performs. A step is `4 * event + part`."""
 
     RUN = 0
-    """Everything that no other step of the event does."""
+    """All actions that no other step of the event performs."""
     STORE = 1
     """Write the new value of a torn accumulation."""
     FETCH = 2
@@ -40,7 +40,7 @@ class Part(IntEnum):
 
 
 class Style(IntEnum):
-    """How the iterations of a threaded scope are interleaved."""
+    """Interleaving of the iterations of a threaded scope."""
 
     LOCKSTEP = 0
     """The k-th steps of all iterations at about the same time, in random order."""
@@ -53,7 +53,7 @@ class Style(IntEnum):
 
 
 def is_torn(leaf: Leaf) -> bool:
-    """Whether another thread may write the accumulated cell between load and store (not if each has its own)."""
+    """Whether another thread may write the accumulated cell between load and store (not if each thread has its own)."""
     mappings = {scope.mapping for scope in leaf.chain}
     if leaf.accumulate is None or mappings.isdisjoint(_TEARING):
         return False
@@ -65,7 +65,7 @@ def is_torn(leaf: Leaf) -> bool:
 def _is_atomic(leaf: Leaf) -> bool:
     """Whether graphics processors have an atomic operation for an accumulation.
 
-    They add numbers, and take maxima, minima, `and` and `or` of integers, of 32 and 64 bits each.
+    They have additions of numbers, and maxima, minima, `and` and `or` of integers, of 32 and 64 bits each.
     """
     assert leaf.accumulate is not None
     added = leaf.accumulate in ("arith.addf", "arith.addi")
@@ -79,7 +79,7 @@ def schedule(instances: Instances, seed: int | None) -> Ints:
 
 
 def is_streamed(access: Access, leaf: Leaf) -> bool:
-    """Whether the access goes through a stream register, earlier or later than the statement."""
+    """Whether the access goes through a stream register and may happen earlier or later than the statement."""
     on_heap = access.array.buffer.memory is Memory.HEAP and "ordinary" not in access.hints.data
     return on_heap and any(s.mapping is Mapping.STREAM for s in leaf.chain)
 
@@ -103,9 +103,9 @@ class _Scheduler:
         return np.concatenate([np.zeros(0, np.int64), *(self._node(node) for node in nodes)])
 
     def _node(self, node: Node) -> Ints:
-        """The steps inside a node, in the order in which one iteration of the enclosing scopes runs them.
+        """The steps inside a node, in their order within one iteration of the enclosing scopes.
 
-        Different iterations of the enclosing scopes come in no particular order: those scopes sort them.
+        Iterations of the enclosing scopes are in no particular order; these scopes sort them.
         """
         if isinstance(node, Leaf):
             events = 4 * self.events[node.order]
@@ -121,12 +121,12 @@ class _Scheduler:
         return steps if self.seed is None or node.mapping is not Mapping.STREAM else self._streamed(steps)
 
     def _parts(self, leaf: Leaf) -> list[Part]:
-        """The steps that the adversary makes of each event of a statement, in order."""
+        """The parts into which the adversary splits each event of a statement, in order."""
         streamed = [is_streamed(a, leaf) for a in leaf.accesses]
         if not any(streamed):
             return [Part.RUN, Part.STORE] if is_torn(leaf) else [Part.RUN]
         assert self.seed is not None
-        # Every second schedule takes every stream as early or late as possible, the others only some streams.
+        # In every second schedule all streams are as early or late as possible, in the others only some.
         everything = self.seed % 2 == 0
         early = any(streamed[1:]) or (streamed[0] and leaf.accumulate is not None)
         parts = [Part.FETCH] if early and (everything or self.random.random() < 0.5) else []
@@ -134,9 +134,9 @@ class _Scheduler:
         return [*parts, Part.DELIVER] if streamed[0] and (everything or self.random.random() < 0.5) else parts
 
     def _streamed(self, steps: Ints) -> Ints:
-        """All early reads first, all late writes last: each stream keeps its order, one stream after another.
+        """All early reads first, all late writes last; each stream keeps its order, and streams follow one another.
 
-        In every second schedule the last stream in the text comes first, in the others any.
+        In every second schedule the last stream in the text comes first; in the others the order is random.
         """
         assert self.seed is not None
         part = steps & 3
@@ -161,7 +161,7 @@ class _Scheduler:
         return steps[np.argsort(times, kind="stable")]
 
     def _times(self, group: Ints, starts: Ints) -> NDArray[np.float64]:
-        """A time for each step, ascending within each iteration (`group`), whose first steps are at `starts`."""
+        """A time for each step, ascending within each iteration (`group`); `starts` are iterations' first steps."""
         assert self.seed is not None
         style = Style((self.seed + self.turn) % len(Style))
         self.turn += 1

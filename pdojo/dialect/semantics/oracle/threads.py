@@ -1,4 +1,4 @@
-"""The copies of a buffer that blocks and threads of a graphics processor have, and which of them a statement touches.
+"""Private copies of a buffer in blocks and threads of a graphics processor, and the copies that a statement touches.
 
 Shared memory lasts for one iteration of the innermost grid scope. So do registers and stack, of which every thread has
 its own copy to read and write. Outside of `:w` (or `:b`) scopes every thread of the warp (of the block) runs a
@@ -83,7 +83,7 @@ class ThreadCopies:
                 yield [launch, *((t + s) % n for t, s, n in zip(threads, steps, self.counts, strict=True))]
 
     def _lane(self, access: Access, level: Mapping) -> Expr | None:
-        """The thread of a warp that has an element of an instruction's operand; None for other accesses."""
+        """The thread of a warp that holds an element of an instruction's operand; None for other accesses."""
         spread = self.collectives.spreads.get(access) if level is Mapping.WARP else None
         return None if spread is None else spread.lane
 
