@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Turn:
-    """What the campaign gives to a task's `run`."""
+    """What a campaign passes to a task's `run`."""
 
     database: Database | None
     """A connection for this thread; None if the campaign has no database."""
@@ -46,7 +46,7 @@ class Task(Generic[T]):
     name: str
     """The name in progress displays."""
     run: Callable[[Turn], T]
-    """An interrupted search returns the best so far; it raises KeyboardInterrupt if there is none yet."""
+    """The search. If interrupted, it returns the best so far, or raises KeyboardInterrupt if there is none yet."""
 
 
 class Stage(Enum):
@@ -89,9 +89,10 @@ def search_task(
     workload: Workload | None = None,
     proposers: int = 1,
 ) -> Task[Result]:
-    """A search as a task; `start` and `evaluator` are called when its turn comes.
+    """A search as a task; the campaign calls `start` and `evaluator` when it begins the task.
 
-    `evaluator` gets the state and the event that ends its waits; the evaluator is closed after the search.
+    `evaluator` gets the initial state and the event that ends its waits. The task closes the evaluator after the
+    search.
     """
 
     def run(turn: Turn) -> Result:
@@ -194,7 +195,7 @@ class _Campaign(Generic[T]):
         def listen(progress: Progress) -> None:
             self._note(number, stage=Stage.RUNNING, progress=progress)
             if self._stop.is_set():
-                # In the search's thread, and between two evaluations: what was measured is stored.
+                # This runs in the search's thread between two evaluations, so every measurement is stored.
                 raise KeyboardInterrupt
 
         self._note(number, stage=Stage.RUNNING)

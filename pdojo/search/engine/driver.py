@@ -35,11 +35,11 @@ STALE = 1000
 SAVE_EVERY = 1.0
 """Seconds between two checkpoints of a strategy that has them; more if a checkpoint takes long."""
 SAVE_SHARE = 0.02
-"""Most of the time that checkpoints may take."""
+"""Greatest fraction of the time spent on checkpoints."""
 MOVES = ("dialect/**/*.py", "transforms/**/*.py")
-"""Files that decide where moves lead."""
+"""Files that decide the effect of moves."""
 AGAIN = 8
-"""Most programs that race again after a failed incumbent."""
+"""Greatest number of programs that race again after the incumbent failed."""
 
 
 def search(
@@ -58,11 +58,11 @@ def search(
 ) -> Result:
     """Search for better programs from a state until the budget is used up. See docs/search.md.
 
-    Programs in the database are not evaluated again, and an interrupted search resumes from there; without a database
-    nothing outlives the call. Ctrl-C ends the search with the best so far. `workload` names the kernel in the database.
-    `rivals` are programs from elsewhere: the result includes the best of all known programs. `proposers` is the number
-    of processes that make the proposals of a batch; the result does not depend on it. The evaluator stays open.
-    Raises UsageError for a seed of more than 64 bits, and for several proposers of a strategy that is no `Breeder`.
+    Programs in the database are not evaluated again, and an interrupted search resumes; without a database nothing
+    outlives the call. Ctrl-C ends the search with the best so far. `workload` names the kernel in the database.
+    `rivals` are programs from elsewhere: the result is the best of all known programs. `proposers` is the number of
+    processes that make the proposals of a batch; the result does not depend on it. The evaluator stays open. Raises
+    UsageError for a seed of more than 64 bits, and for several proposers if the strategy is no `Breeder`.
     """
     if not -(2**63) <= seed < 2**63:
         raise UsageError(f"a seed has at most 64 bits, not {seed}")
@@ -85,7 +85,7 @@ def search(
 
 
 def run_settings(strategy: Strategy, neighbourhood: Neighbourhood) -> JSON:
-    """What identifies a run beside names, problem and seed."""
+    """The settings that identify a run, besides names, problem and seed."""
     return {"strategy": strategy.settings, "neighbourhood": neighbourhood.settings, "batch": strategy.batch}
 
 
@@ -95,9 +95,9 @@ class _Best:
 
     node: Node
     cost: float
-    """The cost relative to the root's; `node.cost` is what the strategy was told."""
+    """The cost relative to the root's; `node.cost` is the cost that the strategy received."""
     took: float
-    """Its own measured time; equal to `cost` if costs are computed."""
+    """The program's own measured time; equal to `cost` if costs are computed."""
     is_measured: bool = True
     """True if `cost` was computed, or measured in turns with the root."""
     match: Race | None = None
@@ -105,7 +105,7 @@ class _Best:
 
 
 class _OldCheckpoint(Exception):  # noqa: N818  # an event
-    """pdojo has changed, so that a checkpoint does not fit: traces of the log, or states of the strategy."""
+    """Raised if a checkpoint of an older pdojo does not fit: traces of the log, or states of the strategy."""
 
 
 class _Search:
@@ -129,7 +129,7 @@ class _Search:
         self.waiting: list[Node] = []
         """Nodes that race again in the next race."""
         self.batches: list[int] = []
-        """Number of new programs in each batch so far, without the root."""
+        """Number of new programs of each batch so far, without the root."""
         self.amended: set[int] = set()
         """Numbers of rows of the history that differ from the log."""
         self.history: list[Row] = []
@@ -141,13 +141,13 @@ class _Search:
         self.last = inf
         self.began = self.since = perf_counter()
         self.before = 0.0
-        """The run's clock when this process's clock was at `since`."""
+        """The run's clock, in seconds, at this process's time `since`."""
         self.can_save = isinstance(strategy, Saved) and log.keeps_checkpoints
         """True if the strategy has checkpoints, and the database outlives the process."""
         self.save_at = perf_counter() + SAVE_EVERY
-        """When the next checkpoint is due."""
+        """Time at which the next checkpoint is due."""
         self.is_whole = False
-        """True if a batch was told last that the budget did not cut short, so that a longer run has it, too."""
+        """True if the budget did not cut short the last batch told, so that a longer run has the same batch."""
 
     def run(
         self, neighbourhood: Neighbourhood, makers: ProposalExecutor, random: Random, rivals: Sequence[Dojo]
@@ -213,9 +213,9 @@ class _Search:
         self.save_at = now + max(SAVE_EVERY, (now - began) / SAVE_SHARE)
 
     def _restore(self) -> None:
-        """Go on from the checkpoint: what the log has is told to everyone but the strategy.
+        """Resume from the checkpoint: replay the log to everything but the strategy.
 
-        Moves of the log are made again only if pdojo has changed since. Raises _OldCheckpoint if they lead elsewhere.
+        Moves of the log are replayed only if pdojo has changed since. Raises _OldCheckpoint if they lead elsewhere.
         """
         saved = self.log.checkpoint() if isinstance(self.strategy, Saved) else None
         if saved is None:
@@ -245,7 +245,7 @@ class _Search:
         try:
             self.strategy.restore(saved.data, {node.number: node for node in self.known.values()})
         except (OutdatedState, UsageError, NotationError):
-            # The file is as it was saved (`database.checkpoints`): by a pdojo that saves other things.
+            # The file is intact (`database.checkpoints`), so another version of pdojo saved it.
             raise _OldCheckpoint from None
 
     # The budget
@@ -280,7 +280,7 @@ class _Search:
                     new.add(fingerprint)
                     self.costs.expect(asked[-1].candidate)
             self.is_whole |= len(asked) == self.strategy.batch
-            # What is timed has the processors for itself.
+            # Timed programs need all processors.
             makers.rest()
         return asked
 
@@ -321,7 +321,7 @@ class _Search:
     ) -> None:
         """Update the incumbent, log the batch and tell the strategy, in that order.
 
-        With `aloud` False, the log has the batch, and the strategy knows it.
+        With `aloud` False, the batch comes from the log, and the strategy already knows it.
         """
         told: list[Node] = []
         new: list[tuple[Node, Proposal | LoggedProposal]] = []
@@ -358,9 +358,9 @@ class _Search:
                     self.strategy.tell(node)
 
     def _contest(self, nodes: Sequence[tuple[Node, Candidate]]) -> None:
-        """Make the first program that beats the incumbent, and is right on fresh inputs, the incumbent.
+        """Make a program the incumbent: the first that beats the incumbent and is correct on fresh inputs.
 
-        A program that loses to the root has won its races by luck.
+        A program that loses to the root won its races by luck.
         """
         by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in nodes if node.evaluation.is_ok}
         rivals = [RaceEntry(candidate, node.cost) for node, candidate in by_fingerprint.values()]
@@ -374,7 +374,7 @@ class _Search:
                 return
 
     def _matched(self, node: Node, found: Race) -> _Best:
-        """An incumbent with the cost of its match with the root; with the cost that was told if the root failed."""
+        """An incumbent with the cost of its match with the root, or with its earlier cost if the root failed."""
         took = found.evaluation.cost if self.costs.is_timed else node.cost
         if not self.costs.is_timed or node is self.root:
             return _Best(node, node.cost, took)
@@ -396,7 +396,7 @@ class _Search:
         self.history[number:] = [replace(row, best=cost) for row in self.history[number:]]
 
     def _overturn(self, failure: Evaluation) -> None:
-        """Replace a failed incumbent by the one before it, and let programs of less cost race again."""
+        """Replace a failed incumbent by the one before it, and let programs of lower cost race again."""
         assert self.best is not None
         number = self.best.node.number
         self._fail(self.best.node, failure)
@@ -406,7 +406,7 @@ class _Search:
         self._wait([*self.waiting, *(node for node in self.known.values() if node.cost < told)])
 
     def _wait(self, nodes: Iterable[Node]) -> None:
-        """Let programs race again; at most `AGAIN`, the fastest."""
+        """Queue programs to race again: the fastest, at most `AGAIN`."""
         found = {node.number: node for node in nodes if node.evaluation.is_ok}
         self.waiting = sorted(found.values(), key=lambda node: (node.cost, node.number))[:AGAIN]
 
@@ -429,7 +429,9 @@ class _Search:
     # The end
 
     def _finish(self) -> None:
-        """Play the last match of the incumbent. An incumbent that failed elsewhere meanwhile is replaced."""
+        """Play the last match of the incumbent. If another search has found the incumbent to fail, it is replaced
+        first.
+        """
         while True:
             self._tell([], self._evaluate([]))
             if self.best is None:
@@ -445,7 +447,7 @@ class _Search:
             self._overturn(failure)
 
     def _settle(self, found: Race) -> None:
-        """Apply the last match of the incumbent: the root is the result if it is not slower by the median pair."""
+        """Apply the last match of the incumbent: the root is the result unless it is slower by the median ratio."""
         assert self.best is not None
         if found.ratio is None or self.best.node is self.root:
             return
@@ -489,10 +491,10 @@ class _Search:
             self.log.log(entries, others, [self.history[number] for number in sorted(self.amended)])
         self.amended.clear()
 
-    # The clock, and what is told
+    # The clock, and progress reports
 
     def _time(self) -> float:
-        """Seconds since the start of the run, without pauses and replayed evaluations."""
+        """Seconds since the start of the run, without pauses; replayed evaluations count with their logged times."""
         return self.before + perf_counter() - self.since
 
     def _is_late(self) -> bool:
@@ -528,7 +530,7 @@ class _Search:
 
 
 def _made_again(near: Node, trace: Trace, fingerprint: str) -> Dojo:
-    """The state of a trace, made from one nearby. Raises _OldCheckpoint if it has another fingerprint."""
+    """The state of a trace, made from a nearby state. Raises _OldCheckpoint if it has another fingerprint."""
     dojo = near.dojo.fork()
     if dojo.become([step.resolved for step in trace.steps]) or dojo.fingerprint != fingerprint:
         raise _OldCheckpoint
