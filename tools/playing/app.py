@@ -55,7 +55,7 @@ class PlayApp(AppShell):
         self._timing_since = 0.0
         self._form = forms_for(session.dojo.machine)[0]
         self._coded: tuple[str, str] | None = None
-        """The program's fingerprint and the form of the code that is shown or being generated."""
+        """The program's fingerprint, and the form of its code that is shown or being generated."""
 
     # The screen.
 

@@ -12,7 +12,7 @@ from pdojo_tools.tuning.curves import Comparison
 
 MISSING = "plots are left out: pip install 'pdojo[bench]'"
 _LINES = ("-", "--", ":", "-.")
-"""Line styles of neighbourhoods; colours stand for strategies."""
+"""Line styles of neighbourhoods; colours identify strategies."""
 
 
 def write_plots(comparison: Comparison, output: Path) -> list[Path]:
