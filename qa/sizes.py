@@ -75,7 +75,7 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
     classes = size_classes(nest)
     chosen: dict[Extent, int] = {}
     for attempt in range(1000):
-        # Sizes decrease, so that this ends.
+        # Sizes decrease with the attempts, so that the loop ends.
         allowed = sizes[: max(2, len(sizes) - attempt // 20)]
         chosen = {extent: size for members in classes for size in [random.choice(allowed)] for extent in members}
         if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
@@ -87,7 +87,7 @@ def small_kernel(name: str, random: Random) -> KernelOp:
     """A library kernel at random sizes, strides and paddings, small enough for exact execution."""
     own = workload(name).sizes
     for attempt in range(1000):
-        # Sizes decrease, so that this ends. Small defaults (a stride, a padding) may stay.
+        # Sizes decrease with the attempts, so that the loop ends. Small defaults (a stride, a padding) may stay.
         most = max(2, 8 - attempt // 20)
         given = {n: random.randint(min(default, 1), max(2, min(most, default))) for n, default in own.items()}
         try:

@@ -1,7 +1,7 @@
 """Checks of random traces: exact undo, edits in the middle, replay from the text.
 
-For a trace of legal moves: undoing restores the text and all identifiers of every state; the printed trace, parsed,
-gives the same program, by identifier and by location; undoing one move in the middle keeps the later ones that still
+For a trace of legal moves: undoing restores the text and all identifiers of every state. The printed trace, parsed,
+gives the same program, by identifier and by location. Undoing one move in the middle keeps the later moves that still
 apply, and the result verifies, is valid and means the same.
 """
 

@@ -176,7 +176,7 @@ class Apart:
         os.close(orders)
 
     def prepared(self, limit: float = BUILD_LIMIT) -> str | None:
-        """None if the candidate is prepared; else the reason, and the fork has ended."""
+        """The reason why the candidate is not prepared, after which the fork has ended; None if it is prepared."""
         said = self._answer(limit)
         if said == _READY:
             return None

@@ -33,7 +33,7 @@ from pdojo.search.tuning.task import TuningTask
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]
 DTYPE = "f64"
-"""Element type of micro-kernels: the type with known programs of other authors."""
+"""Element type of micro-kernels: the one for which other authors' programs are known."""
 
 
 def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:

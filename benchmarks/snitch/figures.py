@@ -71,7 +71,9 @@ def summary(records: Sequence[Record]) -> JSON:
 
 
 def _reached(records: Sequence[Record]) -> JSON:
-    """The number of kernels with both results, and of those on which the search needs at most the pass's cycles."""
+    """Numbers of kernels: with both results, and among them with a search that needs at most the heuristic pass's
+    cycles.
+    """
     pairs = [(cycles_of(record, SEARCH), cycles_of(record, "heuristic")) for record in records]
     both = [(found, other) for found, other in pairs if found is not None and other is not None]
     return {"kernels": len(both), "reached": sum(found <= other for found, other in both)}

@@ -13,7 +13,7 @@ from pdojo.dialect.machines.machine import Machine
 T = TypeVar("T")
 
 INSTANCES = 200
-"""Greatest number of instances of a statement, without those of a tail."""
+"""Greatest number of instances of a statement, not counting a tail."""
 
 
 class Choices(Protocol):
@@ -53,7 +53,7 @@ class RandomChoices:
 
 @dataclass(frozen=True)
 class Features:
-    """What random kernels may contain."""
+    """Permitted contents of random kernels."""
 
     dtypes: tuple[str, ...] = tuple(DTYPES)
     extents: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 12)

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 Leaving: TypeAlias = Literal["save", "discard"]
-"""What to do with unsaved moves on leaving."""
+"""Answers on leaving with unsaved moves."""
 
 HELP = """\
 Every move that is listed keeps the meaning of the program.

@@ -16,7 +16,7 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def write_plots(comparison: Comparison, output: Path) -> list[Path]:
-    """Write the plot beside the curves, as PNG and SVG; nothing without matplotlib."""
+    """Write the plot next to the curves, as PNG and SVG; nothing without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")

@@ -121,7 +121,9 @@ class Dojo:
         self._game.apply(move)
 
     def undo(self, index: int = -1) -> list[Skipped]:
-        """Take back the move at `index` of the trace and replay the later ones; returns those that do not apply."""
+        """Take back the move at `index` of the trace and replay the later ones; returns the later moves that do not
+        apply.
+        """
         return self._game.undo(index)
 
     def fork(self) -> Dojo:

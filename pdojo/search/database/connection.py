@@ -189,7 +189,7 @@ class Connection:
 
 
 def damaged_cell(database: str, name: str, value: object) -> DatabaseError:
-    """The error for a cell whose value is impossible in a column of that name."""
+    """The error for a cell with an impossible value for its column."""
     return DatabaseError(f"{database} is damaged: it holds {value!r:.40} where '{name}' should be")
 
 

@@ -24,7 +24,7 @@ def kind_of(plain: Nest) -> str:
     """The kind of a kernel: equal for plain kernels that differ only in numbers, and in size by less than a factor of
     four.
 
-    The numbers are extents and constants; the size is that of the interface arrays in bytes.
+    The numbers are extents and constants; the size is the total of the interface arrays in bytes.
     """
     size = sum(prod(b.shape) * byte_width(b.dtype) for b in plain.buffers if b.op is None)
     # Sizes that are powers of two are common, so they do not lie at the ends of a class.

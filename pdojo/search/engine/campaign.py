@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Turn:
-    """What a campaign passes to a task's `run`."""
+    """Arguments of a task's `run`."""
 
     database: Database | None
     """A connection for this thread; None if the campaign has no database."""
@@ -50,7 +50,7 @@ class Task(Generic[T]):
 
 
 class Stage(Enum):
-    """How far a task is."""
+    """Stages of a task."""
 
     WAITING = "waiting"
     RUNNING = "running"

@@ -169,7 +169,7 @@ class Agent:
         self.loss = self.learner.learn(self.replay, self.vectors, self.random)
 
     def forget(self, visits: Iterable[Visit] = ()) -> None:
-        """If there are many vectors, drop those that neither a transition nor one of the `visits` uses."""
+        """If there are many vectors, keep only the ones used by a transition or by one of the `visits`."""
         if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
             return
         used = self.replay.in_use()

@@ -133,7 +133,7 @@ class PerfLLM:
         return self._agent.choose(self._moment, epsilon, self._actions())
 
     def _actions(self) -> list[int] | None:
-        """The allowed actions; with `fresh`, those that lead to programs without a cost; None for all.
+        """The allowed actions; with `fresh`, the actions that lead to programs without a cost; None for all.
 
         Stopping at the start of an episode is excluded, as it would say nothing new.
         """

@@ -1,4 +1,4 @@
-"""A scheduled kernel: the moves of a trace, then those of an expert pass."""
+"""A scheduled kernel: the moves of a trace, followed by an expert pass's."""
 
 from __future__ import annotations
 
