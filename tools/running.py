@@ -34,7 +34,7 @@ from pdojo.transforms.trace import Trace
 TIMING = 3.0
 """Seconds of timing; a longer first call is repeated at most twice."""
 INTERPRETED = 1 << 28
-"""Limit of statement instances for the interpreter, which gives the correct results of a transformed kernel: some seconds."""
+"""Limit of statement instances for the interpreter as the reference of a transformed kernel: some seconds."""
 PHASES = {
     "compile": "compiling",
     "run": "running once",
