@@ -68,7 +68,7 @@ RULES = re.compile(
             r"is no array$|is no outermost grid scope",
             "hints of|^hint |could not set it again|read-only cache|takes lane|where alone caches are",
             "no memory that could be padded",
-            "only change its name|webs, not one",  # what renaming is
+            "only change its name|webs, not one",  # by the definition of renaming
         )
     )
 )

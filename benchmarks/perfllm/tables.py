@@ -18,9 +18,9 @@ from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
 
 EVALUATIONS = (100, 400, 1000, 2000)
-"""Numbers of evaluations with shown fractions, in addition to a budget that is none of them."""
+"""Evaluations at which fractions are shown, in addition to the budget."""
 SECONDS = (10, 30, 100, 300, 1000)
-"""Seconds with shown fractions."""
+"""Seconds at which fractions are shown."""
 
 
 @dataclass(frozen=True)

@@ -467,7 +467,7 @@ class _Search:
         beside = (self.start.text, self.root.cost / self.best.cost) if self.best.is_measured else None
         return IncumbentCandidate(self.best.node.dojo, self.best.took, beside)
 
-    # What is stored
+    # Storage
 
     def _incumbent(self) -> RaceEntry | None:
         return None if self.best is None else _rival(self.best.node)

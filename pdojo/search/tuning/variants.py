@@ -125,7 +125,7 @@ class VariantRace:
         return result
 
     def _start(self, answers: ParameterValues) -> Variant:
-        """The program of these answers, without unknown and preferred ones."""
+        """The program of these answers; unknown and preferred answers are dropped."""
         made = self._remake(answers)
         valid = _valid(answers, made)
         return Variant(valid, made if valid == answers else self._remake(valid))

@@ -309,7 +309,7 @@ def _scope(builder: PassBuilder, identifier: str) -> Scope:
 
 
 def _around_sum(leaf: Leaf) -> Scope | None:
-    """The outermost scope around a sum whose inner scopes that index the result are all unrolled."""
+    """The outermost scope around a sum inside of which only unrolled scopes index the result."""
     own = {v for e in leaf.output.index for v in e.variables()}
     found: Scope | None = None
     for scope in reversed(leaf.chain):
