@@ -1,6 +1,6 @@
 """Results: records of workloads, ratios between them, and files that survive an interruption.
 
-During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in every other; `NAME.json`
+During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in each further line; `NAME.json`
 replaces it at the end. A truncated line is measured again.
 """
 

@@ -108,7 +108,7 @@ def nobody(_: Message) -> None:
 
 
 def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
-    """Run numbers `first`, `first + step` ... until the connection closes or a signal ends the process."""
+    """Run walks or traces `first`, `first + step` ... until the connection closes or a signal ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
     try:
@@ -119,7 +119,7 @@ def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
 
 
 def run(plan: FuzzPlan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
-    """Run numbers endlessly, yielding the findings of each. `tell` receives each move before it is made."""
+    """Run walks or traces endlessly, yielding the findings of each. `tell` receives each move before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
     number = first

@@ -30,7 +30,7 @@ class Worker:
 
     @staticmethod
     def start(plan: FuzzPlan, number: int, step: int) -> Worker:
-        """Start a process for the numbers `number`, `number + step` ..."""
+        """Start a process for the walks or traces `number`, `number + step` ..."""
         spawning = get_context("spawn")
         mine, its = spawning.Pipe(duplex=False)
         process = spawning.Process(target=work, args=(plan, number, step, its), daemon=True)

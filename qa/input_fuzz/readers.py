@@ -67,7 +67,7 @@ def _use(kernel: KernelOp) -> None:
     try:
         text = print_notation(kernel)
     except NotationError:
-        # Only MLIR can spell its hint.
+        # Only MLIR can express a hint of the kernel.
         return
     (again,) = parse_notation(text)
     assert print_notation(again) == text, "printed and read again, it is another kernel"

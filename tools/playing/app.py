@@ -28,7 +28,7 @@ from pdojo.transforms.move import Move
 
 
 class PlayApp(AppShell):
-    """The application; `options` are those of measurements."""
+    """The application; `options` are the options of measurements."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
         Binding("slash", "filter", "filter", key_display="/", priority=True),
@@ -236,7 +236,7 @@ class PlayApp(AppShell):
     # Times and code.
 
     def action_time(self) -> None:
-        """Time the program, and at first the plain one too."""
+        """Time the program, and the plain one the first time."""
         if self._timing is not None:
             self.say("a measurement is under way; x gives it up")
             return

@@ -1,4 +1,4 @@
-"""The command line of `pdojo-tune`, and its contradictions."""
+"""The command line of `pdojo-tune`, with checks for contradictory options."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Dojo:
             yield Successor(choice.move, choice.transformation.rehearse(program, choice.site))
 
     def step(self, move: Move | str) -> None:
-        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        """Make a move. Raises LocationError or IllegalMove, and then leaves the state unchanged."""
         self._game.apply(move)
 
     def undo(self, index: int = -1) -> list[Skipped]:

@@ -1,4 +1,4 @@
-"""Saved states of strategies: a file for each run, in the folder `FILE.checkpoints` beside the database."""
+"""Saved states of strategies: a file for each run, in the folder `FILE.checkpoints` next to the database."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class _Campaign(Generic[T]):
         return list(self._standings)
 
     def _watch(self, listener: Listener[T] | None) -> None:
-        """Tell the listener until all threads have ended."""
+        """Report to the listener until all threads have ended."""
         told: list[Standing[T]] | None = None
         while True:
             with self._changed:

@@ -55,7 +55,7 @@ def each_family(program: Program, random: Random) -> Iterator[Move]:
 
 
 def legal_by_family(program: Program, random: Random) -> Iterator[MoveCandidate]:
-    """All legal candidates: each time a random one of a random family that still has one.
+    """All legal candidates, each drawn from a random family with legal candidates left.
 
     Families that take back other moves are drawn `RARELY`: leaving out the other move has the same effect. Moves on
     arrays that no statement accesses are excluded, as they do not change the code.

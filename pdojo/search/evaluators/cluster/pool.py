@@ -147,7 +147,7 @@ class Cluster:
                 return actor
 
     def _ask(self, actor: _Actor, is_over: Callable[[], bool], method: str, *arguments: object) -> tuple[bool, Any]:
-        """True and a worker's answer; False if it died and is replaced. Raises as `call` does."""
+        """True and a worker's answer; False if it died and is replaced. Raises the errors of `call`."""
         try:
             return True, self._answer(getattr(actor.handle, method).remote(*arguments), is_over)
         except self._ray.exceptions.RayTaskError as error:

@@ -50,10 +50,10 @@ class Facts:
     environment: JSON
     """The environment as a search on the worker's machine sees it."""
     machine: str
-    """Processors reserved for the worker."""
+    """The name of the machine."""
     process: int
     processors: tuple[int, ...]
-    """The processors that it has for itself."""
+    """Processors reserved for the worker."""
 
 
 @lru_cache(maxsize=1)

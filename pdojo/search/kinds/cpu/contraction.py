@@ -333,7 +333,7 @@ def is_alone(builder: PassBuilder, leaf: Leaf) -> bool:
 
 
 def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
-    """Peel the rest behind whole tiles off the loop at `depth`, at least `least` iterations; returns all statements."""
+    """Peel off the rest behind whole tiles, but at least `least` iterations; returns the sums of both parts."""
     scope = builder.leaf(identifier).chain[depth]
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < least:

@@ -61,7 +61,7 @@ class Row:
 class Trainer:
     """An agent and its training data. Settings, kernels, seed and `parallel` determine the result.
 
-    `parallel` episodes are played with one policy, by any player and any number at once. `shown` are demonstrations, as
+    Each policy plays `parallel` episodes, on any player and any number at once. `shown` are demonstrations, as
     moves by identifier for each kernel; they are the first episodes.
     """
 
