@@ -96,7 +96,7 @@ class Progress:
     For timed programs it is from the match with the root when the program became the incumbent.
     """
     is_measured: bool
-    """False if the root or the incumbent failed in that match."""
+    """False if the root or the incumbent failed in their match."""
     match: Race | None
     """The incumbent's match with the root; None for computed costs, for the root, and without an incumbent."""
     failures: Mapping[str, int]

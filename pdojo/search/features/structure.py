@@ -18,8 +18,7 @@
 | `sums.*` | accumulations into one element over a loop: their share, and the mean log of independent copies |
 | `size.*` | statements, nests, guarded instances |
 
-Instances are counted for one call, and weight means and shares.
-"""
+Numbers of instances are those of one call; means and shares are weighted by them."""
 
 from __future__ import annotations
 

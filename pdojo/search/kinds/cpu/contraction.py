@@ -52,7 +52,7 @@ class Roles:
     outer: tuple[str, ...]
     """Spatial loops that are not tiled, in their order."""
     rows: str | None
-    """The spatial loop whose iterations share the panel; None if there is none, for rows of one vector each."""
+    """The spatial loop whose iterations share the panel; None if no loop shares it."""
     columns: str
     """The spatial loop of the vectors."""
     lanes: int
