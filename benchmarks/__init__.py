@@ -1,4 +1,4 @@
-"""Benchmarks beside other libraries, and the demo. Run from a checkout; not installed."""
+"""Comparisons with other libraries, and the demo. Run from a checkout; not installed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 if find_spec("pdojo_tools") is None:
-    # A checkout that is not installed: the package is the folder `tools`.
+    # In a checkout that is not installed, the package is the folder `tools`.
     _folder = Path(__file__).parents[1] / "tools"
     _spec = spec_from_file_location("pdojo_tools", _folder / "__init__.py", submodule_search_locations=[str(_folder)])
     assert _spec is not None

@@ -1,8 +1,7 @@
-"""Thirty awkward shapes: sizes that people have and nobody tunes for, drawn at random from ranges.
+"""Thirty awkward shapes: realistic sizes that nobody tunes for, drawn at random from ranges.
 
-The ranges and the seed were written before any of the shapes was measured, and stay as they are: shapes that we choose
-would be shapes that we are good at. `python -m benchmarks.awkward` prints the workloads; `python -m benchmarks.bench
---awkward` measures them.
+The ranges and the seed were fixed before any shape was measured, and never change, so that we cannot prefer shapes that
+suit us. `python -m benchmarks.awkward` prints the workloads; `python -m benchmarks.bench --awkward` measures them.
 
 A size between two numbers is drawn evenly by its logarithm. A draw counts if its work lies within the bounds below, and
 if it is new.
@@ -27,9 +26,11 @@ OPERATIONS = (100_000, 2_000_000_000)
 BYTES = (64 << 10, 256 << 20)
 """Least and most bytes of a workload's interface arrays."""
 SECONDS = (20e-6, 100e-3)
-"""Shortest and longest call, by the nominal rates."""
+"""Shortest and longest call in seconds, by the nominal rates."""
 NOMINAL_OPERATIONS, NOMINAL_BYTES = 50e9, 20e9
-"""Operations and bytes per second of a few cores, in round numbers: they only bound the sizes, and are nobody's."""
+"""Operations and bytes per second of a few cores, in round numbers for no particular machine: they only bound the
+sizes.
+"""
 
 
 class Odd(NamedTuple):
@@ -77,7 +78,7 @@ class Family(NamedTuple):
     """The number of workloads to draw."""
     kernels: tuple[str, ...]
     sizes: Mapping[str, Size]
-    """In the order of the kernels' files."""
+    """Sizes in the order of the kernels' files."""
 
 
 ROWS = Odd(7, 50_000)
@@ -101,7 +102,7 @@ FAMILIES: Sequence[Family] = (
     Family(1, ("matmul_bf16",), {"M": Odd(20, 1500), "K": Odd(50, 3000), "N": Odd(50, 3000)}),
     Family(1, ("matmul_i8",), {"M": Odd(20, 1500), "K": Odd(50, 3000), "N": Odd(50, 3000)}),
     Family(1, ("swiglu",), {"B": Between(1, 4), "M": Odd(5, 300), "K": Odd(100, 3000), "N": Odd(100, 3000)}),
-    # Heads of lengths that are nobody's block size; self-attention, then attention to another sequence.
+    # Heads of lengths that match nobody's block size; self-attention, then attention to another sequence.
     Family(
         2,
         ("attention",),
@@ -180,7 +181,7 @@ AWKWARD = (
     "depthwise_conv:10x239x100x25x5,S=2",
     "maxpool:5x488x19x51x2,S=2",
 )
-"""What the seed gives."""
+"""The workloads of the seed."""
 
 
 def draw(seed: int) -> list[str]:
@@ -200,7 +201,7 @@ def _draw(family: Family, random: Random) -> str:
     """The label of one workload of a family."""
     kernel = family.kernels[int(random.random() * len(family.kernels))]
     sizes = {name: size.draw(random) for name, size in family.sizes.items()}
-    # A window has as many taps of padding as it may without windows of padding only.
+    # The padding is limited so that no window lies in the padding only.
     if "P" in sizes:
         sizes["P"] = min(sizes["P"], sizes["K"] // 2)
     windows = ("S", "P") if "H" in sizes else ()
@@ -215,7 +216,7 @@ def work_of_label(label: str) -> Work:
 
 
 def is_within(work: Work) -> bool:
-    """Whether a workload is neither too small nor too large to measure."""
+    """True if a workload is neither too small nor too large to measure."""
     seconds = max(work.operations / NOMINAL_OPERATIONS, work.bytes / NOMINAL_BYTES)
     return all(
         low <= value <= high

@@ -1,8 +1,9 @@
-"""`make bench`: library kernels, tuned by an expert pass, beside other libraries and the limits of the machine.
+"""`make bench`: library kernels, tuned by an expert pass, against other libraries and the limits of the machine.
 
-Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; without any,
-the rows of the paper's Table 3; with --awkward, thirty shapes that were drawn at random. docs/benchmarks.md says how it
-is measured. With --machine snitch, micro-kernels on the simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
+Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; the default
+is the rows of the paper's Table 3; with --awkward it is thirty randomly drawn shapes. docs/benchmarks.md describes the
+measurement. With --machine snitch, micro-kernels run on the simulator: the paper's Figures 8 and 9
+(docs/snitch-bench.md).
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def _begin(console: Console, parser: Arguments, given: argparse.Namespace) -> tu
 
 
 def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) -> None:
-    """Raise UsageError for options beside `--resume` or `--show`, which take everything from their file."""
+    """Raise UsageError for options in addition to `--resume` or `--show`, which take everything from their file."""
     for name in _FIXED:
         if getattr(given, name) != parser.get_default(name) and getattr(given, name) != []:
             raise UsageError(f"--{option} takes everything from its file; leave out {name}")
@@ -265,19 +266,19 @@ def _check_runs_here(machine: Machine) -> None:
 
 
 def _workload(text: str, dtype: str | None) -> Workload:
-    """A workload that has a program. Raises UsageError if not."""
+    """A workload with a program. Raises UsageError if there is none."""
     try:
         found = workload(text, dtype)
         found.instantiate()
     except NotationError as error:
-        # The position in the file says less than the given sizes.
+        # The position in the file helps less than the given sizes.
         reason = str(error).splitlines()[0].partition("error: ")[2]
         raise UsageError(f"workload '{text}': {reason}") from None
     return found
 
 
 def _machine(libraries: Sequence[str]) -> JSON:
-    """Facts that must not change before a run is resumed."""
+    """Facts about the machine that must not change before a run resumes."""
     from pdojo.backends.measure.environment import environment
 
     packages = sorted({package for library in libraries for package in LIBRARIES[library].packages} | {"numpy"})
@@ -292,7 +293,7 @@ def _version(package: str) -> str | None:
 
 
 def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:
-    """The libraries to compare with; prints the reason for each that is left out."""
+    """The libraries to compare with; prints the reason for each missing one."""
     usable: list[str] = []
     for name, library in LIBRARIES.items():
         if wanted is not None and name not in wanted:
@@ -307,7 +308,7 @@ def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:
 
 
 def _check_machine(partial: Partial) -> None:
-    """Raise UsageError if a run began on another machine: one table holds figures of one machine."""
+    """Raise UsageError if a run began on another machine: a table holds figures of one machine only."""
     now = _machine(partial.settings["libraries"])
     for name, value in now.items():
         before = partial.settings[name]
@@ -331,7 +332,7 @@ def _output(given: str | None, simulated: str = "") -> Path:
 
 
 def _measure_all(console: Console, partial: Partial) -> None:
-    """Measure everything that is missing in the partial file."""
+    """Measure everything missing in the partial file."""
     settings = partial.settings
     jobs = [(Workload.from_json(data), n) for data in settings["workloads"] for n in settings["threads"]]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -394,7 +395,7 @@ def processors(threads: int) -> list[int]:
 
 
 def _core(processor: int) -> object:
-    """The processors of a core, as the system names them; the processor itself if the system does not tell."""
+    """The processors of a processor's core, as the system names them; the processor alone if the system names none."""
     path = Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
     try:
         return path.read_text()

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.chart`: a chart of stored results as SVG, one bar of the ratio to the fastest peer a workload.
+"""`python -m benchmarks.chart`: stored results as SVG, with a bar per workload for the ratio to the fastest peer.
 
-Without FILES, the stored results of Table 3 on two threads, one panel for each processor.
+The default FILES are the stored results of Table 3 on two threads, one panel for each processor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STORED = "table3-2-threads-*.json"
 LABELS, PANEL, GAP, ROW, HEAD, FOOT = 110, 350, 60, 22, 76, 34
 """Lengths in pixels: the column of names, the bars of a panel, the space between panels, a row, both margins."""
 OCTAVES = (-1, 2)
-"""The ends of the axis, as powers of two."""
+"""Ends of the axis, as powers of two."""
 FASTER, SLOWER, INK, PALE = "#2f6f9f", "#b8743a", "#222222", "#888888"
 
 
@@ -44,12 +44,12 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def shown_files() -> list[Path]:
-    """The stored results that the chart shows, the newest last."""
+    """The stored results in the chart, the newest last."""
     return sorted(RESULTS.glob(STORED), key=lambda path: str(Results.read(path).settings["started"]))
 
 
 def drawn(panels: Sequence[Results]) -> str:
-    """The chart. Raises UsageError if the results have other workloads, or no peers."""
+    """The chart. Raises UsageError if the results differ in workloads, or have no peers."""
     labels = [record.label for record in panels[0].records]
     if any([record.label for record in panel.records] != labels for panel in panels):
         raise UsageError("the results have different workloads")
@@ -97,7 +97,7 @@ def _panel(results: Results, left: int) -> Iterator[str]:
 
 
 def _x(left: int, ratio: float) -> float:
-    """The place on the axis of a panel, at its ends for what lies beyond."""
+    """The place on a panel's axis, clamped to its ends."""
     low, high = OCTAVES
     return round(left + PANEL * (min(max(log2(ratio), low), high) - low) / (high - low), 1)
 

@@ -1,7 +1,7 @@
-"""`make bench-compare`: what changed between two results of the benchmark, the greatest losses first.
+"""`make bench-compare`: the changes between two results of the benchmark, the greatest losses first.
 
-Without BEFORE, the stored results of the same processor: benchmarks/results/SUITE-N-threads-PROCESSOR.json. Without
-AFTER, the newest bench-*.json there.
+The default for BEFORE are the stored results of the same processor: benchmarks/results/SUITE-N-threads-PROCESSOR.json.
+The default for AFTER is the newest bench-*.json there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pdojo.kernels import TABLE_3
 RESULTS = Path(__file__).parent / "results"
 WIDTH = 150
 NOTICED = 0.05
-"""Changes by more than this fraction are coloured."""
+"""Relative change above which a figure is coloured."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Results:
 
     @staticmethod
     def read(path: Path) -> Results:
-        """Raises UsageError for a file without results of this benchmark on a processor."""
+        """The results in a file. Raises UsageError for a file without results of this benchmark on a processor."""
         settings, records = read_results(path)
         if "simulated" in settings:
             raise UsageError(f"'{path}' has simulated cycles, which are compared exactly; this compares times")
@@ -63,19 +63,19 @@ class Change:
 
     @property
     def ratio(self) -> float | None:
-        """The factor by which our ratio to the fastest peer rose; None if either is missing."""
+        """Factor by which our ratio to the fastest peer rose; None if either is missing."""
         return _quotient(self.after.ratio, self.before.ratio)
 
     @property
     def share(self) -> float | None:
-        """The factor by which our part of the roofline rose; None if either is missing."""
+        """Factor by which our fraction of the roofline rose; None if either is missing."""
         return _quotient(self.after.share_of_roofline(self.after.ours), self.before.share_of_roofline(self.before.ours))
 
     @property
     def rank(self) -> float:
-        """The order of the table: the change of the ratio, else that of the part of the roofline; a lost result first.
+        """Sort key of the table: change of the ratio, else of the fraction of the roofline; lost results first.
 
-        Workloads that were never measured against anything come last.
+        Workloads never measured against anything come last.
         """
         if self.after.median is None and self.before.median is not None:
             return 0.0
@@ -128,7 +128,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def newest(folder: Path) -> Path:
-    """The newest results of a run that named no file. Raises UsageError if there are none."""
+    """The newest results of a run without a given output file. Raises UsageError if there are none."""
     found = sorted(folder.glob("bench-*.json"))
     if not found:
         raise UsageError(f"there is no bench-*.json in '{folder}'; run the benchmark, or name a file")
@@ -136,7 +136,7 @@ def newest(folder: Path) -> Path:
 
 
 def require_one_processor(before: Results, after: Results) -> None:
-    """Raise UsageError if two results are of different processors, or do not say of which."""
+    """Raise UsageError if two results are of different or unknown processors."""
     names = {each.path: processor_of(each.settings) for each in (before, after)}
     if names[before.path] is None or names[before.path] != names[after.path]:
         shown = ", ".join(f"'{path}' is of {name or 'an unknown one'}" for path, name in names.items())
@@ -144,14 +144,14 @@ def require_one_processor(before: Results, after: Results) -> None:
 
 
 def stored(folder: Path, after: Results) -> list[Results]:
-    """The stored results of the same processor with the same numbers of threads that share workloads with others."""
+    """Stored results of the same processor and numbers of threads, with common workloads."""
     processor = processor_of(after.settings)
     if processor is None:
         raise UsageError(f"'{after.path}' does not say of which processor it is; name a file to compare with")
     paths = [path for n in after.settings["threads"] for path in sorted(folder.glob(file_name("*", n, processor)))]
     found = [Results.read(path) for path in paths if path.resolve() != after.path.resolve()]
     for each in found:
-        # Different names may be the same in names of files.
+        # Different processors may have the same name in file names.
         require_one_processor(each, after)
     return [each for each in found if changes([each], after)]
 
@@ -179,7 +179,7 @@ def keep(folder: Path, after: Results) -> list[Path]:
 
 
 def suite_of(folder: Path, labels: set[str]) -> str | None:
-    """The name of a set of workloads; None if it has none."""
+    """The name of a set of workloads; None if it is no suite."""
     for suite, known in (("table3", TABLE_3), ("awkward", AWKWARD)):
         if labels == set(known):
             return suite
@@ -190,7 +190,7 @@ def suite_of(folder: Path, labels: set[str]) -> str | None:
 
 
 def changes(before: Sequence[Results], after: Results) -> list[Change]:
-    """Workloads that are in both, with the same number of threads and the same caches; the greatest losses first."""
+    """Workloads in both, with equal numbers of threads and equal caches; the greatest losses first."""
     known = {_key(record): record for results in before for record in results.records}
     found = [Change(known[_key(record)], record) for record in after.records if _key(record) in known]
     return sorted(found, key=lambda change: change.rank)
@@ -201,7 +201,7 @@ def _key(record: Record) -> tuple[str, int, bool]:
 
 
 def remarks(before: Sequence[Results], after: Results) -> Iterator[str]:
-    """Differences that change times besides our code."""
+    """Differences, besides our code, that change times."""
     for each in before:
         old, new = each.settings, after.settings
         if processor_of(old) != processor_of(new):

@@ -1,4 +1,4 @@
-"""`make demo`: a plain softmax becomes a fast one by legal moves, checked and timed beside other libraries."""
+"""`make demo`: legal moves turn a plain softmax into a fast one, checked and timed against other libraries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pdojo.transforms.trace import Trace
 
 KERNEL = "softmax"
 PEERS = {"torch": "eager, out", "onnxruntime": "bound"}
-"""Libraries to compare with, and their variants, which write into our memory."""
+"""Libraries to compare with, and their variants that write into our memory."""
 SHOWN = "heuristic"
 """The pass whose program and trace are printed."""
 
@@ -69,7 +69,7 @@ def _run(args: Sequence[str] | None) -> None:
 
 
 def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[tuple[str, ScheduledKernel]]:
-    """The plain program, each expert pass's program, and the program of the trace made by hand."""
+    """The plain program, each expert pass's program, and the program of the handmade trace."""
     yield "plain", make_moves(kernel, machine, None)
     for name in EXPERT_PASSES:
         with console.status(f"{name} pass"):
@@ -98,7 +98,7 @@ def _tunings(console: Console, kernel: KernelOp, machine: Machine) -> Iterator[t
 
 
 def manual_trace(machine: Machine) -> Path | None:
-    """The handmade trace for machines with these vectors; None if there is none."""
+    """The handmade trace for a machine's vectors; None if there is none."""
     level = {64: "avx512", 32: "avx2"}.get(max(machine.vector_bytes, default=0))
     path = kernel_path(KERNEL).parent / "traces" / f"{KERNEL}-x86-64-{level}.trace"
     return path if path.exists() else None
@@ -122,7 +122,7 @@ def _is_usable(console: Console, library: str) -> bool:
 def _measure(
     console: Console, tunings: dict[str, ScheduledKernel], peers: Sequence[str], machine: Machine, seed: int
 ) -> tuple[Bandwidth, list[Row]]:
-    """Time all in turns, in one process, on the same arrays, with the same number of threads."""
+    """Time all programs in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [MeasuredProgram.of(tuning.after, machine) for tuning in tunings.values()]
     subject = workload(KERNEL)
     subjects = [*programs, *(Peer(library, as_text(subject), PEERS[library]) for library in peers)]
@@ -140,7 +140,7 @@ def _measure(
             reference_of(subject),
             lambda event: status.update(f"{titles[event.index]}: {event.phase}"),
         )
-        # Last, because the first user of an OpenMP runtime decides which one the process has.
+        # Last, because the first user of an OpenMP runtime decides which runtime the process uses.
         status.update("copy bandwidth")
         copy = copy_bandwidth(footprint, machine.threads, worker, machine)
         console.print(

@@ -1,10 +1,10 @@
-"""How fast the game is played, in processor time of one core.
+"""Speed of the game in processor time of one core.
 
-By default, states that the heuristic pass reaches: listing legal moves, cold and after a move, and applying moves with
-their fingerprints. `--walks 40` goes on random walks of so many moves instead, from the plain program and from the
-pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a move.
-`--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names another machine
-than `--machine`. With `--limits` the exit code is 1 if a figure misses what is promised (`LIMITS`, `WALK_LIMITS`).
+By default, it measures states after the heuristic pass: listing legal moves, cold and after a move, and applying moves
+with their fingerprints. `--walks 40` measures random walks of this many moves instead, from the plain program and from
+the pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a
+move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
+other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
 Garbage is collected as rarely as by pdojo's own commands.
 """
 
@@ -34,7 +34,7 @@ from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 
 LIMITS = {"cold": 500.0, "after a move": 50.0, "apply + fingerprint": 5.0}
-"""Most milliseconds."""
+"""Limits in milliseconds."""
 
 WALK_LIMITS = {
     "listing": 60.0,
@@ -44,7 +44,7 @@ WALK_LIMITS = {
     "heuristic": 100.0,
     "mutate": 100.0,
 }
-"""Most milliseconds on random walks, of the pass, and of a neighbour."""
+"""Limits in milliseconds, on random walks, for the pass, and for a neighbour."""
 
 KERNELS = ("matmul", "batchnorm", "layernorm", "softmax", "rmsnorm", "reducemean", "relu", "add")
 """The default kernels."""
@@ -60,7 +60,7 @@ WALKED = (
 """The default kernels of random walks."""
 
 SUCCESSORS = 32
-"""Successors that a step draws."""
+"""Number of successors drawn in a step."""
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
@@ -129,7 +129,7 @@ def _walked(starts: Sequence[Dojo], moves: int, random: Random) -> dict[str, flo
 
 
 def _proposing(dojo: Dojo, name: str, count: int, random: Random) -> float:
-    """Milliseconds of a neighbour."""
+    """Milliseconds per neighbour."""
     near = neighbourhood(name)
 
     def propose() -> None:
@@ -141,7 +141,7 @@ def _proposing(dojo: Dojo, name: str, count: int, random: Random) -> float:
 
 
 def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, float]:
-    """The figures of random walks, and those of the pass where the machine has one."""
+    """The figures of random walks, and of the pass if the machine has one."""
     plain = Dojo(load_kernel(name), machine(machine_name))
     game = plain.fork().game
     try:
@@ -151,14 +151,14 @@ def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, floa
     took = _milliseconds(lambda: tune(game))
     tuned = Dojo.of(game)
     if game.machine.gpu.block_threads:
-        # Plain programs are not what a search on a GPU begins with.
+        # A search on a GPU does not begin with plain programs.
         return {**_walked([tuned], moves, Random(seed)), "pass": took}
     near = {kind: _proposing(tuned, kind, moves, Random(seed)) for kind in ("heuristic", "mutate")}
     return {**_walked([plain, tuned], moves, Random(seed)), "pass": took, **near}
 
 
 def _show(rows: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> bool:
-    """Print a table; returns whether a figure exceeds its limit."""
+    """Print a table; returns True if a figure exceeds its limit."""
     titles = list(dict.fromkeys(title for figures in rows.values() for title in figures))
     table = Table("kernel", title="milliseconds of processor time")
     for title in titles:

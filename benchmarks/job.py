@@ -1,4 +1,4 @@
-"""One workload with one number of threads: tuned, and timed beside peers in its own worker process."""
+"""One workload with one number of threads: tuned, and timed against peers in its own worker process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Listener: TypeAlias = Callable[[str], None]
 """Receives the current activity."""
 
 LARGEST_ERROR = {"f64": 1e-9, "f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
-"""Largest error relative to magnitudes, however long the sums are."""
+"""Greatest error relative to magnitudes, for sums of any length."""
 LIMITS = Limits(compile=900, reference=1800, run=120)
 
 
@@ -51,10 +51,10 @@ def measure(
     database: str | None = None,
     is_raced: bool = True,
 ) -> JSON:
-    """A record (`benchmarks.records.Record`), which includes failures.
+    """A record (`benchmarks.records.Record`), including failures.
 
-    With `is_raced`, variants of the pass race, and the fastest has a row of its own, as with `pdojo-tune`.
-    With a `plan`, a search starts from the pass's program and keeps its measurements in the database of that path.
+    With `is_raced`, variants of the pass race, and the fastest has its own row, as with `pdojo-tune`. With a `plan`, a
+    search starts from the pass's program and stores its measurements in the file `database`.
     """
     plain = with_alignment(workload.instantiate(), ALIGNMENT)
     work = work_of(workload, parameters_of(nest_of(plain)))
@@ -103,7 +103,7 @@ def measure(
     ) as worker:
         try:
             record["rows"] = _rows(worker, entrants, workload, options, tell)
-            # Last, because the first user of an OpenMP runtime decides which one the process has.
+            # Last, because the first user of an OpenMP runtime decides which runtime the process uses.
             record["roofline"] = _roofline(worker, workload, machine, work, options, tell)
         except MeasurementError as error:
             record.setdefault("rows", [_row(OURS, expert, CompileError(str(error)))])
@@ -159,7 +159,7 @@ def _raced(
 
 
 def _scheduled(peer: Peer, workload: Workload, options: Options, processors: Sequence[int], tell: Listener) -> JSON:
-    """Seconds of looking for a schedule; empty for libraries without one."""
+    """Seconds spent on finding a schedule; empty for libraries without schedules."""
     if peer.library != "tvm":
         return {}
     return {"tuning_seconds": tune_tvm(workload, options.threads, trials_of(peer.variant), processors, tell)}
@@ -204,7 +204,7 @@ def _roofline(
 
 
 def options_for(workload: Workload, threads: int, *, samples: int, budget: float, cold: bool, seed: int) -> Options:
-    """The options of measuring a workload."""
+    """The options for measuring a workload."""
     return Options(
         threads=threads,
         samples=samples,

@@ -1,4 +1,4 @@
-"""Where results come from: the processor, and the version and commit of pdojo."""
+"""Origin of results: the processor, and the version and commit of pdojo."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 JSON: TypeAlias = dict[str, Any]
 
 _NOISE = re.compile(r"\((R|TM|tm)\)|@.*|\b(CPU|Processor|AMD|Intel|\d+-Core)\b")
-"""Parts of processors' names that do not tell them apart."""
+"""Parts of processors' names that do not distinguish them."""
 
 
 def commit() -> JSON | None:
-    """The commit that is checked out, and whether files differ from it; None outside of a repository of git."""
+    """The checked-out commit, and whether files differ from it; None outside of a git repository."""
     folder = Path(__file__).parents[1]
     try:
         found = _git(folder, "rev-parse", "HEAD")
@@ -29,7 +29,7 @@ def _git(folder: Path, *args: str) -> str:
 
 
 def origin(settings: JSON) -> str:
-    """Version, commit and date of a run, as far as its settings tell."""
+    """Version, commit and date of a run, as far as its settings have them."""
     made = settings.get("commit")
     parts = [f"version {settings.get('environment', {}).get('pdojo') or 'unknown'}"]
     if made is None:
@@ -40,11 +40,11 @@ def origin(settings: JSON) -> str:
 
 
 def processor_of(settings: JSON) -> str | None:
-    """The processor's name in the system's words; None if the settings do not tell."""
+    """The processor's name by the system; None if the settings have none."""
     return settings.get("environment", {}).get("processor")
 
 
 def kind_of(processor: str) -> str:
-    """The processor in names of files: `AMD EPYC 9554 64-Core Processor` is `epyc-9554`."""
+    """The processor in file names: `AMD EPYC 9554 64-Core Processor` is `epyc-9554`."""
     words = re.findall(r"[a-z0-9.]+", _NOISE.sub(" ", processor).lower())
     return "-".join(words) or "unknown"

@@ -17,7 +17,7 @@ MISSING = "plots are left out: pip install matplotlib"
 
 
 def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
-    """Two plots for each number of threads, beside the results; none without matplotlib."""
+    """Two plots for each number of threads, stored with the results; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     matplotlib: Any = import_module("matplotlib")

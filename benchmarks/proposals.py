@@ -1,10 +1,10 @@
-"""How fast neighbours are proposed, by default from the state that the heuristic pass reaches, and where the time goes.
+"""Speed of proposing neighbours, by default of the state after the heuristic pass, and where the time goes.
 
-Times are of the processor, one core. Neighbours are fingerprinted, as searches do. With `--walk` each neighbour is
-one of the neighbour before, which shares less with what is known.
+Times are processor times of one core. Neighbours are fingerprinted, as in searches. With `--walk` each neighbour is
+proposed from the one before, for which less is cached.
 
-`--proposers N` compares searches by the analytical model instead whose proposals 1 and N processes make: seconds by
-the clock, in turns. The searches are equal otherwise, which is checked.
+`--proposers N` compares searches by the analytical model instead, with proposals from 1 and from N processes: clock
+seconds, in turns. The searches are otherwise equal, which is checked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PARTS = {
     "mending": ("cpu.py", "mend"),
     "text": ("printer.py", "print_nest"),
 }
-"""Functions whose shares of the time are shown; one may call another."""
+"""Functions whose fractions of the time are shown; one may call another."""
 
 
 def _propose(name: str, start: Dojo, count: int, random: Random, *, walk: bool) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def _propose(name: str, start: Dojo, count: int, random: Random, *, walk: bool) 
 
 
 def _shares(profile: Profile, total: float) -> str:
-    """The shares of the time of some functions, as text."""
+    """The fractions of the time of some functions, as text."""
     stats = cast("dict[tuple[str, int, str], tuple[Any, Any, float, float, Any]]", cast("Any", Stats(profile)).stats)
     times = {
         part: sum(
@@ -72,13 +72,13 @@ def _shares(profile: Profile, total: float) -> str:
 
 
 def _start(kernel: str, given: argparse.Namespace) -> Dojo:
-    """The state that searches and neighbours start from."""
+    """The initial state of searches and neighbours."""
     expert = None if given.start == "plain" else "heuristic"
     return Dojo.of(make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), expert).game)
 
 
 def _search(kernel: str, given: argparse.Namespace, seed: int, proposers: int) -> tuple[float, list[float]]:
-    """Seconds of a search with edits, and the costs of the programs that it evaluated."""
+    """Seconds of a search with edits, and the costs of its evaluated programs."""
     start = _start(kernel, given)
     began = time.perf_counter()
     result = search(
@@ -94,13 +94,13 @@ def _search(kernel: str, given: argparse.Namespace, seed: int, proposers: int) -
 
 
 def _apart(*search: Any) -> tuple[float, list[float]]:
-    """A search in a process of its own, which knows nothing of other searches."""
+    """A search in its own process, without knowledge of other searches."""
     with ProcessPoolExecutor(1, get_context("spawn")) as process:
         return process.submit(_search, *search).result()
 
 
 def _compare(kernel: str, given: argparse.Namespace) -> tuple[list[float], list[float]]:
-    """Seconds of searches by one process and by several, in turns, every second pair the other way round."""
+    """Seconds of searches by one process and by several, in turns, with every second pair in reverse order."""
     seconds: dict[int, list[float]] = {1: [], given.proposers: []}
     for seed in range(given.seed, given.seed + given.pairs):
         pair = [1, given.proposers]

@@ -1,6 +1,6 @@
 """Results: records of workloads, ratios between them, and files that survive an interruption.
 
-During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in every other; `NAME.json`
+During a run, `NAME.partial.jsonl` holds the settings in its first line and a record in each further line; `NAME.json`
 replaces it at the end. A truncated line is measured again.
 """
 
@@ -24,7 +24,7 @@ from pdojo.errors import UsageError
 JSON: TypeAlias = dict[str, Any]
 
 FORMAT = 2
-"""Format of the file; 1 was a script's."""
+"""Format of the file; format 1 belonged to a script."""
 OURS = "pdojo"
 
 
@@ -36,7 +36,7 @@ class Row:
     variant: str
     outcome: Outcome
     tuning_seconds: float | None = None
-    """Seconds of looking for it; None if there was no search."""
+    """Seconds spent on the search; None without a search."""
 
     @property
     def title(self) -> str:
@@ -68,12 +68,12 @@ class Record:
 
     @property
     def ours(self) -> Row | None:
-        """Our program, the search's if there was one; None if nothing was measured."""
+        """Our program: the search's if there was one; None if nothing was measured."""
         return next((row for row in reversed(self.rows) if row.library == OURS), None)
 
     @property
     def passed(self) -> Row | None:
-        """The pass's program, where the search started; None if there was no search."""
+        """The pass's program, at which the search started; None if there was no search."""
         first = next((row for row in self.rows if row.library == OURS), None)
         return None if first is self.ours else first
 
@@ -84,16 +84,16 @@ class Record:
 
     @property
     def fastest_peer(self) -> Row | None:
-        """The fastest variant of all libraries, by medians, among those with right results."""
+        """The fastest variant of all libraries, by medians, among those with correct results."""
         return fastest(row for row in self.rows if row.library != OURS)
 
     @property
     def ratio(self) -> float | None:
-        """The factor by which we are faster than the fastest peer; None if either is missing."""
+        """Our speed-up over the fastest peer; None if either is missing."""
         return self.ratio_to(self.fastest_peer)
 
     def ratio_to(self, row: Row | None) -> float | None:
-        """The factor by which we are faster than a row; None if either is missing."""
+        """Our speed-up over a row; None if either is missing."""
         if row is None or self.median is None or not isinstance(row.outcome, Ok):
             return None
         return row.outcome.median / self.median
@@ -105,7 +105,7 @@ class Record:
 
     @property
     def gain(self) -> float | None:
-        """The factor by which the search's program is faster than the pass's; None if either is missing."""
+        """The speed-up of the search's program over the pass's; None if either is missing."""
         return self.ratio_to(self.passed)
 
     @property
@@ -125,7 +125,7 @@ class Record:
         return [row for row in self.rows if isinstance(row.outcome, Ok) and not row.outcome.is_confirmed]
 
     def share_of_roofline(self, row: Row | None) -> float | None:
-        """The roofline's time over the row's median; None if either is missing."""
+        """The roofline's time divided by the row's median; None if either is missing."""
         found = self.data.get("roofline")
         if found is None or row is None or not isinstance(row.outcome, Ok):
             return None
@@ -133,18 +133,18 @@ class Record:
 
 
 def fastest(rows: Iterable[Row]) -> Row | None:
-    """The row of the smallest median; None if none was measured."""
+    """The row with the smallest median; None if none was measured."""
     timed = [(row.outcome.median, number, row) for number, row in enumerate(rows) if isinstance(row.outcome, Ok)]
     return min(timed)[2] if timed else None
 
 
 def geometric_mean(values: Sequence[float]) -> float | None:
-    """The geometric mean; None of no values."""
+    """The geometric mean; None without values."""
     return exp(sum(map(log, values)) / len(values)) if values else None
 
 
 def summary(records: Sequence[Record]) -> JSON:
-    """Geometric means by number of threads: factors over others, and shares of the roofline."""
+    """Geometric means by number of threads: speed-ups over others, and fractions of the roofline."""
     return {str(n): _summary([r for r in records if r.threads == n]) for n in sorted({r.threads for r in records})}
 
 
@@ -191,7 +191,7 @@ class Partial:
 
     @staticmethod
     def create(output: Path, settings: JSON) -> Partial:
-        """A new file beside the output. Raises UsageError if it cannot be written or an old one is there."""
+        """A new file next to the output. Raises UsageError if it cannot be written, or if an old one exists."""
         path = output.with_suffix(".partial.jsonl")
         check_writable(str(output))
         try:
@@ -255,7 +255,7 @@ def results_of(settings: JSON, records: Sequence[Record], means: JSON | None = N
     """The contents of a file of results; `means` replaces the usual summary."""
     return {
         "format": FORMAT,
-        # The database's path is of no use elsewhere.
+        # The database's path is useless elsewhere.
         "settings": {name: value for name, value in settings.items() if name != "database"},
         "summary": summary(records) if means is None else means,
         "records": [record.data for record in records],
@@ -269,7 +269,7 @@ def _append(file: Any, data: Mapping[str, Any]) -> None:
 
 
 MOST_BYTES = 1 << 28
-"""Largest file of results that is read."""
+"""Greatest size of a file of results in bytes."""
 
 
 def read_text(path: Path) -> str:

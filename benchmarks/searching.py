@@ -55,7 +55,7 @@ def searched(
 ) -> Found:
     """The best program of a search that starts from the pass's program.
 
-    Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could be run.
+    Raises KeyboardInterrupt if it is interrupted, and MeasurementError if no program could run.
     """
     subject = TuningTask("", workload, passed, None, "", raced=passed)
     with nullcontext(database) if database is not None else Database.in_memory() as known:
@@ -73,9 +73,9 @@ def searched(
 def searched_here(
     plan: SearchConfig, workload: Workload, passed: ScheduledKernel, path: str | None, tell: Listener
 ) -> Found:
-    """The best program of a search by times on this machine; raises as `searched` does.
+    """The best program of a search by times on this machine; raises the errors of `searched`.
 
-    Measurements are shared through the database of that path; None is that of `pdojo-tune`.
+    Measurements are shared through the database `path`; None is the database of `pdojo-tune`.
     """
     with Database(path) as database:
         evaluator = Runtime(passed.game.machine, passed.before, seed=plan.seed or 0)
@@ -88,7 +88,7 @@ def searched_here(
 def race_variants(
     passed: ScheduledKernel, remake: Remake, tell: Listener, processors: Sequence[int] | None = None
 ) -> Raced:
-    """Race the variants of a pass on some processors (None: all); nothing is remembered."""
+    """Race the variants of a pass on some processors (None: all); nothing is stored."""
     evaluator = Runtime(passed.game.machine, passed.before, processors=processors)
     try:
         return VariantRace(lambda answers: remake(answers) if answers else passed, evaluator, None, tell).run()

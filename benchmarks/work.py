@@ -2,9 +2,9 @@
 
 least time = max(operations / peak, time to move the least bytes)
 
-The least bytes are every input once and every output once, but for inputs that are masked by their position. A written
-byte is paired with a read one at the bandwidth of copies; further reads have the bandwidth of reading, or of copies if
-that is higher. Both are measured at the kernel's footprint.
+The least bytes are every input once and every output once, except for inputs masked by their position. A written byte
+is paired with a read byte at the bandwidth of copies; further reads have the bandwidth of reading, or of copies if that
+is higher. Both are measured at the kernel's footprint.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
     sizes = {p.name: prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters}
     read = sum(sizes[p.name] for p in parameters if p.intent is not Intent.OUT)
     if workload.kernel == "causal_softmax":
-        # What comes after its own position no row needs.
+        # No row needs elements after its own position.
         read = read * (workload.sizes["L"] + 1) // (2 * workload.sizes["L"])
     written = sum(sizes[p.name] for p in parameters if p.written)
     return Work(_operations(workload, parameters), read, written)
@@ -67,7 +67,7 @@ def work_of(workload: Workload, parameters: Sequence[Parameter]) -> Work:
 def peak_type(workload: Workload) -> str | None:
     """The element type of the kernel's arithmetic; None if no measured peak bounds it.
 
-    16-bit kernels compute in f32. Instructions that sum products of narrow types exceed every measured peak.
+    16-bit kernels compute in f32. Instructions that sum up products of narrow types exceed every measured peak.
     """
     match workload.element_type:
         case "f64":
@@ -87,7 +87,7 @@ def _taps(sizes: Mapping[str, int], extent: str) -> int:
 
 
 def _taps_up(sizes: Mapping[str, int], extent: str) -> int:
-    """The same in ceil mode. Further windows, which start behind the image, would have no tap in it."""
+    """The same in ceil mode. Additional windows that start after the image would have no tap in it."""
     k, s, p = sizes["K"], sizes["S"], sizes["P"]
     length = sizes[extent]
     outputs = -(-(length + 2 * p - k) // s) + 1
@@ -95,7 +95,7 @@ def _taps_up(sizes: Mapping[str, int], extent: str) -> int:
 
 
 def _taps_back(sizes: Mapping[str, int], extent: str) -> int:
-    """Number of pairs of an input and a tap that are added to an output, along one axis."""
+    """Number of pairs of an input and a tap that contribute to an output, along one axis."""
     k, s, p = sizes["K"], sizes["S"], sizes["P"]
     length = sizes[extent]
     outputs = (length - 1) * s + k + sizes["OP"] - 2 * p
@@ -134,7 +134,7 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "axpy": lambda z: 2 * z["R"] * z["C"],
     "causal_softmax": lambda z: 5 * z["B"] * z["L"] * (z["L"] + 1) // 2,
 }
-"""Operations by sizes: two for each product that is summed up, five for each element of a softmax."""
+"""Operations by sizes: two for each summed product, five for each element of a softmax."""
 _PER_ELEMENT = {
     "add": 1,
     "argmax": 1,
@@ -173,7 +173,7 @@ _PER_ELEMENT = {
     "tanh": 1,
     "transpose": 0,
 }
-"""Operations per element of the first input; all of these kernels are bound by memory."""
+"""Operations per element of the first input; memory bounds all of these kernels."""
 
 
 def _operations(workload: Workload, parameters: Sequence[Parameter]) -> int:

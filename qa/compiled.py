@@ -18,7 +18,7 @@ from pdojo.dialect.view.nest import Array
 from qa.walks import Failure
 
 TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 0.1, "bf16": 0.5}
-"""Tolerance relative to the largest magnitude of an output: another order may round differently at every step."""
+"""Tolerance relative to the largest magnitude of an output: each step may round differently in another order."""
 
 
 def machine_code_differs(program: Program, seed: int) -> Failure | None:
@@ -57,7 +57,7 @@ def ordinary_values(array: Array, random: np.random.Generator) -> NDArray[Any]:
 
 
 def is_close(found: NDArray[Any], wanted: NDArray[Any], dtype: str) -> bool:
-    """Equal up to rounding in another order."""
+    """True if two results are equal up to rounding in another order."""
     wanted = wanted.reshape(found.shape)
     if not is_float(dtype):
         return bool(np.array_equal(found, wanted))

@@ -1,11 +1,11 @@
-"""Which refusals are too careful? (`python -m qa.completeness`)
+"""Measures how many refusals are too careful (`python -m qa.completeness`).
 
-States of the game are drawn by random walks from library kernels at small sizes and from random kernels. In each state
-every refused candidate is made all the same, on a copy, and the exact oracle judges the result: a refusal is justified
-where the result is malformed, means something else under some schedule, is not valid, or cannot be undone. Refusals by
-rule (what a machine has, where mappings may stand, what rounding the kernel permits) need no judgement.
+Random walks from library kernels at small sizes and from random kernels give states of the game. In each state every
+refused candidate is nevertheless made, on a copy, and the exact oracle judges the result: a refusal is justified if the
+result is malformed, has another meaning under some schedule, is invalid, or cannot be undone. Refusals by rule (the
+machine's features, places of mappings, rounding that the kernel permits) need no judgement.
 
-The rate of a move is the part of all its harmless candidates that is refused.
+The rate of a move is the refused fraction of all its harmless candidates.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ RULES = re.compile(
             r"is no array$|is no outermost grid scope",
             "hints of|^hint |could not set it again|read-only cache|takes lane|where alone caches are",
             "no memory that could be padded",
-            "only change its name|webs, not one",  # what renaming is
+            "only change its name|webs, not one",  # by the definition of renaming
         )
     )
 )
-"""Reasons of refusals by rule: of the machine, of mappings' places, of the caller's memory, of permissions."""
+"""Reasons for refusals by rule: of the machine, of mappings' places, of the caller's memory, of permissions."""
 
 TOO_CAREFUL = 0.05
 """Rates above this one need an explanation (docs/completeness.md)."""
@@ -80,7 +80,7 @@ TOO_CAREFUL = 0.05
 
 @dataclass
 class Tally:
-    """Verdicts on one move's candidates that were refused for one reason."""
+    """Verdicts on the candidates of one move that were refused for one reason."""
 
     by_rule: int = 0
     verdicts: Counter[str] = field(default_factory=Counter[str])
@@ -98,7 +98,7 @@ class Survey:
     refused: dict[str, dict[str, Tally]] = field(default_factory=dict[str, dict[str, Tally]])
     """Refused candidates by move and reason."""
     harmful: list[str] = field(default_factory=list[str])
-    """Legal moves that the oracle rejects; there must be none."""
+    """Legal moves that the oracle rejects; there should be none."""
 
     def add(self, program: Program, seed: int, families: Sequence[str] = ()) -> None:
         """Judge all refused candidates of a state, and one legal candidate of each move."""
@@ -150,7 +150,7 @@ def general(reason: str) -> str:
 
 
 def states(seed: int, length: int, machines: Sequence[str] = MACHINES) -> Iterator[Program]:
-    """Endless states of random walks, every third one, from kernels of all kinds in turn."""
+    """Endless states from random walks, every third state of a walk, from kernels of all kinds in turn."""
     kernels = source((), only_random=False)
     for number in count():
         name = machines[number % len(machines)]
@@ -167,7 +167,7 @@ def states(seed: int, length: int, machines: Sequence[str] = MACHINES) -> Iterat
 
 
 class HarmfulError(PdojoError):
-    """A legal move that the oracle rejects."""
+    """Raised if the oracle rejects a legal move."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -197,7 +197,7 @@ def _run(args: Sequence[str] | None) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     drawn = states(given.seed, given.length, given.machine or MACHINES)
     with Progress(*columns, console=console, transient=True) as progress, suppress(KeyboardInterrupt):
-        # Ctrl-C ends the survey, and the results so far are shown.
+        # Ctrl-C ends the survey; the results so far are shown.
         for program in progress.track(islice(drawn, given.states), total=given.states, description="states"):
             survey.add(program, given.seed + survey.states, given.move)
     if given.json:
@@ -259,7 +259,7 @@ def table(survey: Survey, seconds: float) -> Table:
 
 
 def _cells(tally: Tally) -> tuple[int, int, int, int]:
-    """Numbers of refused, by rule, justified and harmless candidates."""
+    """Numbers of candidates: refused, refused by rule, justified, harmless."""
     judged, harmless = tally.verdicts.total(), tally.verdicts[HARMLESS]
     return tally.by_rule + judged, tally.by_rule, judged - harmless, harmless
 

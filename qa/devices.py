@@ -14,9 +14,9 @@ from qa.walks import Failure
 
 
 def device_code_differs(program: Program, seed: int) -> Failure | None:
-    """A fault of a program's device code, in any of the ways to run it; None if there is none.
+    """A fault of a program's device code, in any way to run it; None if there is none.
 
-    Raises LoweringError if device code cannot say the program, or if there is no C++ compiler.
+    Raises LoweringError if device code cannot express the program, or if there is no C++ compiler.
     """
     random = np.random.default_rng(seed)
     arrays = [a for a in program.nest.arrays.values() if a.intent is not None]

@@ -1,10 +1,10 @@
-"""Digests of all that is made of kernels (`python -m qa.digests FILE`): did a change of the code change any of it?
+"""Digests of everything made from kernels (`python -m qa.digests FILE`), to see what a change of the code affects.
 
 Subjects are the kernels of the library under each expert pass, random walks from random kernels, and random walks from
 small kernels of the library, in whose states every candidate is judged. Each digest is of one text: the program, the
-listing of its moves, the verdicts on its candidates with the programs that the legal ones lead to, generated code. The
-first run writes FILE; a later one compares with it and names what differs. Exit code 0: nothing does; 1: something
-does. `--only verdicts` is the check that a faster analysis decides as the one before.
+listing of its moves, the verdicts on its candidates with the programs after the legal ones, generated code. The first
+run writes FILE; a later run compares with it and names the differences. Exit code 0: there is none; 1: there are some.
+`--only verdicts` checks that a faster analysis decides like the old one.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ JUDGED = ("toy", "x86-64-avx512", "snitch", "nvidia-sm90")
 STEPS = 6
 """Moves per walk."""
 JUDGED_STEPS = 8
-"""Moves of a walk in whose states all candidates are judged."""
+"""Number of moves of a walk in whose states all candidates are judged."""
 LED_TO = 40
-"""Legal moves of a state whose programs are part of its digest."""
+"""Number of a state's legal moves whose programs are part of its digest."""
 KINDS = ("tuned", "walks", "verdicts")
 
 Job: TypeAlias = tuple[str, str, str]
@@ -71,7 +71,7 @@ def digests(job: Job) -> dict[str, str]:
 
 
 def jobs(walks: int, only: str = "", kernels: Sequence[str] = ()) -> list[Job]:
-    """All jobs, or those of one of the `KINDS`, or of some library kernels."""
+    """All jobs, or only those of one of the `KINDS`, or of some library kernels."""
     named = kernels or kernel_names()
     found: dict[str, list[Job]] = {
         "tuned": [(kernel, each, name) for kernel in named for each in EXPERT_PASSES for name in TUNED],
@@ -122,7 +122,7 @@ def _verdicts(kernel: str, name: str) -> Iterator[tuple[str, str]]:
         drawn = random.sample(legal, min(LED_TO, len(legal)))
         after = [choice.transformation.rehearse(game.program, choice.site).text for choice in drawn]
         yield f"programs {step}", "\n".join(after)
-        # Families are equally likely: most moves of a state are tilings.
+        # Families are equally likely, since most moves of a state are tilings.
         families = sorted({choice.transformation.name for choice in legal})
         family = random.choice(families)
         move = random.choice([c.move for c in legal if c.transformation.name == family])

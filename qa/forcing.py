@@ -1,4 +1,4 @@
-"""Forcing refused moves: the exact oracle judges whether the refusal was justified."""
+"""Forcing of refused moves: the exact oracle judges if the refusal was justified."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MALFORMED = "malformed"
 """The rewrite fails, or its result does not verify."""
 CHANGED = "changes the meaning"
 INVALID = "no valid program"
-"""The storage of the new program mixes up elements, or it has races, even harmless ones."""
+"""The storage of the new program mixes up elements, or the program has races, even harmless ones."""
 HARMLESS = "harmless"
 
 
@@ -33,7 +33,7 @@ class Verdict:
 
 
 class Judge:
-    """Judges moves on one program, legal or not. The seed draws arithmetics and schedules."""
+    """Judges moves on one program, legal or not. The seed determines arithmetics and schedules."""
 
     def __init__(self, before: Program, seed: int, *, arithmetics: int = 2, schedules: int = 6) -> None:
         self.before = before
@@ -42,7 +42,7 @@ class Judge:
         self.oracles = [Oracle(before.nest, seed + k) for k in range(arithmetics)]
 
     def force(self, wanted: Transformation[Any], site: Site) -> Verdict:
-        """Make a move without checking its legality; returns the first problem."""
+        """Make a move without a legality check; returns the first problem."""
         try:
             after = rewritten(self.before, wanted, identify(site))
         except (PdojoError, VerifyException) as error:
@@ -73,7 +73,7 @@ class Judge:
 
 
 def rewritten(program: Program, wanted: Transformation[Any], at: str) -> Program:
-    """The verified program after a rewrite, without a check of legality."""
+    """The verified program after a rewrite without a legality check."""
     kernel = program.kernel.clone()
     copied = program.successor(kernel)
     wanted.rewrite(copied, wanted.resolve(copied, at), PatternRewriter(next(iter(kernel.body.block.ops))))

@@ -1,12 +1,12 @@
 """Fuzz the game: random legal moves, judged by three independent oracles (`python -m qa.fuzz`).
 
-A walk starts from a random kernel or from one of the library at small sizes, on the machines `toy`, `toy-gpu` and
-`toy-snitch` by turns. Each move is judged by the exact oracle, some by integer sets, some states by compiled code
-against the interpreter: on this processor, simulated for a Snitch core, by fibers for each state of a GPU.
-With `--traces N`, whole traces are undone, edited and replayed
-instead. The same seed gives the same run, on any number of processes. A broken promise is shrunk and printed as a lit
-test; exit code 1. A process that dies, of compiled code or by a signal, is a failure with the trace that it was at.
-Ctrl-C ends the run with the figures so far; exit code 130, or 1 if a promise was broken.
+A walk starts from a random kernel or from a library kernel at small sizes, on the machines `toy`, `toy-gpu` and
+`toy-snitch` in turn. The exact oracle judges each move, and integer sets judge some moves. For some states compiled
+code is compared with the interpreter: on this processor, simulated for a Snitch core, by fibers for each state of a
+GPU. With `--traces N`, whole traces are undone, edited and replayed instead. The same seed gives the same run, on any
+number of processes. A broken promise is shrunk and printed as a lit test; exit code 1. A process that dies, from
+compiled code or by a signal, is a failure with its current trace. Ctrl-C ends the run with the figures so far; exit
+code 130, or 1 if a promise was broken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WALK_LENGTH = 30
 EVERY = 30
 """Seconds between two lines of progress without a terminal."""
 MOST_STILLBORN = 3
-"""Most processes that may die before any has begun."""
+"""Greatest number of processes that may die before any walk has begun."""
 
 
 @dataclass
@@ -52,9 +52,9 @@ class Fuzzer:
     traces: int | None = None
     seconds: float | None = None
     number: int | None = None
-    """The only walk or trace; None for all."""
+    """The number of the only walk or trace; None for all."""
     failures: Path | None = None
-    """The file that failures are appended to; with it, the run continues after a failure."""
+    """The file to which failures are appended; with it, the run continues after a failure."""
     console: Console = field(default_factory=lambda: Console(stderr=True))
     totals: Totals = field(default_factory=Totals)
     started: float = field(default_factory=time.monotonic)
@@ -64,7 +64,7 @@ class Fuzzer:
     """True if the only walk or trace has ended."""
 
     def run(self) -> None:
-        """Run until a limit, Ctrl-C, or the first failure if these are not collected."""
+        """Run until a limit, Ctrl-C, or the first failure unless failures are collected."""
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         try:
             first, processes = (0, self.processes) if self.number is None else (self.number, 1)

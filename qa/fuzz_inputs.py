@@ -1,9 +1,9 @@
-"""Read texts that are nearly right, in process: notation, MLIR, traces, machine files, moves, shapes, assembly.
+"""Reads nearly correct texts in process: notation, MLIR, traces, machine files, moves, shapes, assembly.
 
-Each input is a valid text with mistakes, at the level of tokens and of bytes. It must be taken, or refused with one
-clear error, within five seconds: a traceback or a recursion that is too deep is a failure. The same seed gives the same
-inputs. With --files, inputs are damaged files of the agent and of trainings (`qa.input_fuzz.stored`); reading one may
-take 256 MiB of memory. Exit code 1 if some failed.
+Each input is a valid text with mistakes in tokens or bytes. It must be accepted, or refused with one clear error,
+within five seconds: a traceback or a too deep recursion is a failure. The same seed gives the same inputs. With
+--files, inputs are damaged files of the agent and of trainings (`qa.input_fuzz.stored`); reading one may take 256 MiB
+of memory. Exit code 1 if some inputs failed.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from qa.input_fuzz.mutations import mutated
 from qa.input_fuzz.readers import READERS
 
 SECONDS = 5.0
-"""Most processor seconds for reading an input."""
+"""Limit of processor seconds for reading an input."""
 MEMORY = 1 << 28
-"""Most bytes that reading a file may reserve."""
+"""Limit of bytes that reading a file may reserve."""
 _WEIGHTS = {"notation": 6, "mlir": 6, "trace": 2, "machine": 2, "moves": 3, "shape": 1, "assembly": 1}
 
 
 class Hang(BaseException):
-    """Reading takes too long; no reader may catch this."""
+    """Raised when reading takes too long; no reader may catch this."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An input that was neither taken nor properly refused."""
+    """An input that was neither accepted nor properly refused."""
 
     number: int
     form: str
@@ -81,7 +81,7 @@ def drawn_file(seed: int, number: int) -> tuple[str, bytes]:
 
 
 def read_file(form: str, data: bytes) -> None:
-    """Read a file with little memory. Raises PdojoError if it is refused, MemoryError or others if it takes more."""
+    """Read a file with little memory. Raises PdojoError if it is refused, MemoryError or others if it needs more."""
     from qa.input_fuzz.stored import read_stored
 
     with bounded_memory(MEMORY):
@@ -89,7 +89,7 @@ def read_file(form: str, data: bytes) -> None:
 
 
 def judge(form: str, data: bytes) -> str | None:
-    """The problem of reading an input; None if it is taken. Raises PdojoError if it is refused."""
+    """The problem with reading an input; None if it is accepted. Raises PdojoError if it is refused."""
     try:
         with _limit(SECONDS):
             READERS[form](data) if form in READERS else read_file(form, data)
@@ -108,7 +108,7 @@ Draw: TypeAlias = Callable[[int, int], tuple[str, bytes]]
 
 
 def fuzz(seed: int, numbers: range, found: Found, draw: Draw = drawn) -> Iterator[Failure]:
-    """Judge inputs by number; yields failures at once."""
+    """Judge inputs by number; yields each failure at once."""
     for number in numbers:
         form, data = draw(seed, number)
         start = time.perf_counter()
@@ -126,7 +126,7 @@ def fuzz(seed: int, numbers: range, found: Found, draw: Draw = drawn) -> Iterato
 
 @contextmanager
 def bounded_memory(most: int) -> Generator[None]:
-    """A context in which this process can reserve at most so many bytes more."""
+    """A context in which this process can reserve at most `most` further bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + most, before[1]))
@@ -138,7 +138,7 @@ def bounded_memory(most: int) -> Generator[None]:
 
 @contextmanager
 def _limit(seconds: float) -> Generator[None]:
-    """Raise Hang in the main thread after that many processor seconds, or ten times as many real ones."""
+    """Raise Hang in the main thread after `seconds` processor seconds, or ten times as many real ones."""
 
     def ring(number: int, frame: FrameType | None) -> None:
         raise Hang

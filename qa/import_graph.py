@@ -1,6 +1,6 @@
-"""The graph of imports between folders, for docs/architecture.md: `python -m qa.import_graph` writes it there.
+"""The graph of imports between folders: `python -m qa.import_graph` writes it into docs/architecture.md.
 
-An arrow goes from a folder to one that it imports. Arrows that follow from others, and imports of types, are left out.
+An arrow goes from a folder to one that it imports. Arrows implied by others, and imports of types, are left out.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import grimp
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
 BEGIN, END = "<!-- python -m qa.import_graph", "<!-- end -->"
 PACKAGES = ("pdojo", "pdojo.dialect", "pdojo.backends", "pdojo.search")
-"""Packages whose folders are drawn, each in a graph of its own."""
+"""Packages with a graph of their folders."""
 BASE = ("pdojo.errors", "pdojo.files")
-"""Modules that all may import, which are not drawn."""
+"""Modules that all others may import; the graphs omit them."""
 
 
 def import_graph() -> grimp.ImportGraph:
-    """All imports of pdojo, but those for type checkers."""
+    """All imports of pdojo except those for type checkers."""
     return grimp.build_graph("pdojo", exclude_type_checking_imports=True)
 
 
 def circles(graph: grimp.ImportGraph) -> list[set[str]]:
-    """Groups of modules of which each imports all others, by way of others."""
+    """Groups of modules that all import each other, directly or through others."""
     found: list[set[str]] = []
     for module in sorted(graph.modules):
         around = {m for m in graph.find_downstream_modules(module) if module in graph.find_downstream_modules(m)}
@@ -35,7 +35,7 @@ def circles(graph: grimp.ImportGraph) -> list[set[str]]:
 
 
 def folders(graph: grimp.ImportGraph, package: str) -> dict[str, set[str]]:
-    """The folders of a package and the others that each imports; in `pdojo` itself, modules are drawn, too."""
+    """The folders of a package and the other folders that each imports; in `pdojo` itself, also its modules."""
     children = [
         m for m in sorted(graph.find_children(package) - set(BASE)) if package == "pdojo" or graph.find_children(m)
     ]
@@ -49,7 +49,7 @@ def _imports(graph: grimp.ImportGraph, importer: str, imported: str) -> bool:
 
 
 def reduced(arrows: dict[str, set[str]]) -> Iterator[tuple[str, str]]:
-    """The arrows that do not follow from others. Arrows of a circle all remain."""
+    """The arrows not implied by others. Arrows of a cycle all remain."""
     reach = {start: _reached(arrows, start) for start in arrows}
     for start, ends in arrows.items():
         for end in sorted(ends):
@@ -82,14 +82,14 @@ def _name(module: str) -> str:
 
 
 def with_graphs(page: str, graphs: str) -> str:
-    """The page with these graphs in place of those between the marks."""
+    """The page with these graphs between the marks."""
     before, _, rest = page.partition(BEGIN)
     mark, _, rest = rest.partition("\n")
     return f"{before}{BEGIN}{mark}\n\n{graphs}\n\n{END}{rest.partition(END)[2]}"
 
 
 def main() -> int:
-    """Write the graphs of today."""
+    """Write the current graphs."""
     PAGE.write_text(with_graphs(PAGE.read_text(encoding="utf-8"), drawn(import_graph())), encoding="utf-8")
     return 0
 

@@ -1,7 +1,7 @@
-"""Checks whether a move's inverse leads back, up to new names, memory and indices of arrays, and identifiers.
+"""Checks if a move's inverse leads back, up to new names, memory and indices of arrays, and identifiers.
 
-Guards and divisions in indices may change their form, which may hide the origin from the inverse; programs without
-them must be restored by a legal inverse, unless the move mended a rule that they broke.
+Guards and divisions in indices may change their form, which may hide the original from the inverse. Programs without
+them must be restored by a legal inverse, unless the move repaired a condition that they broke.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def lost_on_the_way_back(before: Program, after: Program, inverse: Move) -> str 
     try:
         back = apply(after, inverse).program
     except PdojoError as error:
-        # A redeclared array may not fit where the original was, and a rule that the program before broke, of another
-        # machine perhaps, is not broken again.
+        # A redeclared array may not fit in the original's place. A condition that the program before broke, perhaps of
+        # another machine, is not broken again.
         mended = conditions_of(after).broken(conditions_of(before)) is not None
         return f"{inverse} does not apply: {error}" if plain and not gone and not mended else None
     anew = gone, back.nest.arrays.keys() - after.nest.arrays.keys()

@@ -1,6 +1,6 @@
-"""Checks whether a program has code for its machine: a legal state of the game does if its kernel does.
+"""Checks if a program has code for its machine: a legal state of the game has code if its kernel does.
 
-Models of GPUs without a backend have the code of fibers.
+Models of GPUs without a backend use the code for fibers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pdojo.errors import LoweringError
 
 
 def lowering_error(program: Program) -> str | None:
-    """The reason why the program has no code; None if it has, or if nothing has code for the machine."""
+    """The reason why the program has no code; None if it has code, or if no backend supports the machine."""
     nest, machine = program.nest, program.machine
     try:
         if machine.gpu and not machine.backend:

@@ -1,8 +1,8 @@
-"""Planted defects: does the test suite notice each of them? (`python -m qa.mutants`)
+"""Planted defects: checks that the test suite notices each of them (`python -m qa.mutants`).
 
-Every defect of the catalogue is planted in a private copy of the project, in which the suite is run, the tests that are
-most likely to notice it first. Results are kept: an interrupted run goes on where it was, unless sources or tests have
-changed. Exit code 0: the suite notices all; 1: it is blind to some.
+Each defect of the catalogue is planted in a private copy of the project, and the suite runs there, beginning with the
+tests most likely to notice it. Results are stored: an interrupted run resumes, unless sources or tests have changed.
+Exit code 0: the suite notices all defects; 1: it misses some.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qa.mutation.results import Outcome, Result, Results
 
 
 class BlindSuiteError(PdojoError):
-    """The suite does not notice some defects."""
+    """Raised if the suite misses some defects."""
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -131,7 +131,7 @@ class MutantRun:
         return [known[m.name] for m in mutants]
 
     def _healthy(self, copy: Path, mutants: Sequence[Mutant]) -> None:
-        """Raise UsageError if a test fails without a defect: its failure would mean nothing."""
+        """Raise UsageError if a test fails without a defect, as its failure would mean nothing."""
         known = sorted({stage.only for m in mutants for stage in asked_before(copy, self.results.earlier(m))})
         tests = [pytest("as before", some) for some in (tuple(t for t in known if "::" in t),) if some]
         moves = sorted({f"{MOVES}/{move}" for m in mutants for move in m.moves if (copy / MOVES / move).is_dir()})
@@ -181,10 +181,10 @@ def judge(
     linked: bool = False,
     quick: bool = False,
 ) -> Result:
-    """Plant one defect and find what notices it; `killer` is the test that did before, and runs first.
+    """Plant one defect and find a test that notices it; `killer` is the test that noticed it before, and runs first.
 
-    The copy may be hard links to `root` if that is a private copy itself. `quick` skips tests that take minutes. Raises
-    UsageError if what notices the defect fails without it, too.
+    The copy may be hard links to `root` if `root` is itself a private copy. `quick` skips tests that take minutes.
+    Raises UsageError if the noticing test also fails without the defect.
     """
     began = time.monotonic()
     with private_copy(root, mutant, linked=linked) as copy:

@@ -15,11 +15,11 @@ from pdojo.transforms.trace import Step
 from qa.walks import Check, FailedWalk, Failure, Referee, play
 
 ATTEMPTS = 400
-"""Most replays of one shrinking."""
+"""Greatest number of replays for one shrinking."""
 
 
 def shrunk(failed: FailedWalk, check: Check | None = None) -> FailedWalk:
-    """The failure with as few moves and statements as possible: no single one can be left out."""
+    """The failure with as few moves and statements as possible: none of them can be left out alone."""
     return Shrinker(failed, check).run()
 
 
@@ -27,7 +27,7 @@ class Shrinker:
     """Removes moves and statements while the same promise is broken."""
 
     keeps_last = True
-    """True if the last move is the one that is judged."""
+    """True if the last move is the judged one."""
 
     def __init__(self, failed: FailedWalk, check: Check | None) -> None:
         self.best = failed
@@ -84,7 +84,7 @@ class Shrinker:
         return True
 
     def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
-        """The steps that apply, and the promise that they break, if it is the same as before; None if not."""
+        """The steps that apply, and the broken promise; None if it is not the same as before."""
         game = Game(kernel, self.best.machine)
         game.replay(steps[:-1])
         kept = list(game.trace.steps)

@@ -11,11 +11,12 @@ from pdojo.errors import LoweringError
 from qa.walks import Failure
 
 CYCLES = 1_000_000
-"""Most cycles of a program: those of random walks are tiny."""
+"""Limit of cycles of a program: programs of random walks are tiny."""
 
 
 def simulated_code_differs(program: Program, seed: int) -> Failure | None:
-    """A fault of a program's code: other results than the interpreter's, a trap, a deadlock, a hang; None if none.
+    """A fault of a program's code: other results than the interpreter's, a trap, a deadlock, a hang; None if there is
+    none.
 
     Results have the interpreter's bits, or are close if a function is approximated. Raises LoweringError if the core
     lacks an instruction or memory for the program.

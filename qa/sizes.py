@@ -20,17 +20,17 @@ from pdojo.errors import NotationError, UsageError
 from pdojo.kernels import Workload, workload
 
 SIZES = (2, 3, 4, 5, 6, 7, 8, 12)
-"""Sizes that are multiples of the machine `toy`'s vectors, and sizes that are not."""
+"""Sizes: some are multiples of the machine `toy`'s vectors, some are not."""
 
 INSTANCES = 600
-"""Most statement instances of a walk's first program."""
+"""Greatest number of statement instances of a walk's first program."""
 
 Extent: TypeAlias = Scope | tuple[Buffer, int]
-"""An owner of an extent: a scope, or a dimension of a buffer."""
+"""An extent's owner: a scope, or a dimension of a buffer."""
 
 
 def size_classes(nest: Nest) -> list[list[Extent]]:
-    """Groups of scopes and dimensions that must have equal extents, because a scope's variable indexes the dimension.
+    """Groups of scopes and dimensions with equal extents, because a scope's variable indexes the dimension.
 
     Raises UsageError for a kernel with guards, or with an index that is neither 0 nor the variable of a scope over the
     whole dimension: at other sizes it would be another program.
@@ -65,7 +65,7 @@ def size_classes(nest: Nest) -> list[list[Extent]]:
 
 
 def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = SIZES) -> KernelOp:
-    """A copy of the kernel with an extent of `sizes` for each group, small enough to be executed exactly.
+    """A copy of the kernel with an extent of `sizes` for each group, small enough for exact execution.
 
     Raises UsageError if the sizes cannot change: guards, folded dimensions, indices that are no plain variables.
     """
@@ -75,7 +75,7 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
     classes = size_classes(nest)
     chosen: dict[Extent, int] = {}
     for attempt in range(1000):
-        # Ever smaller sizes, so that this ends.
+        # Sizes decrease with the attempts, so that the loop ends.
         allowed = sizes[: max(2, len(sizes) - attempt // 20)]
         chosen = {extent: size for members in classes for size in [random.choice(allowed)] for extent in members}
         if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
@@ -84,16 +84,16 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
 
 
 def small_kernel(name: str, random: Random) -> KernelOp:
-    """A library kernel at random sizes, strides and paddings, small enough to be executed exactly."""
+    """A library kernel at random sizes, strides and paddings, small enough for exact execution."""
     own = workload(name).sizes
     for attempt in range(1000):
-        # Ever smaller sizes, so that this ends. Small defaults (a stride, a padding) may stay.
+        # Sizes decrease with the attempts, so that the loop ends. Small defaults (a stride, a padding) may stay.
         most = max(2, 8 - attempt // 20)
         given = {n: random.randint(min(default, 1), max(2, min(most, default))) for n, default in own.items()}
         try:
             kernel = Workload(name, tuple(given.items())).instantiate()
         except NotationError:
-            # There is no program at these sizes: a window larger than its image, half of an odd size.
+            # No program exists at these sizes: a window larger than its image, half of an odd size.
             continue
         if count_instances(nest_of(kernel)) <= INSTANCES:
             return kernel

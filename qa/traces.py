@@ -1,7 +1,7 @@
-"""Random traces: undone exactly, edited in the middle, replayed from their text.
+"""Checks of random traces: exact undo, edits in the middle, replay from the text.
 
-For a trace of legal moves: undoing restores the text and all identifiers of every state; the printed trace, parsed,
-gives the same program, by identifier and by location; undoing one move in the middle keeps the later ones that still
+For a trace of legal moves: undoing restores the text and all identifiers of every state. The printed trace, parsed,
+gives the same program, by identifier and by location. Undoing one move in the middle keeps the later moves that still
 apply, and the result verifies, is valid and means the same.
 """
 
@@ -43,12 +43,12 @@ class TraceCounts:
     lengths: Counter[int] = field(default_factory=Counter[int])
     replayed: int = 0
     edited: int = 0
-    """Traces with a move in the middle undone."""
+    """Number of traces with a move in the middle undone."""
     kept: int = 0
     skipped: int = 0
-    """Later moves that applied afterwards (`kept`), and that did not (`skipped`)."""
+    """Number of later moves that applied afterwards (`kept`), and that did not (`skipped`)."""
     executed: int = 0
-    """Edited traces whose meaning was compared by execution."""
+    """Number of edited traces whose meaning was compared by execution."""
 
     def add(self, other: TraceCounts) -> None:
         """Add other statistics."""
@@ -162,7 +162,7 @@ class _TraceShrinker(Shrinker):
     keeps_last = False
 
     def judged(self, kernel: KernelOp, steps: Sequence[Step]) -> tuple[list[Step], Failure] | None:
-        """The steps that apply, and the promise that they break; None if none is broken."""
+        """The steps that apply, and the broken promise; None if none is broken."""
         game = Game(kernel, self.best.machine)
         game.replay(steps)
         kept = list(game.trace.steps)
@@ -192,7 +192,7 @@ def _all_promises(game: Game, index: int) -> Failure | None:
 
 
 def _kind(promise: str) -> str:
-    """The promise without its number: `undo 3` and `undo 4` are the same."""
+    """The promise without its number, so that `undo 3` and `undo 4` are equal."""
     return promise.rstrip("0123456789")
 
 

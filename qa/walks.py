@@ -1,9 +1,9 @@
-"""Random walks through the legal moves of a kernel, which check every promise of a move.
+"""Random walks through the legal moves of a kernel, with checks of every promise of a move.
 
-After each move: the program verifies, means what the kernel means (exact oracle, several arithmetics, several
+After each move, the program verifies, keeps the kernel's meaning (exact oracle, several arithmetics, several
 adversarial schedules), and the inverse leads back; on a GPU or a Snitch core it has code if the kernel did. After some
-moves: the program is valid, has code on other machines, too, is the result of parsing either of its texts, and follows
-from the move by identifier too.
+moves, the program is also valid, has code on other machines, equals the result of parsing either of its texts, and
+follows from the move by identifier.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from qa.inverses import lost_on_the_way_back
 from qa.lowers import lowering_error
 
 SOME = 4
-"""Texts, replay by identifier and validity are slow: they are checked for one move in this many."""
+"""One move in this many gets the slow checks: texts, replay by identifier, validity."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class FailedWalk:
-    """A walk up to the last of `steps`, which broke a promise."""
+    """A walk up to the last of its `steps`, which broke a promise."""
 
     kernel: KernelOp
     machine: Machine
@@ -71,7 +71,7 @@ class Counts:
     not_lowered: Counter[str] = field(default_factory=Counter[str])
     """States that the backend cannot express, by message."""
     sets: Counter[str] = field(default_factory=Counter[str])
-    """States that integer sets judged, by kind of judgement."""
+    """Number of states judged by integer sets, by kind of judgement."""
 
     def add(self, other: Counts) -> None:
         """Add other statistics."""
@@ -87,7 +87,7 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All moves."""
+        """Number of all moves."""
         return self.moves.total()
 
 
@@ -100,13 +100,13 @@ Announce = Callable[[Move], None]
 
 
 def silently(_: Move) -> None:
-    """The receiver that ignores moves."""
+    """Ignore moves."""
 
 
 class Referee:
-    """Judges moves on one kernel. `seed` draws the arithmetics, `arithmetics` times 24 at once.
+    """Judges moves on one kernel. `seed` determines the arithmetics, `arithmetics` times 24 at once.
 
-    Integer sets judge one move in `sets_every`, none for 0; `counts` collects their statistics.
+    Integer sets judge one move in `sets_every` (0: none); `counts` collects their statistics.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Referee:
         self.counts = counts or Counts()
 
     def judge(self, before: Program, applied: Applied, number: int) -> Failure | None:
-        """The first promise that the move broke; `number` is the move's in its walk and seeds the schedules."""
+        """The first promise that the move broke. `number` is the move's number in its walk, and seeds the schedules."""
         failure = self._meaning(applied.program, number) or _inverse(before, applied)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
@@ -142,7 +142,7 @@ class Referee:
         return failure
 
     def _sets(self, before: Program, applied: Applied) -> Failure | None:
-        """A race, lost value or changed flow that integer sets find; None if they find none."""
+        """A race, lost value or changed flow found by integer sets; None if there is none."""
         compare = transformation(applied.move.name).keeps_statements
         found = IntegerSetOracle(before.nest).judge(applied.program.nest, compare=compare)
         if found.fault is not None:
@@ -215,7 +215,7 @@ def parse_mlir(text: str) -> KernelOp:
 
 
 def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
-    """The text without value names, and the identifiers: equal for equal states."""
+    """The text without value names, and the identifiers; equal for equal states."""
     ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None)
     return plain_mlir(kernel), tuple(ids)
 
@@ -253,8 +253,8 @@ def walk(
 ) -> Iterator[Move | FailedWalk]:
     """Walk `length` random moves, yielding each; a FailedWalk ends the walk.
 
-    `announce` receives each move before it is made and judged, as the process may die of it. Raises InvalidKernel if
-    the kernel is invalid from the start.
+    `announce` receives each move before it is made and judged, since the process may die from it. Raises InvalidKernel
+    if the kernel is invalid from the start.
     """
     random = Random(seed)
     game = Game(kernel, machine)
@@ -276,7 +276,7 @@ def walk(
 
 
 def _is_listed(program: Program, move: Move) -> bool:
-    """Whether the move is legal as far as its listing knows: while a walk is shrunk, it may be refused."""
+    """True if the move is legal; during shrinking it may be refused."""
     try:
         wanted = instantiate(move)
         return wanted.refusal(program, wanted.resolve(program, move.at)) is None

@@ -1,4 +1,4 @@
-"""Measuring the processor, once, and keeping the numbers for all later runs."""
+"""Measures the processor once, and keeps the numbers for all later runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMAND = "pdojo-machine calibrate"
 
 
 def calibrate_once(console: Console, *, wanted: bool = True) -> None:
-    """Measure this processor if nobody has yet; PDOJO_UNCALIBRATED in the environment prevents it, too.
+    """Measure this processor unless measurements exist; PDOJO_UNCALIBRATED in the environment prevents it too.
 
     Raises MeasurementError if it cannot be measured, UsageError if the numbers cannot be kept.
     """
@@ -44,7 +44,7 @@ def measured(here: Machine, command: str, name: str) -> Machine:
 
 
 def keep(described: Machine) -> Path:
-    """Keep measurements of this processor in the user's cache, where `host` finds them; returns the file."""
+    """Store measurements of this processor in the user's cache, for the machine `host`; returns the file."""
     file = calibration_file(uncalibrated())
     file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(str(file))

@@ -23,7 +23,7 @@ _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBI
 
 
 class ShowText(argparse.Action):
-    """Print the text that `const` makes, and end; other arguments may be missing."""
+    """Prints the text that `const` makes, and exits; other arguments may be missing."""
 
     def __init__(
         self, option_strings: Sequence[str], dest: str, const: Callable[[], str], help: str | None = None
@@ -38,8 +38,8 @@ class ShowText(argparse.Action):
 
 
 def versions() -> str:
-    """The versions of pdojo and of what its results depend on, pdojo's first."""
-    from importlib.metadata import version  # loads the standard library's parser of mail
+    """The versions of pdojo and of everything its results depend on, pdojo's first."""
+    from importlib.metadata import version  # imports the standard library's mail parser
 
     others = ", ".join(f"{name} {version(package)}" for name, package in (("xDSL", "xdsl"), ("llvmlite", "llvmlite")))
     return f"pdojo {version('pdojo')} ({others}, Python {platform.python_version()})\n"
@@ -65,7 +65,7 @@ def message(error: PdojoError) -> str:
 
 
 def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] | None) -> int:
-    """Run a tool; returns the exit code. A user's mistake is one message on standard error, a bug a traceback."""
+    """Run a tool; returns the exit code. A user's mistake gives one message on standard error, a bug a traceback."""
     collect_rarely()
     _write_all_characters()
     try:
@@ -79,7 +79,7 @@ def run_tool(body: Callable[[Sequence[str] | None], None], args: Sequence[str] |
         return 1
     except OSError as error:
         if error.filename is not None:
-            # Whatever else the system refuses is about a file that the user named, or cannot give.
+            # All other errors of the system concern a file that the user named, or missing resources.
             refused = UsageError(f"cannot use '{_name(error.filename)}': {error.strerror}")
             sys.stderr.write(f"{message(refused)}\n")
             return refused.exit_code
@@ -106,9 +106,9 @@ def _name(file: object) -> str:
 
 
 def _write_all_characters() -> None:
-    """Write characters that the terminal's encoding lacks as escapes, also to standard output."""
+    """Escape characters that the terminal's encoding lacks, also on standard output."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None if the shell closed it
-        # Writing fails, as it would for a closed file; reading would take its place as file 1.
+        # Writing then fails, as for a closed file; otherwise the next opened file would become file 1.
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
     stream: object = sys.stdout
     if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
@@ -119,7 +119,7 @@ def _lost_output(error: OSError) -> bool:
     """True if standard output takes no more data; later output is dropped."""
     if error.errno not in _FULL:
         return False
-    # Python would report the error again when it flushes at exit.
+    # Otherwise Python would report the error again when it flushes at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return True
 
@@ -133,7 +133,7 @@ def positive(text: str) -> int:
 
 
 def add_align(parser: argparse.ArgumentParser, default: str = f"the trace's, or {ALIGNMENT}") -> None:
-    """Add the option `--align`, whose value is None if it is left out."""
+    """Add the option `--align`; its value is None if it is left out."""
     text = f"alignment of arrays that callers guarantee; by default {default}"
     parser.add_argument("--align", type=positive, metavar="BYTES", help=text)
 

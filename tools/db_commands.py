@@ -23,7 +23,7 @@ from pdojo.search.database.queries import find, runs, standings, subject
 
 Given: TypeAlias = argparse.Namespace
 LARGEST = 1 << 30
-"""Most bytes of an export that is read."""
+"""Greatest size of an export in bytes."""
 
 
 def _open(given: Given, *, create: bool = False) -> Database:

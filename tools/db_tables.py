@@ -15,9 +15,9 @@ from rich.table import Table
 from pdojo.search.database.queries import RunSummary, Standing, Subject, moves_in
 
 DIGITS = 8
-"""Digits of a hash in tables."""
+"""Number of digits of a hash in tables."""
 _LISTED = 12
-"""Most measurements of a program that are shown, the latest ones."""
+"""Greatest number of shown measurements of a program, the latest ones."""
 
 
 def cost(value: float | None, unit: str) -> str:
@@ -38,7 +38,7 @@ def short(hashed: str | None) -> str:
 
 
 def standing_table(standings: Sequence[Standing]) -> Table:
-    """The best of every problem, two or three lines each, so that 80 columns suffice."""
+    """The best of every problem, on two or three lines each, so that 80 columns suffice."""
     table = _table(("id", "kernel", "machine"), ("best", "tried"))
     for one in standings:
         table.add_row(
@@ -164,7 +164,7 @@ def _print_trace(console: Console, text: str) -> None:
 
 
 def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
-    """Print the measurements of a program, the traces that lead to it and its runs."""
+    """Print a program's measurements, traces and runs."""
     _title(console, "measurements")
     table = _table(("measured", "how", "evaluator", "settings", "result"), ("cost",))
     for row in found["measurements"][-_LISTED:]:

@@ -20,7 +20,7 @@ _HOW = {
     "commute": "without a question",
 }
 SHOWN = 12
-"""Most lines of a place, and most remedies, in the text."""
+"""Greatest number of lines about a place, and of remedies, in the text."""
 
 
 def explain_moves(game: Game, moves: Sequence[Move], form: str) -> str:

@@ -1,4 +1,4 @@
-"""The input that a command line names: a file, standard input, or a kernel of the library."""
+"""The input named on a command line: a file, standard input, or a library kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.kernels import library_workload
 
 
 def read_input(path: str | None) -> Chunk:
-    """The whole input; None and `-` mean standard input, `softmax:64x32` a kernel of the library.
+    """The whole input; None and `-` are standard input, `softmax:64x32` is a library kernel.
 
     Raises UsageError if there is no text to read.
     """
@@ -26,7 +26,7 @@ def read_input(path: str | None) -> Chunk:
 
 
 def read_long(path: str, largest: int) -> str:
-    """The text of a file, or of standard input (`-`), of at most so many bytes. Raises UsageError."""
+    """The text of a file, or of standard input (`-`), of at most `largest` bytes. Raises UsageError."""
     try:
         return decode(_read_standard(largest)) if path == "-" else read_text(Path(path), largest)
     except OSError as error:

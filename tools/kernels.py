@@ -6,7 +6,7 @@ from pdojo.kernels import PRESETS, Workload, kernel_names, workload
 
 
 def list_kernels() -> str:
-    """The library kernels, one per line, with the sizes and the element type that they have by default."""
+    """The library kernels, one per line, with their default sizes and element type."""
     rows = {name: Workload(name) for name in kernel_names()} | {name: workload(name) for name in PRESETS}
     width = max(map(len, rows))
     return "".join(f"{name:{width}}  {_defaults(row)}".rstrip() + "\n" for name, row in sorted(rows.items()))

@@ -65,7 +65,7 @@ def _show(name: str) -> None:
 
 
 def conclusions(described: Machine) -> list[str]:
-    """What follows from the measurements of a machine for programs on all its threads, a sentence each."""
+    """Conclusions from a machine's measurements for programs on all its threads, a sentence each."""
     measured, threads = described.measured, described.threads
     source = "measured" if measured else "a guess: nothing was measured (pdojo-machine calibrate)"
     found = [f"usable cache: {_bytes(described.usable_cache)}, {source}"]

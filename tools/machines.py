@@ -1,4 +1,4 @@
-"""The machine that a command line names."""
+"""The machine named on a command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pdojo.dialect.machines.registry import introduce, machine
 
 
 def named_machine(name: str, *, trust: bool) -> Machine:
-    """The machine of a name or file; kernels may name it afterwards."""
+    """The machine of a name or file; kernels may then refer to it by name."""
     described = machine(name, trust=trust)
     introduce(described)
     return described

@@ -57,7 +57,7 @@ class MoveSession:
         return self._game
 
     def restart(self) -> None:
-        """Begin a new game, as passes have changed the module."""
+        """Begin a new game after passes have changed the module."""
         self._game = None
 
     def take(self, step: Step) -> None:

@@ -12,7 +12,7 @@ from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.errors import UsageError
 
 TARGETS = "mlir, generic, notation, dot, llvm, asm, obj, c, c-header, cuda, hip, fibers, snitch-asm"
-"""Targets for people; those of xDSL and of other packages are known, too."""
+"""Targets for people; the tool also knows xDSL's and other packages' targets."""
 
 
 def main(args: Sequence[str] | None = None) -> int:

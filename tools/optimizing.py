@@ -1,4 +1,4 @@
-"""The work of `pdojo-opt`: a program is read, transformed and printed."""
+"""The work of `pdojo-opt`: reads, transforms and prints a program."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class OptSession:
             raise UsageError(f"target '{self.target.name}' writes one binary file, so the input must be one program")
 
     def run(self) -> None:
-        """Process the input; nothing is written until all of it succeeded, except with --verify-diagnostics."""
+        """Process the input; nothing is written before all of it succeeded, except with --verify-diagnostics."""
         chunk = read_input(self.args.input_file)
         if self._is_binary:
             write_output(self._binary(chunk), self.args.output_file)
@@ -116,7 +116,7 @@ class OptSession:
         return output.getvalue()
 
     def _transformed(self, chunk: Chunk, output: StringIO) -> ModuleOp | None:
-        """The program after all steps; None if lists or explanations, which go to `output`, were asked for."""
+        """The program after all steps; None if lists or explanations were requested, which go to `output`."""
         implicit = not self.args.no_implicit_module
         program = parse(chunk, self.ctx, self.args.frontend, implicit_module=implicit)
         if not self.args.disable_verify:
@@ -157,7 +157,7 @@ class OptSession:
         return moves or self.args.list_moves or bool(self.args.explain) or self.machine is not None
 
     def _play(self, program: SourceModule, output: StringIO) -> dict[str, Game]:
-        """Apply steps that include moves; returns the games without passes between, by kernel."""
+        """Apply steps that include moves; returns the games without passes in between, by kernel."""
         from pdojo_tools.moves import MoveSession, list_moves
 
         from pdojo.transforms.move import parse_moves

@@ -16,13 +16,13 @@ from pdojo.files import replace_file
 def write_output(content: str | bytes, path: str | None) -> None:
     """Write to a file, in one step, or to standard output (None and `-`).
 
-    Links are followed; pipes and devices are written to directly. Raises UsageError if writing fails, and for bytes
-    that would go to a terminal.
+    Links are followed; pipes and devices are written directly. Raises UsageError if writing fails, and for bytes that
+    would go to a terminal.
     """
     if path is None or path == "-":
         _write_standard(content)
         return
-    # Names of files may have bytes that are no text.
+    # File names may contain bytes that are no text.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         if _is_special(Path(path)):
@@ -35,7 +35,7 @@ def write_output(content: str | bytes, path: str | None) -> None:
 
 
 def check_writable(path: str) -> None:
-    """Raise UsageError if `write_output` would, before hours of work."""
+    """Raise UsageError if `write_output` would fail, before hours of work."""
     target = Path(path)
     if target.is_dir():
         raise UsageError(f"'{path}' is a folder; name a file")
@@ -54,7 +54,7 @@ def check_writable(path: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise OSError if no file can be made in a folder."""
+    """Raise OSError if no file can be created in a folder."""
     with tempfile.TemporaryFile(dir=folder):
         pass
 

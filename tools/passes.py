@@ -34,7 +34,7 @@ def parse_passes(available: PassFactories, text: str) -> PassPipeline:
 
 
 def _plugin_passes() -> PassFactories:
-    """The passes of plug-in moves; finding them is slow, so it is done for unknown names only."""
+    """The passes of plug-in moves; finding them is slow, so it happens only for unknown names."""
     from pdojo.transforms.pass_names import passes_by_name
     from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation_names
 

@@ -1,4 +1,4 @@
-"""Phases of a tool that take long: each shows itself, on a terminal and without one."""
+"""Progress of a tool's long phases, on a terminal and without one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ AGAIN = 30.0
 
 @contextmanager
 def phase(console: Console, what: str) -> Generator[Callable[[str], None]]:
-    """Show the phase `what` while the block runs; call the result with details.
+    """Show the phase `what` while the block runs; the yielded function receives details.
 
-    On a terminal a line that is redrawn once a second. Else a line with the latest detail on standard error after
-    `SILENT` seconds, and then every `AGAIN` seconds.
+    On a terminal it is a line, redrawn once a second. Otherwise it is a line with the latest detail on standard error
+    after `SILENT` seconds, and then every `AGAIN` seconds.
     """
     if console.is_terminal:
         with console.status(what, refresh_per_second=1) as status:

@@ -1,4 +1,4 @@
-"""The kernel and the machine that a command line names."""
+"""The kernel and the machine named on a command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load_named(
     """The kernel of a file (or of standard input, `-`), or a library kernel (`softmax`, `softmax:24576x512`).
 
     `wanted` chooses among several kernels of a file; `shape` and `dtype` are for library kernels
-    (`pdojo.kernels.workload`). Raises PdojoError for anything that is no valid kernel.
+    (`pdojo.kernels.workload`). Raises PdojoError if there is no valid kernel.
     """
     if argument != "-":
         return named(argument, wanted, shape=shape, dtype=dtype)
@@ -39,7 +39,8 @@ def load_kernel(
 def machine_for(
     kernel: KernelOp, name: str | None, threads: int | None, host: Machine | None = None, *, trust: bool = False
 ) -> Machine:
-    """The machine of that name or file, by default the kernel's or the host, with `threads` threads (None: its own).
+    """The machine `name` or in the file `name`, by default the kernel's or the host, with `threads` threads (None: its
+    own).
 
     `host` replaces the machine of that name. With `trust`, code in a machine file may be compiled.
     """

@@ -1,4 +1,4 @@
-"""The work of `pdojo-run`: a kernel is run, checked, timed and saved."""
+"""The work of `pdojo-run`: runs, checks, times and saves a kernel."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 from pdojo.transforms.trace import Trace
 
 TIMING = 3.0
-"""Seconds of timing; a first call that takes longer is not repeated more than twice."""
+"""Seconds of timing; a longer first call is repeated at most twice."""
 INTERPRETED = 1 << 28
-"""Most statement instances that the interpreter runs beside a trace: some seconds."""
+"""Limit of statement instances for the interpreter as the reference of a transformed kernel: some seconds."""
 PHASES = {
     "compile": "compiling",
     "run": "running once",
@@ -75,9 +75,9 @@ def run(given: argparse.Namespace) -> None:
 
 
 def _reference(plain: KernelOp, kernel: KernelOp, machine: Machine) -> KernelReference:
-    """The source of the right results: the interpreter, or plain code if that would take long.
+    """The source of the correct results: the interpreter, or plain code if the interpreter would take long.
 
-    Plain code is independent of what moves have made, but not of the backend; so it judges no kernel without moves.
+    Plain code is independent of the moves, but not of the backend; so it is no reference for a kernel without moves.
     """
     text = print_notation(plain)
     is_large = count_instances(nest_of(plain)) > INTERPRETED

@@ -1,4 +1,4 @@
-"""The work of `pdojo-snitch`: assembly is assembled, its arguments are placed, and it is simulated or built."""
+"""The work of `pdojo-snitch`: assembles a file, places its arguments, and simulates or builds it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DTYPES = {"f64": "f8", "f32": "f4", "f16": "f2", "i32": "i4", "u32": "u4", "i16
 
 
 def run(given: argparse.Namespace) -> None:
-    """Do what the command line says. Raises PdojoError."""
+    """Run the command line. Raises PdojoError."""
     program = _read(given.program)
     if given.rewrite is not None:
         _write(given.rewrite, rewrite(program.text, program.source))

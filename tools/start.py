@@ -1,6 +1,6 @@
-"""The beginning of every tool: a keyboard interrupt while modules are loaded ends it like a later one.
+"""The start of every tool: Ctrl-C while modules are loaded has the same effect as later.
 
-`opt`, `run` ... are the tools, by the names of their modules.
+The attributes `opt`, `run` ... are the tools, by the names of their modules.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib import import_module
 
 
 def __getattr__(name: str) -> Callable[[], int]:
-    """The tool in the module of that name."""
+    """The tool in the module of the name."""
     if name.startswith("_"):
         raise AttributeError(name)
     return partial(start, name)

@@ -47,7 +47,7 @@ def print_trace(console: Console, title: str, tuning: ScheduledKernel) -> None:
 
 
 def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
-    """A table of outcomes; for times also the rate of moving `traffic` bytes in the median time."""
+    """A table of outcomes; for times it includes the rate of moving `traffic` bytes in the median time."""
     found = next((row.outcome for row in rows if isinstance(row.outcome, Success)), None)
     rates = ["GB/s", "of copy"][: 2 if copy else 1] if isinstance(found, Ok) else []
     headings = [*(found.figures if found is not None else ["cost"]), *rates]
@@ -73,7 +73,7 @@ def _cells(outcome: Outcome, width: int, traffic: int, copy: Bandwidth | None) -
 
 
 def timing_notes(named: Sequence[tuple[str, Outcome]]) -> list[str]:
-    """Warnings about times: foreign load, plain loops that differ from the samples, calls that never became steady."""
+    """Warnings about times: foreign load, plain loops that differ from samples, calls that never became steady."""
     timed = [(name, outcome) for name, outcome in named if isinstance(outcome, Ok)]
     differing = [f"{name} ({o.loop_call - 1:+.0%})" for name, o in timed if o.loop_call and not o.is_confirmed]
     unsteady = [name for name, o in timed if o.steady is not None and 2 * o.steady.unsteady > len(o.samples)]
@@ -87,7 +87,7 @@ def timing_notes(named: Sequence[tuple[str, Outcome]]) -> list[str]:
 
 
 def busy_note(loads: Iterable[float | None]) -> str | None:
-    """A warning if other programs kept so many processors busy during measurements; None if few."""
+    """A warning if other programs kept many processors busy during measurements; None if few."""
     most = max((load for load in loads if load is not None), default=0.0)
     if most < 0.1:
         return None

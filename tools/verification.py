@@ -31,20 +31,20 @@ from pdojo.search.tuning.verify import verify_moves
 from pdojo.transforms.game import Game
 
 INTERPRETED = 20_000_000
-"""Most statement instances that the interpreter runs beside an exact comparison: some seconds."""
+"""Greatest number of statement instances interpreted in addition to an exact comparison: some seconds."""
 
 MOST_INSTANCES = 1 << 33
-"""Most statement instances for the interpreter, which runs some ten million a second."""
+"""Greatest number of statement instances for the interpreter, which runs some ten million per second."""
 
 OUTSIDE = "which has no NaN, infinity, signed zero, rounding or wrap-around"
 """The limits of an exact comparison."""
 
 
 def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game], chunk: Chunk) -> None:
-    """Compare every kernel of `before` with that of `after`, and report on standard error.
+    """Compare every kernel of `before` with its counterpart in `after`, and report on standard error.
 
     The comparison is exact, under adversarial schedules, at the kernel's own sizes or, if only moves of one of the
-    `games` were made, at smaller ones; the interpreter runs random inputs too. Raises InvalidKernel with the first
+    `games` were made, at smaller sizes; the interpreter also runs random inputs. Raises InvalidKernel with the first
     element that differs, or if a kernel is invalid before the steps; UsageError if a kernel is gone.
     """
     kernels = {op.sym_name.data: op for op in after.walk() if isinstance(op, KernelOp)}
@@ -61,7 +61,7 @@ def verify_meaning(before: ModuleOp, after: ModuleOp, games: Mapping[str, Game],
 
 
 def _machine(game: Game | None, kernel: KernelOp) -> Machine | None:
-    """The machine that a kernel is for; None if nothing says so."""
+    """The kernel's machine; None if neither the game nor the kernel names one."""
     if game is not None:
         return game.machine
     return None if kernel.machine is None else machine(kernel.machine.data)
@@ -95,7 +95,7 @@ class _Verification:
         self.after = after
         self.machine = machine
         self.compared: tuple[Nest, Nest] | None = None
-        """The programs at reduced sizes; None if the oracle compared them at their own."""
+        """The programs at reduced sizes; None if the oracle compared them at the kernel's own sizes."""
         self.instances = max(count_instances(nest) for nest in (before, after))
 
     def run(self, game: Game | None, source: Workload | str | None) -> str:
@@ -134,9 +134,9 @@ class _Verification:
         return f"not verified exactly: kernel '{name}' gives the same results ({listed})"
 
     def _judge_code(self, game: Game | None, source: Workload | str | None) -> list[str]:
-        """What a run of the code by an emulator of the machine says, if its backend has one, on random inputs.
+        """The verdict of an emulator of the machine that runs the code on random inputs, if the backend has one.
 
-        The sizes are the oracle's reduced ones for all but small programs. Raises InvalidKernel if the code is wrong.
+        The sizes are the oracle's reduced ones except for small programs. Raises InvalidKernel if the code is wrong.
         """
         backend = None if self.machine is None else backend_of(self.machine)
         if self.machine is None or not isinstance(backend, Emulates):

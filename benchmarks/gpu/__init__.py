@@ -1,1 +1,1 @@
-"""Kernels on a GPU beside PyTorch."""
+"""Kernels on a GPU against PyTorch."""

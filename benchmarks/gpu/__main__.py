@@ -1,10 +1,10 @@
-"""Library kernels checked on a GPU, and the paper's Table 3 timed there beside PyTorch.
+"""Library kernels checked on a GPU, and the paper's Table 3 timed there against PyTorch.
 
-`prepare FILE` makes the programs on any computer; it needs no GPU. `run FILE` runs them on a computer with one: small
-programs first, then Table 3 with every answer that the heuristic pass leaves open, counters of the hardware where `ncu`
-is, and a check of all library kernels. Results are compared with float64 on poisoned outputs. Times are those of CUDA
-graphs, in turns, on arrays that are in the last cache (warm) and on arrays that are not (cold). A kernel that crashes
-or hangs ends its process only.
+`prepare FILE` makes the programs on any computer; it needs no GPU. `run FILE` runs them on a computer with a GPU: small
+programs first, then Table 3 with every variant of the heuristic pass, hardware counters if `ncu` is available, and a
+check of all library kernels. Results are compared with float64 on poisoned outputs. Times are of CUDA graphs, in turns,
+on arrays in the last-level cache (warm) and on arrays outside of it (cold). A kernel that crashes or hangs ends only
+its own process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pdojo.kernels import TABLE_3, workload
 
 FOLDER = Path("benchmarks/results/gpu")
 PROFILED = 60.0
-"""Most seconds of the profiler."""
+"""Limit of seconds for the profiler."""
 _COLUMNS = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
 
 
@@ -102,7 +102,7 @@ def run(
     deadline: float,
     jobs: Sequence[Job],
 ) -> None:
-    """Run the jobs that have no result yet; none is begun after the deadline, and those are named."""
+    """Run the jobs without a result; none begins after the deadline, and the missing ones are named."""
     left = [job for job in jobs if job.key not in results.done]
     with Progress(*_COLUMNS, console=console) as progress:
         bar = progress.add_task("", total=len(left))

@@ -1,7 +1,7 @@
-"""The process that uses the GPU: a job in a line of standard input, its result in a line of standard output.
+"""The process that uses the GPU: one job per line of standard input, its result as a line of standard output.
 
-`python -m benchmarks.gpu.child FILE` serves jobs about the programs of a file; with numbers of programs behind FILE, it
-calls each of them once, for a profiler.
+`python -m benchmarks.gpu.child FILE` serves jobs about the programs of a file; with numbers of programs after FILE, it
+calls each of these once, for a profiler.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from pdojo.kernels.meaning import meaning
 JSON: TypeAlias = dict[str, Any]
 Array: TypeAlias = NDArray[Any]
 CACHE = 2
-"""Arrays that are not in the last cache exceed it this many times together."""
+"""Size of cold arrays together, as a multiple of the last-level cache."""
 TOLERANCE = {"f64": 1e-12, "f32": 5e-5, "f16": 2e-2, "bf16": 3e-2}
-"""Largest error relative to the largest result; other types have none."""
+"""Greatest error relative to the largest result; none for other types."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def device(programs: Programs, _: JSON) -> JSON:
-    """The name of the device; what PyTorch finds about it, if PyTorch is installed."""
+    """The name of the device, and PyTorch's facts about it if PyTorch is installed."""
     name = programs.compiler.gpu().info.name
     if find_spec("torch") is None:
         return {"name": name}
@@ -69,7 +69,7 @@ def device(programs: Programs, _: JSON) -> JSON:
 
 
 def check(programs: Programs, job: JSON) -> JSON:
-    """Whether programs compute what they mean, by NumPy in float64: the largest error of all."""
+    """The comparison of programs with their meaning, by NumPy in float64: the largest error of all."""
     largest = 0.0
     for number in job["rows"]:
         row = programs.rows[number]
@@ -87,7 +87,7 @@ def check(programs: Programs, job: JSON) -> JSON:
 
 
 def _bound(row: Prepared, kernel: GpuKernel, seed: int) -> tuple[Callable[[], None], list[Array], list[Array]]:
-    """A call on fresh random inputs and poisoned outputs, the inputs, and the arrays that it writes."""
+    """A call on fresh random inputs and poisoned outputs, the inputs, and the written arrays."""
     inputs = random_inputs(kernel.parameters, seed, ranges_of(row.workload))
     arrays: list[Array] = []
     for parameter in kernel.parameters:
@@ -104,7 +104,7 @@ def _values(array: Array, dtype: str) -> Array:
 
 
 def error_of(found: Array, wanted: Array) -> float:
-    """The largest difference over the largest finite result; infinite if only one side is NaN or infinite."""
+    """The largest difference relative to the largest finite result; infinite if only one side is NaN or infinite."""
     values, exact = found.astype(np.float64), wanted.astype(np.float64).reshape(found.shape)
     special = ~np.isfinite(exact)
     if not np.array_equal(values[special], exact[special], equal_nan=True) or not np.isfinite(values[~special]).all():
@@ -114,7 +114,7 @@ def error_of(found: Array, wanted: Array) -> float:
 
 
 def time_row(programs: Programs, job: JSON) -> JSON:
-    """Seconds of each implementation of a workload, warm and cold, and of its call on the host; its error."""
+    """Seconds of each implementation of a workload, warm and cold, and of its call on the host, with its error."""
     from benchmarks.gpu import device as gpu
 
     rows = [programs.rows[number] for number in job["rows"]]

@@ -1,4 +1,4 @@
-"""Counters of the hardware, by Nsight Compute, for the fastest program of each timed workload."""
+"""Hardware counters, by Nsight Compute, for the fastest program of each timed workload."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRICS = {
 }
 """Counters of a launch by our names. `issue`, `warps` and `l2_hits` are in percent."""
 SUMS = ("seconds", "dram_bytes", "instructions", "bank_conflicts")
-"""Counters that are added up over the launches of a call; the others are means, weighted by time."""
+"""Counters that are summed over the launches of a call; the others are means, weighted by time."""
 
 
 def counters(file: Path, numbers: Sequence[int], seconds: float) -> dict[int, JSON]:
@@ -65,7 +65,7 @@ def launches_of(lines: Iterable[str]) -> list[dict[str, float]]:
 
 
 def added(launches: Sequence[dict[str, float]]) -> JSON:
-    """The counters of a call of several launches."""
+    """The counters of a call with several launches."""
     total = sum(each["seconds"] for each in launches)
     found: JSON = {name: sum(each[name] for each in launches) for name in SUMS}
     for name in METRICS.keys() - set(SUMS):

@@ -1,4 +1,4 @@
-"""The GPU as PyTorch sees it: arrays in its memory, PyTorch's own kernels, and times of CUDA graphs."""
+"""The GPU through PyTorch: arrays in its memory, PyTorch's own kernels, and times of CUDA graphs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ JSON: TypeAlias = dict[str, Any]
 Tensors: TypeAlias = list[Tensor]
 Call: TypeAlias = Callable[[Tensors], Tensor]
 ROUNDS = 15
-"""Samples of each implementation, in turns."""
+"""Number of samples of each implementation, in turns."""
 SAMPLE = 5e-3
-"""Seconds that a sample should take: the launch of a graph is a few microseconds of it."""
+"""Desired seconds of a sample, of which the launch of a graph takes a few microseconds."""
 MOST_CALLS = 1000
-"""Most calls of a graph."""
+"""Greatest number of calls in a graph."""
 ENQUEUED = 50
-"""Calls whose host time is taken; fewer than the device's queue holds."""
+"""Number of calls for a host time, fewer than the device's queue holds."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ def facts() -> JSON:
 
 
 def cache_bytes() -> int:
-    """Bytes of the last cache."""
+    """Bytes of the last-level cache."""
     return int(torch.cuda.get_device_properties(0).L2_cache_size)
 
 
 def on_device(arrays: Sequence[tuple[NDArray[Any], str]]) -> Tensors:
-    """Arrays of the host, with their element types in the notation, in memory of the device."""
+    """Arrays of the host, with their element types in the notation, copied to the device."""
     found: Tensors = []
     for array, dtype in arrays:
         signed = array.view(np.int16) if array.dtype == np.uint16 else array
@@ -98,7 +98,7 @@ def peers(workload: Workload, *, compile_too: bool, autotune: bool) -> list[Time
         Timed("default", under(False, True, function)),
         Timed("TF32", under(True, True, function)),
     ]
-    # Each workload is compiled for its own sizes, as if it were the first one: a second size makes code for any size.
+    # Each workload is compiled for its own sizes, like a first one: a second size would make code for any size.
     torch.compiler.reset()
     if compile_too:
         found.append(Timed("compile", under(False, False, torch.compile(function, dynamic=False))))
@@ -109,7 +109,7 @@ def peers(workload: Workload, *, compile_too: bool, autotune: bool) -> list[Time
 
 
 def errors(workload: Workload, rows: Sequence[Timed], arrays: Tensors) -> dict[str, float]:
-    """The largest error of each implementation over the largest result, against PyTorch in float64."""
+    """The largest error of each implementation relative to the largest result, against PyTorch in float64."""
     inputs = [a.double() if a.is_floating_point() else a for a in arrays[:-1]]
     exact = EXPRESSIONS[workload.kernel](workload.sizes)(*inputs)
     scale = exact.abs().max().clamp(min=1e-30)
@@ -121,7 +121,7 @@ def errors(workload: Workload, rows: Sequence[Timed], arrays: Tensors) -> dict[s
 
 
 def host_seconds(row: Timed, arrays: Tensors) -> float:
-    """Seconds of the host that a call takes, outside of graphs; it does not wait for the device."""
+    """Host seconds of a call outside of graphs, without waiting for the device."""
     taken: list[float] = []
     for _ in range(5):
         torch.cuda.synchronize()
@@ -134,7 +134,7 @@ def host_seconds(row: Timed, arrays: Tensors) -> float:
 
 
 def timed(rows: Sequence[Timed], sets: Sequence[Tensors]) -> dict[str, float]:
-    """Median seconds of a call, by implementation: graphs of calls that rotate over sets of arrays, in turns."""
+    """Median seconds of a call, by implementation, from graphs of calls that rotate over sets of arrays, in turns."""
     graphs = [(row.name, *graph_of(row.call, sets)) for row in rows]
     samples: dict[str, list[float]] = {name: [] for name, _, _ in graphs}
     for _ in range(ROUNDS):
@@ -158,7 +158,7 @@ def graph_of(call: Call, sets: Sequence[Tensors]) -> tuple[torch.cuda.CUDAGraph,
 
 
 def captured(call: Call, sets: Sequence[Tensors], calls: int) -> torch.cuda.CUDAGraph:
-    """A graph of so many calls."""
+    """A graph of `calls` calls."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for number in range(calls):

@@ -16,28 +16,28 @@ from pdojo.files import read_text, replace_file
 
 JSON: TypeAlias = dict[str, Any]
 LONGEST = {"device": 90.0, "small": 30.0, "check": 90.0, "time": 240.0}
-"""Seconds that a job may take before its process is killed."""
+"""Seconds after which a job's process is killed, by kind of job."""
 _LARGEST = 16 << 20
-"""Most bytes of a file of results."""
+"""Greatest size of a file of results in bytes."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """Programs of a workload to check, or to time beside PyTorch."""
+    """Programs of a workload to check, or to time against PyTorch."""
 
     kind: Literal["device", "small", "time", "check"]
     name: str = ""
-    """The workload in tables."""
+    """The workload's name in tables."""
     rows: tuple[int, ...] = ()
     """The numbers of its programs in the file."""
     compiled: bool = False
-    """Whether torch.compile takes part."""
+    """True if torch.compile takes part."""
     autotune: bool = False
-    """Whether torch.compile in mode max-autotune takes part."""
+    """True if torch.compile in mode max-autotune takes part."""
 
     @property
     def key(self) -> str:
-        """The job, within a file of results."""
+        """Key of the job within a file of results."""
         return f"{self.kind} {self.name}"
 
 
@@ -47,16 +47,16 @@ class Results:
 
     path: Path
     digest: str = ""
-    """The sources that made the programs."""
+    """Digest of the sources that made the programs."""
     device: JSON = field(default_factory=dict[str, Any])
     done: dict[str, JSON] = field(default_factory=dict[str, JSON])
     """Results by job."""
     counters: dict[str, JSON] = field(default_factory=dict[str, JSON])
-    """Counters of the hardware, by program; the reason in `error` if there are none."""
+    """Hardware counters by program; if there are none, the reason in `error`."""
 
     @staticmethod
     def read(path: Path) -> Results:
-        """The results in a file. Raises UsageError if it has none."""
+        """The results in a file. Raises UsageError if there are none."""
         try:
             data = json.loads(read_text(path, _LARGEST))
             return Results(path, *(data[name] for name in ("digest", "device", "done", "counters")))
@@ -86,7 +86,7 @@ class Results:
 
 
 class Runner:
-    """Runs jobs in a process, which is started again when it dies or a job fails."""
+    """Runs jobs in a process, which restarts after it dies or a job fails."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self._command = command
@@ -104,17 +104,17 @@ class Runner:
         self.close()
 
     def device(self) -> JSON:
-        """Facts of the device. Raises MeasurementError if there is none that can be used."""
+        """Facts about the device. Raises MeasurementError if there is no usable one."""
         found = self.run(Job("device"))
         if "error" in found:
             raise MeasurementError(str(found["error"]))
         return found
 
     def run(self, job: Job) -> JSON:
-        """The result of a job; one with `error` if it fails, crashes, or takes too long."""
+        """The result of a job; it has `error` if the job fails, crashes, or takes too long."""
         found = self._answer(job)
         if "error" in found:
-            # After an illegal address nothing works in that process any more.
+            # After an illegal address, nothing works in that process any more.
             self.close()
         return found
 
@@ -143,7 +143,7 @@ class Runner:
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             self.close()
-            # From the root: xdsl, too, has a package of the name `benchmarks`.
+            # From the root, because xdsl also has a package named `benchmarks`.
             self._process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""Compiled programs in a file: made on a computer without a GPU, run on one that may lack compilers."""
+"""Compiled programs in a file: made on a computer without a GPU, and run on one that may lack compilers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from pdojo.transforms.game import Game
 JSON: TypeAlias = dict[str, Any]
 Group: TypeAlias = Literal["small", "time", "check"]
 LARGEST = 64 << 20
-"""Most bytes of a file of programs, packed and unpacked."""
+"""Greatest size of a file of programs in bytes, packed or unpacked."""
 MOST_VARIANTS = 24
-"""Most programs of a workload."""
+"""Greatest number of programs of a workload."""
 FEW = 4
-"""Multiprocessors of the machine for which small sizes have the choices of large ones."""
+"""Multiprocessors of a machine so small that small sizes have the variants of large ones."""
 SMALL = """softmax:37x1001 softmax:9x512 layernorm:7x1003 rmsnorm:11x4097 reducemean:13x4095 batchnorm:3x5x17x31
 batchnorm:2x3x64x2048 relu_ffn:3x5x7x9 argmax:9x1025 cross_entropy:10x999 groupnorm:2x6x5x7,G=3
 cumsum:33x65 colmean:129x67 transpose:65x130 gemv:63x1001 gemv_t:127x65 dot:100003 attention:3x65x33x16
@@ -41,7 +41,7 @@ causal_softmax:2x65 maxpool:2x3x17x19 depthwise_conv:2x5x17x19,S=2 conv:3x7x5x19
 conv_transpose:2x5x7x9x11x3 bias_gelu:7x1001 matmul_i8:33x40x37 add:1000x1001 mul""".split()
 """Workloads with odd extents, which run in seconds."""
 VARIED = "matmul:130x75x66 bmm:3x65x33x70 conv:2x33x16x12x11x3 matmul_bf16:130x72x68 swiglu:1x33x130x65".split()
-"""Workloads of which every answer runs, as on a machine of `FEW` multiprocessors."""
+"""Workloads whose variants all run, made as for a machine of `FEW` multiprocessors."""
 _FORMAT = 1
 
 
@@ -52,9 +52,9 @@ class Task:
     group: Group
     workload: Workload
     varied: bool = False
-    """Whether every answer to the pass's questions is prepared, too."""
+    """True if all variants of the pass are prepared."""
     few: bool = False
-    """Whether the machine has `FEW` multiprocessors."""
+    """True if the machine has `FEW` multiprocessors."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Prepared:
     group: Group
     workload: Workload
     title: str
-    """The answers to the pass's questions that differ from its own; `the pass` if none does."""
+    """The answers that differ from the pass's preferences; `the pass` if none differs."""
     kernel: str
     """The program in the notation."""
     compiled: JSON
@@ -97,7 +97,7 @@ class Programs:
 
     machine: str
     digest: str
-    """The sources of pdojo that made them."""
+    """Digest of pdojo's sources that made them."""
     rows: tuple[Prepared, ...]
 
     @property
@@ -117,7 +117,7 @@ class Programs:
 
     @staticmethod
     def read(path: Path) -> Programs:
-        """The programs that `write` wrote. Raises UsageError for any other file."""
+        """Programs written by `write`. Raises UsageError for any other file."""
         try:
             unpacked = lzma.LZMADecompressor().decompress(read_bytes(path, LARGEST), LARGEST)
             data = json.loads(unpacked)
@@ -140,7 +140,7 @@ def compiler_of(machine: Machine) -> GpuCompiler:
 
 
 def tasks(timed: Sequence[Workload], *, everything: bool) -> list[Task]:
-    """The workloads that are timed; with `everything`, also small ones and all library kernels."""
+    """The timed workloads; with `everything`, also small ones and all library kernels."""
     found = [Task("time", each, varied=True) for each in timed]
     if not everything:
         return found
@@ -158,7 +158,7 @@ def prepare(
 ) -> Programs:
     """Compile the programs of all tasks, in processes, and write them to a file; needs no device.
 
-    Programs of the same sources that the file has already are kept. `listener` is told each finished task and its
+    Programs of the same sources that the file already has are kept. `listener` receives each finished task and its
     number of programs. Raises MissingTool, LoweringError, UsageError.
     """
     digest = source_digest("**/*.py", "**/*.h", "**/*.toml", "**/*.pdojo")
@@ -179,7 +179,7 @@ def prepare(
 
 
 def _in_processes(work: Sequence[Task], compiler: GpuCompiler, processes: int) -> Iterator[tuple[Task, list[Prepared]]]:
-    # A new interpreter each: a fork would have this one's threads' locks.
+    # A new interpreter each: a fork would inherit the locks of this one's threads.
     pool = ProcessPoolExecutor(processes, get_context("spawn"))
     try:
         jobs = {pool.submit(_prepared_for, task, compiler.machine): task for task in work}
@@ -208,10 +208,10 @@ def prepared(task: Task, compiler: GpuCompiler) -> list[Prepared]:
 
 
 def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[tuple[str, Game]]:
-    """The heuristic pass's program, then those of other answers, with the answers as a title.
+    """The heuristic pass's program, then its variants, with the answers as a title.
 
     Questions with the same options, such as those about two products of one kernel, get the same answer. Questions that
-    open behind an answer are followed.
+    arise only after an answer are included.
     """
 
     def play(decisions: ParameterValues) -> tuple[Game, tuple[TuningParameter, ...]]:
@@ -236,7 +236,7 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
 
 
 def alternatives(choices: Sequence[TuningParameter]) -> Iterator[dict[str, str]]:
-    """The other answers of one question at a time, or of all questions with the same options."""
+    """The other answers to one question at a time, or to all questions with the same options."""
     alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for choice in choices:
         alike.setdefault((choice.options, choice.taken), []).append(choice.question)
@@ -251,7 +251,7 @@ def _key(task: Task | Prepared) -> tuple[str, str]:
 
 
 def _kept(path: Path, machine: str, digest: str) -> dict[tuple[str, str], list[Prepared]]:
-    """The rows of a file that the same sources made, by task. Raises UsageError if the file has something else."""
+    """The rows of a file made by the same sources, by task. Raises UsageError for any other file."""
     found: dict[tuple[str, str], list[Prepared]] = {}
     old = Programs.read(path) if path.exists() else None
     if old is not None and (old.machine, old.digest) == (machine, digest):

@@ -15,7 +15,7 @@ from benchmarks.gpu.parent import Results
 JSON: TypeAlias = dict[str, Any]
 OURS = "pdojo: "
 INEXACT = 1e-5
-"""Errors from which a peer's are printed."""
+"""Error above which a peer's error is printed."""
 
 
 def best(times: Mapping[str, float]) -> tuple[str, float]:
@@ -26,13 +26,13 @@ def best(times: Mapping[str, float]) -> tuple[str, float]:
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:
-    """The geometric mean; NaN of none."""
+    """The geometric mean; NaN without ratios."""
     found = [log(ratio) for ratio in ratios]
     return exp(sum(found) / len(found)) if found else float("nan")
 
 
 def print_results(results: Results, console: Console) -> None:
-    """The checks and what failed, then tables of times, of the host's time for a call, and of counters."""
+    """Print the checks and the failures, then tables of times, of the host's time per call, and of counters."""
     console.print(results.device.get("name", "no device"))
     for kind, what in (("small", "small programs"), ("check", "library kernels")):
         found = results.of(kind)
@@ -64,7 +64,7 @@ def _peers(rows: Mapping[str, JSON]) -> list[str]:
 
 
 def _times(kind: str, rows: Mapping[str, JSON], copy: float) -> Table:
-    """Microseconds of our fastest program, and PyTorch's times over it."""
+    """Microseconds of our fastest program, and PyTorch's times divided by it."""
     peers = _peers(rows)
     table = _table(f"{kind}: PyTorch's times over ours", ("kernel", "us", "of copy", "TFLOP/s", "error", *peers))
     ratios: dict[str, list[float]] = {name: [] for name in peers}
@@ -84,7 +84,7 @@ def _times(kind: str, rows: Mapping[str, JSON], copy: float) -> Table:
 
 
 def _print_programs(rows: Mapping[str, JSON], console: Console) -> None:
-    """Our fastest programs that are not the pass's own, with its time over theirs; errors of inexact peers."""
+    """Print our fastest programs other than the pass's own, with their speed-up over it; errors of inexact peers."""
     for kernel, row in rows.items():
         name, seconds = best(row["warm"])
         first = row["warm"][f"{OURS}the pass"]
@@ -97,7 +97,7 @@ def _print_programs(rows: Mapping[str, JSON], console: Console) -> None:
 
 
 def _hosts(rows: Mapping[str, JSON]) -> Table:
-    """Microseconds of the host for a call outside of graphs."""
+    """Host microseconds of a call outside of graphs."""
     peers = _peers(rows)
     table = _table("microseconds of the host for a call", ("kernel", "pdojo", *peers))
     for kernel, row in rows.items():

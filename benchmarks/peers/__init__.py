@@ -1,7 +1,7 @@
-"""Other libraries' implementations of the library kernels, timed beside ours on the same arrays.
+"""Other libraries' implementations of the library kernels, timed against ours on the same arrays.
 
 A library has variants: different ways to compute a kernel, as the fastest is not known in advance. This module and
-`benchmarks.peers.variants` import none of the libraries; the worker does, in `build`.
+`benchmarks.peers.variants` import none of the libraries; the worker imports them in `build`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Library:
     packages: tuple[str, ...]
     """The packages that must be installed."""
     variants: Callable[[str], tuple[str, ...]]
-    """The variants of a kernel, by its name; empty if the library is not compared on it."""
+    """The variants of a kernel, by its name; empty if the library has no implementation for comparison."""
     install: str
     """The arguments of pip."""
     program: str | None = None
-    """A command that it needs; None if none."""
+    """A required command; None if there is none."""
 
     @property
     def missing(self) -> str | None:
-        """The reason why it cannot be compared with; None if it can."""
+        """The reason why the library cannot be used; None if it can."""
         if not all(map(_is_installed, self.packages)):
             return f"it is not installed (pip install {self.install})"
         if self.program is not None and which(self.program) is None:
@@ -74,7 +74,7 @@ TVM_TRIALS = 64
 
 
 def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list[Peer]:
-    """All variants of a library for a workload; empty if it is not compared on it. `trials` are TVM's."""
+    """All variants of a library for a workload; empty if there are none. `trials` is the number of TVM's trials."""
     variants = LIBRARIES[library].variants(workload.kernel)
     if library == "tvm":
         from benchmarks.peers.tvm_cache import named
@@ -84,7 +84,7 @@ def peers_of(library: str, workload: Workload, trials: int = TVM_TRIALS) -> list
 
 
 def reference_of(workload: Workload) -> NamedReference:
-    """The reference of results."""
+    """The reference for results."""
     return NamedReference(REFERENCE, as_text(workload))
 
 
@@ -99,7 +99,7 @@ def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
 
 
 def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
-    """Ranges of inputs for which normally distributed ones make no sense."""
+    """Ranges of inputs for which a normal distribution makes no sense."""
     match workload.kernel:
         case "cross_entropy":
             return (("t", 0, workload.sizes["C"]),)
@@ -112,7 +112,7 @@ def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
 def build(peer: Peer, threads: int) -> PeerBuild:
     """An implementation of a kernel whose only output is its last array.
 
-    Raises UsageError for a kernel that the library is not compared on.
+    Raises UsageError for a kernel without an implementation in the library.
     """
     workload = Workload.from_json(json.loads(peer.workload))
     if peer.library not in LIBRARIES:

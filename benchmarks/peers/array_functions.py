@@ -1,4 +1,4 @@
-"""The kernels in array functions that NumPy and JAX share; `xp` is the module of either."""
+"""The kernels in array functions common to NumPy and JAX; `xp` is the module of either."""
 
 from __future__ import annotations
 

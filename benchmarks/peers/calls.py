@@ -1,4 +1,4 @@
-"""Calls of other libraries, and how their results come into the output array."""
+"""Calls of other libraries, and transfers of their results into the output array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JAX, compiled by XLA. Inputs share our arrays' memory; a result is new memory or reuses a donated result's."""
+"""JAX, compiled by XLA. Inputs share our arrays' memory; a result has new memory or reuses a donated result's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _conv(groups: Callable[[Sizes], int], x: Array, k: Array, z: Sizes) -> Array
 
 
 def _conv_transpose(x: Array, k: Array, z: Sizes) -> Array:
-    """A convolution with the turned weights over the images, spread by the stride."""
+    """A convolution of the images, spread by the stride, with the flipped weights."""
     import jax
 
     before = z["K"] - 1 - z["P"]
@@ -118,7 +118,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """JAX's implementation. JAX makes its threads at first use, as many as PJRT_NPROC says."""
+    """JAX's implementation. JAX starts PJRT_NPROC threads at first use."""
     os.environ["PJRT_NPROC"] = os.environ["NPROC"] = str(threads)
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax

@@ -73,7 +73,7 @@ def _layer(m: Model, x: str, g: str, b: str) -> str:
 
 
 def _batch(m: Model, x: str, g: str, b: str) -> str:
-    """Batch normalisation written out: the operator's training mode is not for inference."""
+    """Batch normalisation written out, as the operator's training mode is not for inference."""
     d = m("Sub", x, m("ReduceMean", x, m.axes(0, 2, 3)))
     variance = m("ReduceMean", m("Mul", d, d), m.axes(0, 2, 3))
     scale = m("Div", _channels(m, g), m("Sqrt", m("Add", variance, m.number(EPSILON))))
@@ -199,7 +199,7 @@ def _writer(kernel: str, z: dict[str, int]) -> Writer:
 
 
 class _Built:
-    """A model; `bind` makes its session for the first arrays, whose types and shapes the others share."""
+    """A model; `bind` makes its session for the first arrays, whose types and shapes all others must have."""
 
     def __init__(self, workload: Workload, variant: str, threads: int) -> None:
         self._workload = workload
@@ -238,7 +238,7 @@ class _Built:
 
 
 def build(workload: Workload, variant: str, threads: int) -> _Built:
-    """A model with its own session, as threads spin by session."""
+    """A model with its own session, as sessions set if threads spin."""
     return _Built(workload, variant, threads)
 
 

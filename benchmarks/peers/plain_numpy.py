@@ -19,7 +19,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def _windows(x: Array, z: Sizes, fill: float) -> Array:
-    """Windows [N, C, rows, columns, K, K], copied only for padding."""
+    """Windows [N, C, rows, columns, K, K]; copied only for padding."""
     p, step, dilation = z["P"], z["S"], z.get("DIL", 1)
     padded = np.pad(x, ((0, 0), (0, 0), (p, p), (p, p)), constant_values=fill) if p else x
     reach = dilation * (z["K"] - 1) + 1

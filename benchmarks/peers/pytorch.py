@@ -140,7 +140,7 @@ class Scratch:
         self._held: dict[str, Tensor] = {}
 
     def __call__(self, name: str, shape: Sequence[int], like: Tensor) -> Tensor:
-        """The memory of that name."""
+        """The memory of the given name."""
         if name not in self._held:
             self._held[name] = torch.empty(tuple(shape), dtype=like.dtype)
         return self._held[name]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def unbound() -> Generator[None]:
-    """Lift this thread's binding, which an OpenMP runtime may have set and which new threads would inherit."""
+    """A context without this thread's binding, which an OpenMP runtime may have set and new threads would inherit."""
     bound = os.sched_getaffinity(0)
     os.sched_setaffinity(0, _allowed())
     try:
@@ -19,7 +19,7 @@ def unbound() -> Generator[None]:
 
 
 def _allowed() -> set[int]:
-    """The processors of the process: those of any unbound thread."""
+    """The processors of the process, read from any unbound thread."""
     found = set(os.sched_getaffinity(0))
     for thread in os.listdir("/proc/self/task"):
         found |= os.sched_getaffinity(int(thread))

@@ -1,4 +1,4 @@
-"""The cache of MetaSchedule's schedules, and the process that looks for them. Imports no TVM."""
+"""The cache of MetaSchedule's schedules, and the process that searches for them. Imports no TVM."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NAMED = re.compile(r".*, (\d+) trials")
 
 
 def named(variant: str, trials: int) -> str:
-    """The name in tables of the best of `trials` trials."""
+    """The variant's name in tables, for the best of `trials` trials."""
     return f"{variant}, {trials} trials"
 
 
 def trials_of(name: str) -> int:
-    """The trials in a variant's name; 0 if it has none."""
+    """The number of trials in a variant's name; 0 if it has none."""
     match = _NAMED.fullmatch(name)
     return int(match[1]) if match else 0
 
@@ -42,12 +42,12 @@ def found_path(workload: Workload, threads: int, trials: int) -> Path:
 def tune(
     workload: Workload, threads: int, trials: int, processors: Sequence[int], tell: Callable[[str], None]
 ) -> float:
-    """Look for a schedule unless one is cached; returns the seconds that it took. Raises MeasurementError."""
+    """Search for a schedule unless one is cached; returns the seconds spent. Raises MeasurementError."""
     path = found_path(workload, threads, trials)
     if path.exists():
         return float(json.loads(path.read_text())["seconds"])
     arguments = [json.dumps(workload.to_json()), str(threads), str(trials), str(path)]
-    # TVM takes seconds to import PyTorch without need. Its threads stay on our processors.
+    # TVM spends seconds on a needless import of PyTorch. Its threads stay on our processors.
     surroundings = {
         **os.environ,
         "TVM_FFI_DISABLE_TORCH_C_DLPACK": "1",

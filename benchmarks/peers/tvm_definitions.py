@@ -60,7 +60,7 @@ def _reducemean(x: Tensor) -> Tensor:
 
 
 def _by_channel(x: Tensor) -> Tensor:
-    """The sums over all axes but the channels."""
+    """The sums over all axes except the channels."""
     batch, channels, rows, columns = x.shape
     loops = [te.reduce_axis((0, n), name=f"k{d}") for d, n in enumerate((batch, rows, columns))]
     n, h, w = loops
@@ -76,7 +76,7 @@ def _batchnorm(x: Tensor, g: Tensor, b: Tensor) -> Tensor:
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:
-    """A matrix product; further axes of `a` are rows, axes that both have are batches."""
+    """A matrix product; extra axes of `a` are rows, axes of both are batches."""
     k = te.reduce_axis((0, a.shape[-1]), name="k")
     shared = len(b.shape) - 2
     shape = (*a.shape[:-1], b.shape[-1])

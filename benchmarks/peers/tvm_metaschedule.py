@@ -1,4 +1,4 @@
-"""TVM: the best schedule that MetaSchedule found (`tvm_cache.tune`), on our arrays, without a copy."""
+"""TVM: the best schedule found by MetaSchedule (`tvm_cache.tune`), on our arrays, without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MetaSchedule looks for a schedule in its own process: `python -m benchmarks.peers.tvm_tuning`.
+"""MetaSchedule's search for a schedule in its own process: `python -m benchmarks.peers.tvm_tuning`.
 
 Forks of this process build and run the candidates. TVM's own workers restart after every batch and every timeout, and
 import TVM within the time limit, so they may not finish a single candidate. A fork has everything loaded, and a slow
@@ -33,13 +33,13 @@ ms: Any = import_module("tvm.s_tir.meta_schedule")
 derived_object: Any = import_module("tvm.ir.utils").derived_object
 
 BUILD_LIMIT = 30.0
-"""Seconds for building a candidate, as in TVM's own builder. LLVM takes many minutes for some."""
+"""Limit of seconds for building a candidate, as in TVM's own builder. LLVM takes many minutes for some candidates."""
 LIMIT = 5.0
-"""Seconds for running a candidate."""
+"""Limit of seconds for running a candidate."""
 ENOUGH = 0.05
-"""Seconds of samples of a candidate."""
+"""Seconds of samples per candidate."""
 BATCH = 16
-"""Candidates between two updates of the cost model."""
+"""Number of candidates between two updates of the cost model."""
 POPULATION = 512
 """Population of the evolutionary search; TVM's default."""
 
@@ -73,7 +73,7 @@ def search(workload: Workload, threads: int, trials: int, tell: Callable[[str], 
 
     @derived_object
     class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        """Compiles in forks, one for each thread at once; an artifact's path is a key of `built`."""
+        """Compiles in forks, as many at once as threads; an artifact's path is a key of `built`."""
 
         def build(self, inputs: Sequence[Any]) -> list[Any]:
             results: list[Any] = []
@@ -144,7 +144,7 @@ def _sampler(given: Any, arrays: Sequence[Any]) -> Prepare:
 def _keep(fork: Apart, built: dict[str, Apart]) -> Any:
     error = fork.prepared()
     if error is not None:
-        # A candidate that cannot be built is not chosen.
+        # Candidates that cannot be built are not chosen.
         return ms.builder.BuilderResult(None, error)
     key = str(fork.process)
     built[key] = fork
@@ -176,7 +176,7 @@ class Apart:
         os.close(orders)
 
     def prepared(self, limit: float = BUILD_LIMIT) -> str | None:
-        """None if it is prepared; else the reason, and the fork has ended."""
+        """The reason why the candidate is not prepared, after which the fork has ended; None if it is prepared."""
         said = self._answer(limit)
         if said == _READY:
             return None
@@ -184,7 +184,7 @@ class Apart:
         return said or f"longer than {limit:g} s, or ended"
 
     def samples(self, limit: float = LIMIT) -> list[float]:
-        """Seconds of calls; empty if they take too long or the fork dies. The fork has ended afterwards."""
+        """Seconds of calls; empty if they take too long or the fork dies. Afterwards the fork has ended."""
         try:
             os.write(self._orders, b"!")
             said = self._answer(limit)
@@ -231,7 +231,7 @@ def _samples(module: Any, arrays: Sequence[Any]) -> list[float]:
 
 
 def main() -> None:
-    """Look for a schedule. Arguments: the workload as JSON, threads, trials, the output file."""
+    """Search for a schedule. Arguments: the workload as JSON, threads, trials, the output file."""
     text, threads, trials, path = sys.argv[1:]
     found = search(
         Workload.from_json(json.loads(text)), int(threads), int(trials), lambda line: print(line, flush=True)

@@ -79,5 +79,5 @@ TVM = frozenset("add mul relu relu_ffn softmax layernorm rmsnorm reducemean batc
 
 
 def tvm(kernel: str) -> tuple[str, ...]:
-    """Variants of TVM: the best of a number of MetaSchedule's trials."""
+    """Variants of TVM: the best of some of MetaSchedule's trials."""
     return ("MetaSchedule",) if kernel in TVM else ()

@@ -1,1 +1,1 @@
-"""`python -m benchmarks.perfllm`: the agent of PerfLLM beside the other searches (docs/perfllm.md)."""
+"""`python -m benchmarks.perfllm`: the agent of PerfLLM against the other searches (docs/perfllm.md)."""

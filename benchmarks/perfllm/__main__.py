@@ -1,8 +1,8 @@
-"""The agent of PerfLLM beside annealing, evolution, elites, a cost model and sampling, all from plain programs.
+"""The agent of PerfLLM against annealing, evolution, elites, a cost model and sampling, all from plain programs.
 
 Each cell of a grid is one search: a kernel, a method, a seed. Finished cells are appended to a file; the same command
-goes on where it was interrupted or killed. --show prints the tables of a file and writes a page with curves.
-docs/perfllm.md says what is compared.
+resumes after an interruption or a kill. --show prints the tables of a file and writes a page with curves.
+docs/perfllm.md describes the comparison.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FOLDER = Path("benchmarks/results/perfllm")
 WIDTH = 200
 """Width of files with tables."""
 AGAINST = "perfllm-max-single"
-"""The paper's agent, which the others are compared with."""
+"""The paper's agent, with which the others are compared."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +96,7 @@ def _main(arguments: Sequence[str] | None) -> None:
 
 
 def _refuse_others(parser: Arguments, given: argparse.Namespace) -> None:
-    """Raise UsageError for options beside `--show`, which takes everything from its file."""
+    """Raise UsageError for options in addition to `--show`, which takes everything from its file."""
     for name, value in vars(given).items():
         if name not in ("show", "against") and value != parser.get_default(name):
             raise UsageError(f"--show takes everything from its file; leave out --{name}")
@@ -114,7 +114,7 @@ def _grid(given: argparse.Namespace) -> Grid:
 
 
 def _check(grid: Grid, jobs: int) -> None:
-    """Raise UsageError for what would fail in every cell: processors, packages, encoders, the machine."""
+    """Raise UsageError for faults that would fail every cell: processors, packages, encoders, the machine."""
     processors = len(os.sched_getaffinity(0))
     if jobs > processors:
         raise UsageError(f"--jobs {jobs}: there {'is' if processors == 1 else 'are'} {many(processors, 'processor')}")
@@ -132,7 +132,7 @@ def _check(grid: Grid, jobs: int) -> None:
 
 
 def run(console: Console, grid: Grid, path: Path, jobs: int, minutes: int | None) -> None:
-    """Run what is missing in the file. Raises MeasurementError if a cell failed."""
+    """Run the jobs missing in the file. Raises MeasurementError if a cell failed."""
     deadline = None if minutes is None else monotonic() + 60 * minutes
     with Ledger(path, grid) as ledger:
         missing = [Job(task) for task in grid.tasks if task.label not in ledger.results.references]
@@ -154,7 +154,7 @@ def run(console: Console, grid: Grid, path: Path, jobs: int, minutes: int | None
 
 
 def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, deadline: float | None) -> Runner:
-    """Run jobs under a display: one bar for all, and one for each that runs."""
+    """Run jobs under a display: one bar for all, and one for each running job."""
     columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[state]}")
     lines: dict[Job, TaskID] = {}
     waiting = list(missing)
@@ -194,7 +194,7 @@ def _run(console: Console, ledger: Ledger, missing: Sequence[Job], jobs: int, de
 
 
 def _finished(results: Results, job: Job) -> str:
-    """A finished cell in a line, for logs."""
+    """A finished cell on a line, for logs."""
     assert job.cell is not None
     done, findings = results.cells[job.cell.key], Findings(results)
     share = f", {findings.final(done):.2f} of the heuristic" if findings.has_reference(done.task) else ""
@@ -202,7 +202,7 @@ def _finished(results: Results, job: Job) -> str:
 
 
 def show(console: Console, path: Path, against: str | None) -> None:
-    """Print the tables of a file, and write its page beside it. Raises UsageError if it has no results."""
+    """Print the tables of a file, and write its page next to it. Raises UsageError if the file has no results."""
     findings = Findings(Results.read(path))
     if not any(findings.has_reference(task) for task in findings.tasks):
         raise UsageError(f"'{path}' has no finished searches")

@@ -1,4 +1,4 @@
-"""A cell's search, and the costs that a task's searches are compared with."""
+"""A cell's search, and the reference costs of a task's searches."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from pdojo.search.tuning.task import TuningTask
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]
 DTYPE = "f64"
-"""The element type of micro-kernels: the one in which others' programs are known."""
+"""Element type of micro-kernels: the one for which other authors' programs are known."""
 
 
 def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:
-    """The plain kernel, its machine, and its name. Raises UsageError if there is no such micro-kernel."""
+    """The plain kernel, its machine, and its workload. Raises UsageError if there is no such micro-kernel."""
     machine = known_machine(task.machine)
     if machine.backend != "snitch":
         named = workload(task.kernel)
@@ -49,9 +49,9 @@ def kernel_of(task: Task) -> tuple[KernelOp, Machine, Workload]:
 
 
 def reference(task: Task) -> JSON:
-    """The costs of the plain program and of the expert heuristic's. Raises MeasurementError if one has none.
+    """The costs of the plain program and of the expert heuristic's. Raises MeasurementError if either is missing.
 
-    Timed costs are those of one match between the two.
+    Timed costs come from one match between the two.
     """
     plain, machine, named = kernel_of(task)
     subject = TuningTask(task.kernel, named, make_moves(plain, machine, None), None, "heuristic")
@@ -117,13 +117,13 @@ def searched(cell: Cell, listener: Listener) -> JSON:
 
 
 def _processor_seconds() -> float:
-    """Processor time of this process, and of its processes that have ended."""
+    """Processor time of this process, and of its ended child processes."""
     own, others = (getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
 def improvements(history: Sequence[Row]) -> list[list[float | None]]:
-    """Evaluations, seconds of the run and cost of the best after them, whenever the best changes; null for none."""
+    """Evaluations, seconds of the run and best cost, whenever the best changes; null for no cost."""
     found: list[list[float | None]] = []
     best = -inf
     for row in history:

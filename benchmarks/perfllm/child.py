@@ -25,14 +25,14 @@ EVERY = 1.0
 
 
 def main() -> None:
-    """Do the job that standard input names."""
+    """Run the job that standard input names."""
     collect_rarely()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     job: JSON = json.loads(sys.stdin.readline())
     Thread(target=_end_with_parent, daemon=True).start()
     if job["processor"] is not None:
-        # What is started from here on shares the processor.
+        # Child processes inherit this CPU affinity.
         os.sched_setaffinity(0, {job["processor"]})
     told = 0.0
 

@@ -1,8 +1,8 @@
-"""The grids: tasks, methods, seeds. A cell is one search: one task, one method, one seed.
+"""The grids of tasks, methods and seeds. A cell is one search: one task, one method, one seed.
 
-The kernels were chosen before any result was seen, for variety: one loop (axpy), a sum into one number (dot), sums and
-maxima of rows (sum, max), elements with a constant (relu), a vector that is read again and again (gemv), three loops
-around a product (gemm), and four statements with temporaries, a division and a function (softmax).
+The kernels were chosen before any result was known, for variety: one loop (axpy), a sum into one number (dot), sums and
+maxima of rows (sum, max), elements with a constant (relu), a vector that is read repeatedly (gemv), three loops around
+a product (gemm), and four statements with temporaries, a division and a function (softmax).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from pdojo.search.perfllm.settings import TARGETS, Settings
 JSON: TypeAlias = dict[str, Any]
 
 EVALUATIONS = 2000
-"""Evaluations of a search on the Snitch simulator."""
+"""Number of evaluations of a search on the Snitch simulator."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """A kernel, and how its programs are judged."""
+    """A kernel, and the evaluation of its programs."""
 
     kernel: str
-    """As in command lines: `dot:1x256`."""
+    """The kernel as on command lines: `dot:1x256`."""
     machine: str
     """`snitch`, or `host` on one thread."""
     evaluator: str
     evaluations: int
-    """Budget of a search."""
+    """Number of evaluations of a search."""
 
     @property
     def label(self) -> str:
@@ -39,24 +39,24 @@ class Task:
 
     @property
     def is_timed(self) -> bool:
-        """True if programs are timed, so that nothing may run beside the search."""
+        """True if programs are timed, so that a search must run alone."""
         return self.evaluator == "runtime"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A search. All begin at the plain program, and none knows an expert's moves."""
+    """A search method. All methods begin at the plain program, and none knows an expert's moves."""
 
     name: str
-    """In tables and on command lines."""
+    """The name in tables and on command lines."""
     strategy: str
     neighbourhood: str
     agent: str = ""
-    """Hyper-parameters of the agent, as in `--agent`; '' for other strategies."""
+    """Hyper-parameters of the agent, in the form of `--agent`; '' for other strategies."""
 
     @property
     def family(self) -> str:
-        """The first word of the name, which stands for all methods that begin with it."""
+        """The first word of the name, which selects all methods that begin with it."""
         return self.name.partition("-")[0]
 
     @property
@@ -75,11 +75,11 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """Identifies the cell within a file."""
+        """The key of the cell within a file."""
         return self.task.label, self.method.name, self.seed
 
     def to_json(self) -> JSON:
-        """As plain data, for the process that runs it."""
+        """As plain data, for the process of the cell."""
         return asdict(self)
 
     @staticmethod
@@ -98,7 +98,9 @@ class Grid:
     seeds: tuple[int, ...]
 
     def cells(self) -> list[Cell]:
-        """One seed of everything first, and within it one task by all methods: a cut leaves comparable rows."""
+        """All cells: one seed of everything first, and within it one task by all methods, so that a cut run is
+        comparable.
+        """
         return [Cell(task, method, seed) for seed in self.seeds for task in self.tasks for method in self.methods]
 
     def with_only(
@@ -109,7 +111,7 @@ class Grid:
         evaluations: int | None,
         evaluators: Sequence[str] = (),
     ) -> Grid:
-        """A part of the grid; nothing given keeps everything. Raises UsageError for unknown names."""
+        """A part of the grid; an empty selection keeps everything. Raises UsageError for unknown names."""
         tasks, chosen = self.tasks, self.methods
         if kernels:
             named = [(task.kernel, task.kernel.partition(":")[0]) for task in self.tasks]
@@ -126,7 +128,7 @@ class Grid:
 
 
 def _named(wanted: Sequence[str], known: Sequence[tuple[str, str]], what: str) -> list[int]:
-    """The places of the names in order of the grid; a name is that of a thing or of its family."""
+    """The indices of the names, in order of the grid; a name is a label or a family."""
     for name in wanted:
         if not any(name in names for names in known):
             raise UsageError(f"'{name}' is no {what} of this grid; {did_you_mean(name, [name for name, _ in known])}")
@@ -143,7 +145,7 @@ def _agent(target: str, granularity: str, encoder: str = "structure", policy: st
 
 
 def _walk(granularity: str) -> Method:
-    """The control without learning: the agent's episodes and moves, all at random."""
+    """The control without learning: the agent's episodes and moves, all drawn at random."""
     text = f"granularity={granularity},epsilon_first=1,epsilon_last=1,updates=0"
     return Method(f"walk-{granularity}", "perfllm", "edges", text)
 
@@ -154,7 +156,7 @@ def _search(strategy: str, neighbourhood: str) -> Method:
 
 GRANULARITIES = ("single", "everywhere", "both", "edits")
 _FOR_OTHERS = ("single", "edits")
-"""The granularities of agents with other encoders, or with a policy: the paper's, and the one that reaches most."""
+"""Granularities of agents with other encoders, or with a policy: the paper's, and the most successful one."""
 METHODS = (
     *(_agent(target, granularity) for granularity in GRANULARITIES for target in TARGETS),
     *(_walk(granularity) for granularity in GRANULARITIES),
@@ -165,7 +167,7 @@ METHODS = (
     _search("model", "mutate"),
     _search("sample", "mutate"),
 )
-"""The methods on the simulator. Agents draw their moves by themselves: their neighbourhood is not used."""
+"""The methods on the simulator. Agents draw their own moves: their neighbourhood is not used."""
 
 _SNITCH = (
     "axpy:1x256",
@@ -196,14 +198,14 @@ GRIDS = {
     ),
 }
 EXPLORING = 0.3
-"""The first share of random actions of an agent that begins with a policy."""
+"""Initial fraction of random actions of an agent that begins with a policy."""
 QUICK = {"snitch": ("axpy", "dot", "relu"), "cpu": ("softmax",)}
 """The kernels of `--quick`, with one seed."""
 QUICK_EVALUATIONS = 60
 
 
 def with_encoders(grid: Grid, encoders: Iterable[str]) -> Grid:
-    """The grid with agents that read programs by other encoders: target `max`, single moves and edits."""
+    """The grid with agents that use other encoders: target `max`, single moves and edits."""
     more = [_agent("max", granularity, encoder) for encoder in encoders for granularity in _FOR_OTHERS]
     return replace(grid, methods=(*grid.methods, *more))
 

@@ -35,7 +35,7 @@ def _section(found: Findings, sheet: Sheet, anchor: str) -> Html:
 
 
 def curves(found: Findings, task: str) -> Html:
-    """The median share of the heuristic's speed over evaluations and over seconds, with the range over seeds."""
+    """The median fraction of the heuristic's speed over evaluations and over seconds, with the range over seeds."""
     cells = found.cells(task)
     highest = max(1.0, *(found.final(done) for done in cells))
     up = Axis(0.0, highest * 1.05, _BOTTOM, _TOP)
@@ -89,12 +89,12 @@ def _path(pane: Pane, points: Sequence[Point]) -> list[Point]:
 
 
 def _numbers(cells: Sequence[Done]) -> list[float]:
-    """The evaluations at which a best changes."""
+    """The evaluations at which a best program changes."""
     return sorted({0.0, *(float(p.evaluations) for done in cells for p in done.points)})
 
 
 def _seconds(cells: Sequence[Done]) -> list[float]:
-    """The seconds at which a best changes."""
+    """The seconds at which a best program changes."""
     return sorted({0.0, *(p.seconds for done in cells for p in done.points)})
 
 

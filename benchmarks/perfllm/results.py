@@ -1,6 +1,6 @@
-"""The file of results: JSON lines. The first has the conditions, the others have references and cells.
+"""The file of results as JSON lines: the conditions first, then references and cells.
 
-Each line is one write. A line that a killed process cut short is dropped by the next one.
+Each line is one write. A line truncated by a kill is dropped at the next write.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ _PACKAGES = ("torch", "transformers", "scikit-learn", "numpy")
 
 @dataclass(frozen=True)
 class Reference:
-    """The costs that a task's searches are compared with, in `unit`."""
+    """The reference costs of a task's searches, in `unit`."""
 
     unit: str
     plain: float
     expert: float
     moves: int
-    """Moves of the expert heuristic."""
+    """Number of moves of the expert heuristic."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """The best of a search from here on."""
+    """The best program of a search from this point on."""
 
     evaluations: int
     seconds: float
-    """On the run's clock."""
+    """Seconds on the run's clock."""
     factor: float
-    """How many times as fast as the plain program it is; 0 if no program ran."""
+    """Speed-up over the plain program; 0 if no program ran."""
 
 
 @dataclass(frozen=True)
@@ -58,35 +58,35 @@ class Done:
     seed: int
     budget: int
     made: int
-    """Evaluations until the end."""
+    """Number of evaluations until the end."""
     seconds: float
-    """On the run's clock."""
+    """Seconds on the run's clock."""
     processor_seconds: float
-    """Of the search and its simulators or compilers."""
+    """Processor seconds of the search and its simulators or compilers."""
     jobs: int
-    """Cells that ran at once."""
+    """Number of concurrent cells."""
     points: tuple[Point, ...]
-    """In order. Timed factors are those of different matches, so that a later one may be less."""
+    """The best programs in order. Timed factors come from different matches, so that a later one may be less."""
     failures: Mapping[str, int]
     spent: Mapping[str, float]
     """Seconds by the driver's phase (`pdojo.search.contract.progress.PHASES`)."""
     parts: Mapping[str, float]
-    """Shares of the time by what was on the stack (`sampling.PARTS`)."""
+    """Fractions of the time by the sampled stack (`sampling.PARTS`)."""
     wall: float
-    """Seconds of the process, its start included."""
+    """Seconds of the process, including its start."""
     commit: str
 
     @property
     def key(self) -> tuple[str, str, int]:
-        """As `Cell.key`."""
+        """The same key as `Cell.key`."""
         return self.task, self.method, self.seed
 
     def after(self, evaluations: float) -> float:
-        """The factor of the best after so many evaluations; 0 before the first."""
+        """The factor of the best after this many evaluations; 0 before the first."""
         return next((p.factor for p in reversed(self.points) if p.evaluations <= evaluations), 0.0)
 
     def at(self, seconds: float) -> float:
-        """The factor of the best after so many seconds of the run; a search that ended earlier keeps its last one."""
+        """The factor of the best after this many seconds of the run; a search that ended earlier keeps its last one."""
         return next((p.factor for p in reversed(self.points) if p.seconds <= seconds), 0.0)
 
     @staticmethod
@@ -109,18 +109,18 @@ class Results:
     """Everything in a file."""
 
     conditions: JSON
-    """Grid, processor, versions: the same for all lines."""
+    """Grid, processor and versions, common to all lines."""
     references: dict[str, Reference] = field(default_factory=dict[str, Reference])
-    """By task."""
+    """References by task."""
     cells: dict[tuple[str, str, int], Done] = field(default_factory=dict[tuple[str, str, int], Done])
 
     @staticmethod
     def read(path: Path) -> Results:
-        """The results in a file. Raises UsageError if it has none."""
+        """The results in a file. Raises UsageError if there are none."""
         return _parsed(path, _whole_lines(read_text(path)))
 
     def add(self, data: JSON) -> None:
-        """Take a line in. Raises KeyError, TypeError or ValueError for other data."""
+        """Add a line. Raises KeyError, TypeError or ValueError for other data."""
         if data["kind"] == "conditions":
             self.conditions = {name: value for name, value in data.items() if name not in ("kind", "started")}
         elif data["kind"] == "reference":
@@ -133,13 +133,13 @@ class Results:
 
 
 class Ledger:
-    """The file of an experiment that is under way: finished work is in it, and what finishes is appended.
+    """The file of a running experiment, to which finished work is appended.
 
     One process at a time writes to a file.
     """
 
     def __init__(self, path: Path, grid: Grid) -> None:
-        """Open or make the file. Raises UsageError if it is of another experiment, or if it cannot be written."""
+        """Open or create the file. Raises UsageError if it is of another experiment, or if it cannot be written."""
         now = conditions(grid)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +176,7 @@ class Ledger:
         os.close(self._file)
 
     def add(self, data: JSON) -> None:
-        """Append a line, and take it in. Raises OSError if the disk is full."""
+        """Append a line to the file and to the results. Raises OSError if the disk is full."""
         self._append(data)
         self.results.add(data)
 
@@ -188,7 +188,7 @@ class Ledger:
 
 
 def conditions(grid: Grid) -> JSON:
-    """What results depend on beside the cells, and what must not change within a file."""
+    """The conditions of results, besides the cells, which must not change within a file."""
     kinds = {(task.evaluator, task.machine) for task in grid.tasks}
     versions = {name: version_of(name, known_machine(machine)) for name, machine in sorted(kinds)}
     packages = {name: _version(name) for name in _PACKAGES}
@@ -225,7 +225,7 @@ def _parsed(path: Path, lines: list[str]) -> Results:
 
 
 def _check(path: Path, results: Results, grid: Grid, now: JSON) -> None:
-    """Raise UsageError if results of another experiment are in the file: one table holds what is comparable."""
+    """Raise UsageError if the file is of another experiment: only comparable results share a table."""
     changed = next((name for name in now if results.conditions.get(name) != now[name]), None)
     if changed is not None:
         before, after = results.conditions.get(changed), now[changed]

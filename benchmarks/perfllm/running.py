@@ -1,4 +1,4 @@
-"""Cells in processes: several at once, one alone if it is timed; what finishes is appended to the file."""
+"""Cells in processes: several at once, or one alone if it is timed; finished work is appended to the file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from benchmarks.perfllm.results import Done, Ledger
 
 JSON: TypeAlias = dict[str, Any]
 ATTEMPTS = 2
-"""Times that a job is started whose process dies."""
+"""Number of starts of a job whose process dies."""
 _DETAIL = 2000
-"""Characters at the end of standard error that are shown."""
+"""Number of characters shown from the end of standard error."""
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -45,7 +45,7 @@ class Job:
         return f"{self.task.label}: {self.cell.method.name}, seed {self.cell.seed}"
 
     def line(self, processor: int | None) -> str:
-        """The line that starts it."""
+        """The line of input that starts it."""
         what = {"reference": asdict(self.task)} if self.cell is None else {"cell": self.cell.to_json()}
         return json.dumps({**what, "processor": processor}) + "\n"
 
@@ -77,18 +77,19 @@ Event: TypeAlias = tuple[_Running, JSON | None]
 
 @dataclass(frozen=True)
 class Watcher:
-    """Receives what happens, for displays."""
+    """Receives events, for displays."""
 
     began: Callable[[Job], None]
     progress: Callable[[Job, int, float], None]
-    """A job, its evaluations so far, and how many times as fast as the plain program the best is."""
+    """Receives a job, its evaluations so far, and the best speed-up over the plain program."""
     ended: Callable[[Job, Failure | None], None]
 
 
 class Runner:
-    """Runs jobs with up to `jobs` processes, each on a processor of its own; a timed one runs alone, on all of them.
+    """Runs jobs in up to `jobs` processes, each on its own processor; a timed job runs alone, on all of them.
 
-    A job does not start if it would probably end after `deadline`, on the clock `monotonic`; no later one starts then.
+    A job does not start if it would probably end after `deadline`, on the clock `monotonic`; then no later job starts
+    either.
     """
 
     def __init__(
@@ -110,10 +111,10 @@ class Runner:
         self._commit = commit()
         self.failures: list[Failure] = []
         self.is_cut = False
-        """True if the time did not suffice for all jobs."""
+        """True if there was too little time for all jobs."""
 
     def run(self, jobs: Sequence[Job]) -> None:
-        """Run all jobs, in order. After an exception, such as Ctrl-C, no process is left."""
+        """Run all jobs, in order. After an exception, such as Ctrl-C, no process remains."""
         waiting = deque((job, 1) for job in jobs)
         try:
             while True:
@@ -148,7 +149,7 @@ class Runner:
             stderr=errors,
             text=True,
             env=os.environ | _ONE_THREAD if processor is not None else None,
-            # Ctrl-C is for this process, which then ends the others.
+            # This process handles Ctrl-C, and then ends the others.
             start_new_session=True,
         )
         assert process.stdin is not None
@@ -168,7 +169,7 @@ class Runner:
         self._events.put((running, None))
 
     def _handle(self, waiting: deque[tuple[Job, int]]) -> None:
-        """Take in one event, or none for half a second."""
+        """Handle one event, if one comes within half a second."""
         try:
             running, message = self._events.get(timeout=0.5)
         except Empty:
@@ -215,7 +216,7 @@ class Runner:
         }
 
     def _closed(self, running: _Running) -> str:
-        """End a process and what it started; the end of its standard error."""
+        """Kill a process tree; return the tail of its standard error."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(running.process.pid, signal.SIGKILL)
         running.process.wait()
@@ -234,11 +235,11 @@ class Runner:
     # Estimates
 
     def expected(self, job: Job) -> float:
-        """Seconds that a job will probably take, from finished ones that resemble it; 0 if nothing is known."""
+        """Estimated seconds of a job, from similar finished ones; 0 if there are none."""
         return 0.0 if job.cell is None else expected(job.cell, list(self._ledger.results.cells.values()))
 
     def left(self, waiting: Sequence[Job]) -> float:
-        """Seconds until all jobs are done: those that wait, and those that run."""
+        """Estimated seconds until all waiting and running jobs are done."""
         timed = [job for job in waiting if job.task.is_timed]
         shared = [job for job in waiting if not job.task.is_timed]
         running = [max(0.0, self.expected(r.job) - (monotonic() - r.began)) for r in self._running]
@@ -247,10 +248,10 @@ class Runner:
 
 
 def expected(cell: Cell, finished: Sequence[Done]) -> float:
-    """Seconds that a cell will probably take.
+    """Estimated seconds of a cell.
 
-    The longest of the same task and method; else the median of the same method, else of the same task, else of all; 0
-    without any.
+    It is the longest time of the same task and method; else the median of the same method, else of the same task, else
+    of all; 0 if nothing has finished.
     """
     task, method, _ = cell.key
     alike = [done.wall for done in finished if (done.task, done.method) == (task, method)]

@@ -1,4 +1,4 @@
-"""Where a search's time goes, by looking at its stack: finer than the driver's phases, and without changing it."""
+"""Profile of a search by sampling its stack: finer than the driver's phases, and without changes to the search."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from threading import Event, Thread, get_ident
 from typing import Self
 
 INTERVAL = 0.02
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 PARTS = ("moves", "encode", "learn", "evaluate", "store", "rest")
-"""`moves`: drawing, judging and making moves, and texts of programs. `learn`: values of actions and updates of the
-agent, or a cost model. `evaluate`: waiting for the evaluator."""
+"""`moves`: drawing, checking and making moves, and texts of programs. `learn`: values of actions and updates of the
+agent, or a cost model. `evaluate`: waiting for the evaluator.
+"""
 _FILES = {
     "/search/perfllm/encoders.py": "encode",
     "/search/perfllm/transformer.py": "encode",
@@ -28,11 +29,11 @@ _FILES = {
     "/pdojo/search/environment/": "moves",
     "/pdojo/search/neighbourhoods/": "moves",
 }
-"""Parts of files' names; the innermost frame that is named decides."""
+"""Parts of file names; the innermost matching frame decides."""
 
 
 class Sampling:
-    """Looks at the stack of the thread that made it, in a thread of its own, while it is entered."""
+    """Samples the stack of the thread that made it, in its own thread, while its context is active."""
 
     def __init__(self) -> None:
         self._watched = get_ident()
@@ -50,7 +51,7 @@ class Sampling:
         self._thread.join()
 
     def shares(self) -> dict[str, float]:
-        """The fraction of the time of each of `PARTS`; 0 for all if the time was too short for a look."""
+        """The fraction of the time of each of `PARTS`; all are 0 if the time was too short for a sample."""
         total = max(1, self._counts.total())
         return {part: self._counts[part] / total for part in PARTS}
 

@@ -1,4 +1,4 @@
-"""Statistics of an experiment: shares of the expert's speed, their spread over seeds, and which differ."""
+"""Statistics of an experiment: fractions of the expert's speed, their spread over seeds, significant differences."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from statistics import median
 from benchmarks.perfllm.results import Done, Results
 
 NEAR = 0.95
-"""A search has reached the expert heuristic at this share of its speed."""
+"""Fraction of the expert heuristic's speed at which a search has reached it."""
 LEVEL = 0.05
 """Level of tests, and one minus the coverage of intervals."""
 RESAMPLES = 2000
-"""Samples of a bootstrap."""
+"""Number of resamples of a bootstrap."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an experiment found, by task and method."""
+    """The results of an experiment by task and method."""
 
     results: Results
 
@@ -59,9 +59,9 @@ class Findings:
         ]
 
     def share(self, task: str, factor: float) -> float:
-        """The speed of a program as a share of the expert's: expert cost / cost.
+        """The speed of a program as a fraction of the expert's: expert cost / cost.
 
-        Raises KeyError if the expert's cost is not known.
+        Raises KeyError if the expert's cost is unknown.
         """
         known = self.results.references[task]
         return factor * known.expert / known.plain
@@ -71,19 +71,19 @@ class Findings:
         return task in self.results.references
 
     def shares(self, task: str, method: str, best: Callable[[Done], float]) -> list[float]:
-        """The shares of all seeds, for a factor of each cell."""
+        """The fractions of all seeds, for the factor that `best` takes from each cell."""
         return [self.share(task, best(done)) for done in self.cells(task, method)]
 
     def final(self, done: Done) -> float:
-        """The share of a cell's best program."""
+        """The fraction of a cell's best program."""
         return self.share(done.task, done.after(done.budget))
 
     def arrival(self, done: Done) -> float:
-        """Evaluations until `NEAR` of the expert's speed; infinite if it is not reached."""
+        """Number of evaluations until `NEAR` of the expert's speed; infinite if not reached."""
         return self._reached(done, NEAR)
 
     def arrival_at_best(self, done: Done) -> float:
-        """Evaluations until `NEAR` of the speed of the best program that any search of the task found."""
+        """Number of evaluations until `NEAR` of the speed of the best program in any search of the task."""
         return self._reached(done, NEAR * max(map(self.final, self.cells(done.task))))
 
     def _reached(self, done: Done, share: float) -> float:
@@ -92,22 +92,22 @@ class Findings:
 
 @dataclass(frozen=True)
 class Standing:
-    """How often a method reaches the expert."""
+    """A method's success at reaching the expert."""
 
     method: str
     reached: int
-    """Tasks of which the median over seeds is at least `NEAR`."""
+    """Number of tasks with a median over seeds of at least `NEAR`."""
     tasks: int
     cells_reached: int
     cells: int
     arrival: float
     """Median number of evaluations until then, over all cells; infinite if half of them never arrive."""
     arrival_at_best: float
-    """The same until `NEAR` of the best program that any search of the task found."""
+    """The same until `NEAR` of the best program in any search of the task."""
 
 
 def standings(findings: Findings) -> list[Standing]:
-    """One for each method, over the tasks whose reference is known."""
+    """The standing of each method, over the tasks with a known reference."""
     found: list[Standing] = []
     for method in findings.methods:
         cells = [done for done in findings.cells(method=method) if findings.has_reference(done.task)]
@@ -130,36 +130,36 @@ def standings(findings: Findings) -> list[Standing]:
 
 
 def median_of_infinite(values: Sequence[float]) -> float:
-    """The median, the greater one of two: infinite if half of the values are."""
+    """The median, the greater of two middle values: infinite if half of the values are."""
     return sorted(values)[len(values) // 2]
 
 
 @dataclass(frozen=True)
 class Contest:
-    """A method beside the one that it is compared with, on the same tasks and seeds."""
+    """A method compared with another one, on the same tasks and seeds."""
 
     method: str
     better: int
     worse: int
     equal: int
     p: float
-    """Of the two-sided sign test, after Holm's correction for the number of methods."""
+    """p of the two-sided sign test, after Holm's correction for the number of methods."""
     ratio: float
-    """Geometric mean of the factors by which its programs are faster."""
+    """Geometric mean of the speed-ups of its programs."""
     low: float
     high: float
-    """Bootstrap interval of the ratio: tasks are drawn again, then the seeds of each."""
+    """Ends of the ratio's bootstrap interval: tasks are resampled, then the seeds of each."""
 
     @property
     def verdict(self) -> str:
-        """What both the test and the interval say."""
+        """The joint verdict of the test and of the interval."""
         if self.p >= LEVEL or self.low <= 1 <= self.high:
             return "not separable"
         return "faster" if self.ratio > 1 else "slower"
 
 
 def contests(findings: Findings, against: str) -> list[Contest]:
-    """All other methods beside one, at the end of their budgets; methods without common pairs are left out."""
+    """All other methods against one, at the end of their budgets; methods without common pairs are left out."""
     found: list[Contest] = []
     base = {(done.task, done.seed): done.after(done.budget) for done in findings.cells(method=against)}
     for method in findings.methods:
@@ -183,13 +183,13 @@ def contests(findings: Findings, against: str) -> list[Contest]:
 
 
 def sign_test(better: int, worse: int) -> float:
-    """The two-sided p of so many signs, if both were equally likely; ties are left out."""
+    """The two-sided p of these counts, if both signs were equally likely; ties do not count."""
     total, least = better + worse, min(better, worse)
     return min(1.0, 2 * sum(comb(total, k) for k in range(least + 1)) / 2**total)
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """Holm's correction of several p, in the same order."""
+    """Holm's correction of several p values, in the same order."""
     order = sorted(range(len(values)), key=lambda k: values[k])
     found = [0.0] * len(values)
     least = 0.0
@@ -205,7 +205,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def interval(groups: Sequence[Sequence[float]], seed: int = 0) -> tuple[float, float]:
-    """The bootstrap interval of the geometric mean of ratios in groups: groups are drawn, then members of each."""
+    """The bootstrap interval of the geometric mean of grouped ratios: groups are resampled, then members of each."""
     random = Random(seed)
     logs = [[log(ratio) for ratio in group] for group in groups]
     means: list[float] = []

@@ -18,14 +18,14 @@ from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
 
 EVALUATIONS = (100, 400, 1000, 2000)
-"""Evaluations after which shares are shown, besides a budget that is none of them."""
+"""Evaluations at which fractions are shown, in addition to the budget."""
 SECONDS = (10, 30, 100, 300, 1000)
-"""Seconds after which shares are shown."""
+"""Seconds at which fractions are shown."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table: the first column has names, the others numbers, but for those in `words`."""
+    """A table: the first column and the columns in `words` have words, the others numbers."""
 
     title: str
     headings: tuple[str, ...]
@@ -33,11 +33,11 @@ class Sheet:
     notes: tuple[str, ...] = ()
     words: tuple[int, ...] = (0,)
     task: str | None = None
-    """The task that it is about; None for all."""
+    """The task of the table; None for all tasks."""
 
 
 def sheets(findings: Findings, against: str) -> list[Sheet]:
-    """All tables of an experiment, the most important first; `against` is what methods are compared with."""
+    """All tables of an experiment, the most important first; methods are compared with `against`."""
     tasks = [task for task in findings.tasks if findings.has_reference(task)]
     return [
         _standings(findings),
@@ -63,7 +63,7 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
 
 
 def conditions(findings: Findings) -> list[str]:
-    """What must be said beside all tables: where the results come from, and how loaded the machine was."""
+    """The notes for all tables: the origin of the results, and the load of the machine."""
     facts = findings.results.conditions
     cells = findings.cells()
     load = " or ".join(map(str, sorted({done.jobs for done in cells})))
@@ -207,6 +207,6 @@ def _parts(findings: Findings) -> Sheet:
 
 
 def _mean_share(cells: Sequence[Done], part: str) -> float:
-    """The share of a part in the time of all cells together."""
+    """The fraction of a part in the time of all cells together."""
     total = sum(done.seconds for done in cells)
     return sum(done.parts[part] * done.seconds for done in cells) / max(total, 1e-9)

@@ -1,4 +1,4 @@
-"""Cycles of others' programs for the micro-kernels, measured elsewhere on hardware descriptions."""
+"""Cycles of other authors' programs for the micro-kernels, measured elsewhere on RTL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Baseline:
     """Another author's program for a micro-kernel."""
 
     kernel: str
-    """`MicroKernel.text`."""
+    """The kernel in the form of `MicroKernel.text`."""
     dtype: str
     by: str
     """`handwritten`: assembly with streams and hardware loops; `xDSL`: its micro-kernel compiler; `gcc -O2`."""
@@ -41,7 +41,7 @@ BASELINES = (
     Baseline("maxpool:1x1x10x10x3,S=1,P=0", "f64", "xDSL", 1155),
     Baseline("sumpool:1x1x10x10x3,S=1,P=0", "f64", "xDSL", 1185),
 )
-"""The names of the table's rows: `naive` of the source is plain C by gcc -O2."""
+"""The table's rows by name: `naive` of the source is plain C by gcc -O2."""
 
 
 def baselines_of(kernel: str, dtype: str) -> dict[str, int]:

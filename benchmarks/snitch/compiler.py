@@ -1,4 +1,4 @@
-"""Plain C by an ordinary compiler as the reference, without streams and hardware loops, on our simulator."""
+"""Plain C by an ordinary compiler as a reference, without streams and hardware loops, on our simulator."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def find_compiler() -> Compiler | None:
 
 
 def _version(command: Sequence[str]) -> str:
-    """The version that a compiler prints; empty if it prints none."""
+    """The version that a compiler prints; '' if it prints none."""
     done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     found = re.search(r"\b\d+\.\d+\.\d+\b", done.stdout)
     return "" if found is None else found.group()

@@ -1,4 +1,4 @@
-"""The data of Figures 8 and 9: fractions of the peak, cycles beside others', geometric means."""
+"""The data of Figures 8 and 9: fractions of the peak, our cycles against others', geometric means."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdojo.backends.measure import SimulatedOnSnitch
 
 JSON: TypeAlias = dict[str, Any]
 OTHERS = ("gcc -O2", "handwritten", "xDSL")
-"""Authors whose cycles on RTL are known."""
+"""Authors with known cycles on RTL."""
 
 
 def simulated(record: Record, strategy: str, library: str = OURS) -> SimulatedOnSnitch | None:
-    """The outcome of a strategy; None if it has none or failed. '' matches any variant of another library."""
+    """The outcome of a strategy; None if there is none or it failed. '' matches any variant of another library."""
     for row in record.rows:
         if row.library == library and strategy in ("", row.variant):
             return row.outcome if isinstance(row.outcome, SimulatedOnSnitch) else None
@@ -42,7 +42,7 @@ def cycles_of(record: Record, by: str) -> int | None:
 
 
 def mean(records: Sequence[Record], slow: str, fast: str) -> JSON:
-    """The geometric mean of the factors by which `fast` is faster than `slow`; `best` is our best."""
+    """The geometric mean of the speed-ups of `fast` over `slow`; `best` is our best."""
     ratios: list[float] = []
     for record in records:
         one = cycles_of(record, slow)
@@ -71,7 +71,9 @@ def summary(records: Sequence[Record]) -> JSON:
 
 
 def _reached(records: Sequence[Record]) -> JSON:
-    """The number of kernels on which the search needs at most the heuristic pass's cycles, of those with both."""
+    """Numbers of kernels: with both results, and among them with a search that needs at most the heuristic pass's
+    cycles.
+    """
     pairs = [(cycles_of(record, SEARCH), cycles_of(record, "heuristic")) for record in records]
     both = [(found, other) for found, other in pairs if found is not None and other is not None]
     return {"kernels": len(both), "reached": sum(found <= other for found, other in both)}

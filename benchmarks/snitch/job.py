@@ -1,4 +1,4 @@
-"""One micro-kernel of one type: tuned by every strategy and simulated, beside plain C."""
+"""One micro-kernel of one type: tuned by every strategy, and simulated along with plain C."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Listener: TypeAlias = Callable[[str], None]
 
 BY_HAND, SEARCH = "transformed", "search"
 STRATEGIES = (*EXPERT_PASSES, BY_HAND, SEARCH)
-"""The passes, weakest first, traces made by hand, and a search from the naive program."""
+"""The passes, weakest first, then handmade traces, and a search from the naive program."""
 USUAL = (*EXPERT_PASSES, BY_HAND)
 """The default strategies, which take minutes instead of hours."""
 SEARCHED = ("elites", "mutate")
 """The search's strategy and its neighbourhood, which knows nothing of Snitch cores."""
 COMPILER = "plain C"
-"""The library of a compiler's rows."""
+"""The library name of a compiler's rows."""
 
 
 def label_of(kernel: MicroKernel, dtype: str) -> str:
@@ -54,7 +54,7 @@ def measure(
     simulators: Workers,
     tell: Listener,
 ) -> JSON:
-    """A record (`benchmarks.records.Record`), which includes failures."""
+    """A record (`benchmarks.records.Record`), including failures."""
     plain = kernel.instantiate(dtype)
     core = kernel.machine(machine)
     record: JSON = {
@@ -113,7 +113,7 @@ def _tuned(
 
 
 def _searched(plain: KernelOp, machine: Machine, evaluations: int, seed: int, tell: Listener) -> ScheduledKernel:
-    """The best program of a search from the naive program. Raises as `searched` does."""
+    """The best program of a search from the naive program. Raises the errors of `searched`."""
     passed = make_moves(plain, machine, "naive")
     evaluator = Cycles(machine, plain)
     try:

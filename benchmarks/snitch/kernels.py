@@ -28,13 +28,15 @@ class MicroKernel:
     """A library kernel at sizes."""
 
     text: str
-    """The kernel as in command lines: `dot:1x256`."""
+    """The kernel as on command lines: `dot:1x256`."""
     title: str
     """The name in tables."""
     divides: bool = False
-    """True if it needs a divider, which the default cluster lacks: it runs on a core with one."""
+    """True if it needs a divider, which the default cluster lacks; it then runs on a core with one."""
     has_maximum: bool = False
-    """True if it takes a maximum: a hardware loop's loses NaN, which the kernel permits (`numerics numbers`)."""
+    """True if it computes a maximum. A maximum in a hardware loop loses NaN, which the kernel permits (`numerics
+    numbers`).
+    """
 
     def workload(self, dtype: str) -> Workload:
         """The workload with elements of a type."""
@@ -85,7 +87,7 @@ MICRO_KERNELS = (
 
 
 def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
-    """The micro-kernels that a command line names: `dot:1x256`, or `matmul` for all its sizes; all for no names.
+    """The micro-kernels named on a command line: `dot:1x256`, or `matmul` for all its sizes; all without names.
 
     Raises UsageError for an unknown name.
     """
@@ -102,10 +104,10 @@ def chosen(names: Sequence[str]) -> tuple[MicroKernel, ...]:
 
 
 def required_operations(nest: Nest) -> int:
-    """Number of arithmetic instructions that a plain kernel needs, on one element each.
+    """Number of arithmetic instructions that a plain kernel needs, each on one element.
 
-    The paper's peak is one of them per cycle. A product that is only added to a sum counts as part of it, a function
-    counts one, and a kernel without arithmetic counts its moves.
+    The paper's peak is one such instruction per cycle. A product whose only use is in a sum counts as part of the sum,
+    a function counts as one, and a kernel without arithmetic counts its moves.
     """
     total = sum(_operations(leaf, k, nest) for k, leaf in enumerate(nest.leaves))
     written = [leaf for leaf in nest.leaves if leaf.output.array.intent is not None]
@@ -127,7 +129,7 @@ def _operations(leaf: Leaf, place: int, nest: Nest) -> int:
 
 
 def _is_added(leaf: Leaf, place: int, nest: Nest) -> bool:
-    """True if the first reader of a product adds it, or takes a difference with it."""
+    """True if the first reader of a product adds it or subtracts with it."""
     array = leaf.output.array
     for other in nest.leaves[place + 1 :]:
         if any(access.array is array for access in other.accesses[1:]):

@@ -62,7 +62,7 @@ def _parts(record: Record, found: SimulatedOnSnitch) -> list[str]:
 
 
 def _verdict(record: Record) -> str:
-    """Whether the results of all strategies are exact, right or missing."""
+    """The verdict on all strategies' results: exact, correct or missing."""
     ours = [row for row in record.rows if row.library == OURS]
     failed = [row.variant for row in ours if not isinstance(row.outcome, SimulatedOnSnitch)]
     if failed:
@@ -138,7 +138,7 @@ def _name(record: Record) -> str:
 
 
 def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
-    """Draw both figures for each type beside the results; none without matplotlib."""
+    """Draw both figures for each type, stored with the results; none without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")
@@ -157,7 +157,7 @@ def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
 
 
 def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:
-    """Fractions of the peak: for each kernel a bar for each program."""
+    """Fractions of the peak, with a bar per kernel and program."""
     pyplot: Any = import_module("matplotlib.pyplot")
     shown = [by for by in bars if any(cycles_of(record, by) is not None for record in records)]
     figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(records)), 4.5))

@@ -61,7 +61,7 @@ def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.
 
 
 def measure_all(console: Console, partial: Partial) -> None:
-    """Measure everything that is missing in the partial file. Raises UsageError if another simulator began it."""
+    """Measure everything missing in the partial file. Raises UsageError if another simulator began it."""
     settings = partial.settings
     compiler = find_compiler()
     now = {"version": version(), "compiler": None if compiler is None else compiler.title}
@@ -91,7 +91,7 @@ def measure_all(console: Console, partial: Partial) -> None:
 
 
 def finish(console: Console, partial: Partial, output: Path, assembly: str | None, *, plots: bool) -> None:
-    """Print tables, write files and plots. Raises MeasurementError if a program of ours has no result."""
+    """Print tables, write files and plots. Raises MeasurementError if one of our programs has no result."""
     records = partial.records
     print_figures(console, records)
     partial.finish(output, summary(records))
@@ -107,7 +107,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
 
 
 def store_assembly(console: Console, records: Sequence[Record], settings: JSON, folder: str) -> None:
-    """Write the best programs. Raises UsageError if the simulator or the lowering has changed since."""
+    """Write the best programs. Raises UsageError if the simulator or the lowering has changed since the run."""
     if settings["version"] != version():
         raise UsageError(
             "lowering or simulator are not those of the run: their assembly has other cycles; run it again"

@@ -25,12 +25,12 @@ from qa.traces import TraceCounts, check_trace, draw_trace, shrunk_trace, trace_
 from qa.walks import Check, Counts, FailedWalk, Failure, walk
 
 SHRUNK = 3
-"""Most failures of one kind (promise and move) that are shrunk; others are reported as they are."""
+"""Greatest number of failures of one kind (promise and move) that are shrunk; others are reported unshrunk."""
 
 
 @dataclass(frozen=True)
 class FuzzPlan:
-    """The plan of a run, which determines it for any number of processes."""
+    """The plan of a run; it determines the run for any number of processes."""
 
     kernels: tuple[str, ...] = ()
     only_random: bool = False
@@ -39,11 +39,11 @@ class FuzzPlan:
     length: int = 30
     sets_every: int = 0
     compile_every: int = 0
-    """One state in so many is compiled and run, each state of a GPU; 0 for none."""
+    """One state in this many is compiled and run, and each state of a GPU; 0 for none."""
     traces: bool = False
     """True for traces that are undone and replayed, False for walks judged move by move."""
     prefer: tuple[str, ...] = ()
-    """Moves that make up every second move of a walk."""
+    """Families from which every second move of a walk is drawn."""
     trust: bool = False
     """True if the code of machine files may be compiled."""
 
@@ -104,11 +104,11 @@ Tell: TypeAlias = Callable[[Message], None]
 
 
 def nobody(_: Message) -> None:
-    """The receiver that ignores messages."""
+    """Ignore messages."""
 
 
 def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
-    """Run numbers `first`, `first + step` ... until the connection closes or a signal ends the process."""
+    """Run walks or traces `first`, `first + step` ... until the connection closes or a signal ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     collect_rarely()
     try:
@@ -119,7 +119,7 @@ def work(plan: FuzzPlan, first: int, step: int, connection: Connection) -> None:
 
 
 def run(plan: FuzzPlan, first: int, step: int, tell: Tell = nobody) -> Iterator[Found]:
-    """Run numbers endlessly, yielding the findings of each. `tell` receives each move before it is made."""
+    """Run walks or traces endlessly, yielding the findings of each. `tell` receives each move before it is made."""
     kernels = source(plan.kernels, only_random=plan.only_random, stages=2 if plan.traces else 4)
     one = _trace if plan.traces else _walk
     number = first

@@ -17,7 +17,7 @@ from qa.random_kernels import CPU, features_for, random_text
 from qa.sizes import small_kernel
 
 Source: TypeAlias = Callable[[int, Random, str], KernelOp]
-"""The kernel of a number for a machine, drawn with its own generator."""
+"""The kernel of a number for a machine, drawn with the number's own generator."""
 
 
 def generated(stages: int) -> Source:
@@ -60,7 +60,7 @@ def from_files(paths: Sequence[str]) -> Source:
 
 
 def source(names: Sequence[str], *, only_random: bool, stages: int = CPU.stages) -> Source:
-    """The source of a command line; by default three random kernels to one of the library.
+    """The source of a command line; by default three random kernels for each library kernel.
 
     Raises UsageError if the options contradict each other.
     """

@@ -41,7 +41,7 @@ class Totals:
             self.failures.append(found.failure)
 
     def line(self, started: float, begun: int = 0) -> str:
-        """The progress in a line; `begun` is the number of moves of unfinished walks."""
+        """The progress on a line; `begun` is the number of moves of unfinished walks."""
         elapsed = max(time.monotonic() - started, 1e-9)
         if self.traces.traces:
             text = f"{self.traces.traces} traces, {self.traces.traces / elapsed:.1f}/s"

@@ -24,13 +24,13 @@ class Worker:
     number: int
     begun: Begun | None = None
     moves: list[str] = field(default_factory=list[str])
-    """The moves of the walk; the last one may not be judged yet."""
+    """The moves of the walk; the last one may still be unjudged."""
     failing: Report | None = None
     """The broken promise that the process is shrinking."""
 
     @staticmethod
     def start(plan: FuzzPlan, number: int, step: int) -> Worker:
-        """Start a process for the numbers `number`, `number + step` ..."""
+        """Start a process for the walks or traces `number`, `number + step` ..."""
         spawning = get_context("spawn")
         mine, its = spawning.Pipe(duplex=False)
         process = spawning.Process(target=work, args=(plan, number, step, its), daemon=True)
@@ -40,7 +40,9 @@ class Worker:
         return Worker(plan, process, cast("Connection", mine), number)
 
     def hear(self) -> Found | None:
-        """Receive a message: the findings of a walk or trace, None for other messages. Raises EOFError if it died."""
+        """Receive a message: the findings of a walk or trace, or None for other messages. Raises EOFError if the
+        process died.
+        """
         try:
             message: Message = self.connection.recv()
         except OSError as error:
@@ -64,7 +66,7 @@ class Worker:
         self.connection.close()
 
     def crash(self) -> Report:
-        """The report on a dead process: the failure it was shrinking, or the trace up to its last move."""
+        """The report on a dead process: the failure that it was shrinking, or the trace up to its last move."""
         self.process.join()
         self.connection.close()
         if self.failing is not None:
@@ -83,11 +85,11 @@ class Worker:
 
 @contextmanager
 def _deaf_children() -> Generator[None]:
-    """Start child processes that ignore Ctrl-C, which a terminal sends to all processes.
+    """A context in which child processes start that ignore Ctrl-C, which a terminal sends to all processes.
 
     A signal during the start is delivered afterwards, even if another thread receives it.
     """
-    # The first process needs the resource tracker, whose start would unblock the signal.
+    # The first process needs the resource tracker, whose start would otherwise unblock the signal.
     resource_tracker.ensure_running()
     heard: list[int] = []
     handler = signal.signal(signal.SIGINT, lambda number, _: heard.append(number))

@@ -1,4 +1,4 @@
-"""Valid texts of every form that pdojo reads; mutations make mistakes in them."""
+"""Valid texts of every form that pdojo reads, as a base for mutations."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import TypeAlias
 
 MOST = 20_000
-"""Most characters of a mutated text."""
+"""Greatest number of characters of a mutated text."""
 _TOKEN = re.compile(r"\s+|[A-Za-z_][\w.]*|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\"[^\"\n]*\"|.", re.DOTALL)
 _NUMBERS = (
     *"0 1 -1 2 3 7 63 64 65 255 4096 2147483647 4294967296 4611686018427387904 9223372036854775807".split(),
@@ -100,7 +100,7 @@ def _renumber(tokens: list[str], at: int, random: Random) -> None:
 
 
 def _nest(tokens: list[str], at: int, random: Random) -> None:
-    """Nest something, or repeat a sign, very often."""
+    """Nest something, or repeat a sign, many times."""
     opening, closing = random.choice(
         (("(", ")"), ("[", "]"), ("{", "}"), ("-", ""), ("- ", ""), ("4 ", ""), ("1 ", ""), ("| ", ""))
     )
@@ -109,7 +109,7 @@ def _nest(tokens: list[str], at: int, random: Random) -> None:
 
 
 def _chain(tokens: list[str], at: int, random: Random) -> None:
-    """Append an operator with its operand very often."""
+    """Append an operator with its operand many times."""
     piece = random.choice(
         ("+{0}", "%7+{0}", "//3*2", " % 5", "+1", "*2", ",1", " floordiv 3", " mod 5 + %i0", "-x[{0}]")
     )

@@ -1,4 +1,4 @@
-"""All readers of users' texts, called in process: each takes a text or refuses it with one clear error."""
+"""All readers of users' texts, called in process: each accepts a text or refuses it with one clear error."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def read_mlir(data: bytes) -> None:
 
 
 def _use(kernel: KernelOp) -> None:
-    """Print, parse, validate and lower a kernel. Raises AssertionError if it is parsed as another one."""
+    """Print, parse, validate and lower a kernel. Raises AssertionError if it is parsed as a different kernel."""
     try:
         text = print_notation(kernel)
     except NotationError:
-        # Only MLIR can spell its hint.
+        # Only MLIR can express a hint of the kernel.
         return
     (again,) = parse_notation(text)
     assert print_notation(again) == text, "printed and read again, it is another kernel"

@@ -1,4 +1,4 @@
-"""Files that pdojo wrote and that were damaged since: those of the agent, its trainings and its cache."""
+"""Files written by pdojo and damaged afterwards: those of the agent, its trainings and its cache."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _ENTRIES: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-# The files as they should be
+# The valid files
 
 
 @cache
@@ -98,7 +98,7 @@ def _started(strategy: PerfLLM) -> Node:
 
 @cache
 def _searched() -> tuple[bytes, dict[int, Node]]:
-    """A strategy after some programs, and these."""
+    """A strategy after some programs, and the nodes of these."""
     strategy = PerfLLM(8, SETTINGS)
     nodes = {0: _started(strategy)}
     for number in range(1, 7):
@@ -109,7 +109,7 @@ def _searched() -> tuple[bytes, dict[int, Node]]:
     return strategy.save(), nodes
 
 
-# Reading them as pdojo does
+# Readers as in pdojo
 
 
 def _read_checkpoint(file: Path) -> None:
@@ -210,7 +210,7 @@ def read_stored(form: str, data: bytes) -> None:
 
 
 def damaged(form: str, random: Random) -> bytes:
-    """A valid file with some damage: in trees of tensors often one that leaves the frame as it is."""
+    """A valid file with some damage; in trees of tensors often damage that leaves the frame intact."""
     data = stored(form)
     if data[8:9] != b"{" or random.random() < 0.3:
         return _bytes(data, random)

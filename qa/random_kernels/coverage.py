@@ -1,4 +1,4 @@
-"""The features of the dialect that kernels have, counted over a run."""
+"""Features of the dialect in kernels, counted over a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CASTS = ("sitofp", "uitofp", "fptosi", "fptoui", "extsi", "extui", "trunci", "e
 
 
 def features_of(nest: Nest) -> frozenset[str]:
-    """The features of one kernel, with those of Table 2."""
+    """The features of one kernel, including those of Table 2."""
     found = {name for leaf in nest.leaves for name in _of_leaf(leaf)}
     found |= {f"mapping :{s.mapping.value}" for s in nest.scopes if s.mapping is not Mapping.SEQUENTIAL}
     if any(s.guard for s in nest.scopes):

@@ -101,7 +101,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _chain(self) -> None:
-        """Write and read a temporary in the same iteration, so that any dimension may be reused."""
+        """Write and read a temporary in the same iteration, so that any of its dimensions may be reused."""
         result = self._result()
         flags = tuple(int(self.features.reuse and self.choose.chance()) for _ in result.shape)
         between = self._array(self.choose.one((result.dtype, *self.dtypes)), result.shape, "temp", flags)
@@ -207,7 +207,7 @@ class Generator(Nests):
         self._end_nest(result)
 
     def _unmapped(self, loops: Loops) -> list[str]:
-        """The scopes without threads: other iterations use what they write."""
+        """The scopes not mapped to threads: other iterations use the elements that they write."""
         return [re.sub(":[pgbw]", "", scope) for scope in loops.scopes]
 
     def _spelled_sum(self, dtype: str, one: str, other: str) -> str:
@@ -243,7 +243,7 @@ class Generator(Nests):
         return lines + [self._declared(g[0]) + n for g, n in zip(groups, names, strict=True)]
 
     def _may_share(self, group: Sequence[Array], array: Array) -> bool:
-        """True if live ranges are disjoint: the last nest of one array precedes the first of the other."""
+        """True if live ranges are disjoint: the last nest of one array precedes the first nest of the other."""
         first = group[0]
         alike = (first.dtype, first.shape, first.memory) == (array.dtype, array.shape, array.memory)
         plain = not any(first.reuse) and not any(array.reuse)

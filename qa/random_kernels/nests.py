@@ -29,7 +29,7 @@ class Nests(Values):
         return array
 
     def _places(self, array: Array) -> Sequence[str]:
-        """Memories for an array: registers need constant indices; threads cannot index a GPU thread's stack."""
+        """Memories for an array: registers need constant indices, and threads cannot index a GPU thread's stack."""
         single = bool(array.shape) and all(slots == 1 for slots in array.reuse)
         if "g" in self.features.mappings:
             return ("heap", "stack") if single else ("heap",)

@@ -13,7 +13,7 @@ from pdojo.dialect.machines.machine import Machine
 T = TypeVar("T")
 
 INSTANCES = 200
-"""Most instances of a statement, without those of a tail."""
+"""Greatest number of instances of a statement, not counting a tail."""
 
 
 class Choices(Protocol):
@@ -28,7 +28,7 @@ class Choices(Protocol):
         ...
 
     def chance(self, out_of: int = 2) -> bool:
-        """True once in `out_of` times."""
+        """True with probability 1 / `out_of`."""
         ...
 
 
@@ -47,18 +47,18 @@ class RandomChoices:
         return self._random.randint(low, high)
 
     def chance(self, out_of: int = 2) -> bool:
-        """True once in `out_of` times."""
+        """True with probability 1 / `out_of`."""
         return self._random.randrange(out_of) == 0
 
 
 @dataclass(frozen=True)
 class Features:
-    """What random kernels may contain."""
+    """Permitted contents of random kernels."""
 
     dtypes: tuple[str, ...] = tuple(DTYPES)
     extents: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 7, 8, 12)
     stages: int = 4
-    """Most nests or groups of nests."""
+    """Greatest number of nests or groups of nests."""
     mappings: tuple[str, ...] = ("u", "p", "v")
     """`p` maps a scope inside sequential ones, `v` innermost ones of 2 or 4 iterations; with `g`, the threaded mappings
     are a GPU's: a grid, with blocks and warps inside it."""
@@ -76,7 +76,7 @@ class Features:
 
 
 CPU = replace(Features(), facts=False)
-"""Features for the moves of a CPU, without facts: forbidding a numerics class leaves fewer moves."""
+"""Features for the moves of a CPU, without facts, since forbidding a numerics class leaves fewer moves."""
 
 GPU = replace(CPU, mappings=("u", "v", "g", "b", "w"), trees=True)
 """Features for the moves of a GPU."""
@@ -118,7 +118,7 @@ class Axis:
 
     @property
     def operand(self) -> str:
-        """The text as an operand of `*`, `//` and `%`."""
+        """The text in the form of an operand of `*`, `//` and `%`."""
         return self.text if self.text.endswith("}") and self.text.count("{") == 1 else f"({self.text})"
 
 

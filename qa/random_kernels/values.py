@@ -17,12 +17,12 @@ class Values:
         self.features = features
         self.arrays: list[Array] = []
         self.defined: list[Array] = []
-        """Arrays whose elements all may be read in any later nest."""
+        """Arrays with all elements readable in any later nest."""
         self.nest: int = 0
         """Number of the current nest."""
 
     def _value(self, dtype: str, axes: Sequence[Axis], local: tuple[Array, str] | None = None) -> str:
-        """An expression of type `dtype`; `local` is an array that may be read only at that access."""
+        """An expression of type `dtype`; `local` is an array that may be read only at the given access."""
         makers = [self._copy, self._operation, self._operation, self._cast]
         if dtype == "i1":
             makers.append(self._comparison)
@@ -65,7 +65,7 @@ class Values:
         return f"{cast}({self._access_of(source, axes)})"
 
     def _casts(self, source: Array, dtype: str) -> list[str]:
-        """Casts with a defined result: only floats of input arrays surely fit an integer type."""
+        """Casts with a defined result: only floats of input arrays are sure to fit an integer type."""
         tame = source.role == "in" or not is_float(source.dtype)
         casts = ("cast", "ucast", "bitcast") if tame else ("cast",)
         if is_float(source.dtype) and not is_float(dtype):
@@ -145,7 +145,7 @@ class Values:
         return self.choose.one(options)
 
     def _access(self, array: Array, index: str, *, lanes: bool = False) -> str:
-        """An access, sometimes with hints that some machine can use: lanes store whole, aligned vectors."""
+        """An access, sometimes with hints that some machine supports: lanes store whole, aligned vectors."""
         hints = ["", *(["!nontemporal"] if not lanes else []), "!prefetch(64)", '!cache("stream")!lane(1)']
         usable = self.features.hints and array.memory != "register"
         hint = self.choose.one(hints) if usable and self.choose.chance(8) else ""

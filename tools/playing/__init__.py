@@ -1,1 +1,1 @@
-"""The parts of `pdojo-play`: the state of a game by hand, and the screen that shows it."""
+"""The parts of `pdojo-play`: the state of a manual game, and the screen that shows it."""

@@ -28,7 +28,7 @@ from pdojo.transforms.move import Move
 
 
 class PlayApp(AppShell):
-    """The application; `options` are those of measurements."""
+    """The application; `options` are the options of measurements."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
         Binding("slash", "filter", "filter", key_display="/", priority=True),
@@ -55,7 +55,7 @@ class PlayApp(AppShell):
         self._timing_since = 0.0
         self._form = forms_for(session.dojo.machine)[0]
         self._coded: tuple[str, str] | None = None
-        """The program's fingerprint and the form of the code that is shown or being generated."""
+        """The program's fingerprint, and the form of its code that is shown or being generated."""
 
     # The screen.
 
@@ -236,7 +236,7 @@ class PlayApp(AppShell):
     # Times and code.
 
     def action_time(self) -> None:
-        """Time the program, and at first the plain one too."""
+        """Time the program, and the plain one the first time."""
         if self._timing is not None:
             self.say("a measurement is under way; x gives it up")
             return

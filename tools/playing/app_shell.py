@@ -37,10 +37,10 @@ BINDINGS = (
     Binding("ctrl+c,ctrl+q", "leave", "quit", show=False, priority=True),
     *(Binding(str(n), f"open('{tab}')", tab, show=False) for n, tab in enumerate(TABS, 1)),
 )
-"""The keys of the actions here, last in the footer."""
+"""The keys of the shell's actions, last in the footer."""
 
 LONGEST = 8
-"""Most lines of a message that are shown outside of the log."""
+"""Greatest number of a message's lines shown outside of the log."""
 
 
 class AppShell(App[str]):
@@ -73,7 +73,7 @@ class AppShell(App[str]):
     @property
     def board(self) -> MainView:
         """The two sides of the screen."""
-        # The bottom screen, as a dialog may be above it.
+        # The bottom screen, since a dialog may be above it.
         return self.screen_stack[0].query_one(MainView)
 
     def on_mount(self) -> None:
@@ -86,7 +86,7 @@ class AppShell(App[str]):
         signal.signal(signal.SIGHUP, self._on_hangup)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """True if a key acts now.
+        """True if a key is active.
 
         Keys that open an input act before the next key is handled, unless an input is open.
         """
@@ -95,7 +95,7 @@ class AppShell(App[str]):
         return super().check_action(action, parameters)
 
     def show_status(self, text: str) -> None:
-        """Show the status line; draw it only if it changed, for slow connections."""
+        """Show the status line; it is drawn only if it changed, for slow connections."""
         # The line, and then its screen, are gone when the application closes.
         for screen in self.screen_stack[:1]:
             for status in screen.query("#status").results(Static):
@@ -160,7 +160,7 @@ class AppShell(App[str]):
         async def save(path: str) -> None:
             view = await self.done(self._game, self.session.save, path)
             if view is None:
-                # Another file may do.
+                # Another file may work.
                 ask(path)
                 return
             self.path, self.saved = path, True
@@ -213,7 +213,7 @@ class AppShell(App[str]):
         os._exit(128 + number)
 
     def _rescued(self) -> str:
-        """Store an unsaved trace beside its file or wherever possible; returns the message about it."""
+        """Store an unsaved trace next to its file or wherever possible; returns the message about it."""
         if not self.view.unsaved:
             return ""
         wanted = Path(f"{self.path or self._default_path}.unsaved")
@@ -230,7 +230,7 @@ class AppShell(App[str]):
 
 
 def _free(path: Path) -> Path:
-    """The path, numbered if it is taken: earlier rescued files stay."""
+    """The path, numbered if it is taken, so that earlier rescued files stay."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     return next(each for each in chain([path], others) if not each.exists())
 

@@ -1,4 +1,4 @@
-"""The begin of `pdojo-play`: the kernel, the moves to begin with, the terminal."""
+"""The start of `pdojo-play`: the kernel, the initial moves, the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing among hundreds of moves: filtering by typed words, grouping by name."""
+"""Choice among hundreds of moves: filtering by typed words, grouping by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """The text in the list, below the move's name."""
+        """The text in the list, under the move's name."""
         text = str(self.move).partition("@")[2]
         return text if self.refusal is None else f"{text}: {self.refusal.reason}"
 

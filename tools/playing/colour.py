@@ -10,7 +10,7 @@ from pdojo_tools.playing.page import Changes, Marks, Page
 from rich.text import Text
 
 Painter: TypeAlias = Callable[[int], Text]
-"""Returns the line with a number."""
+"""Returns the line with the given number."""
 
 _TOKEN = re.compile(
     r"(?P<keyword>^(?:kernel|arguments|numerics|machine)\b|\bwhere\b)"

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 Leaving: TypeAlias = Literal["save", "discard"]
-"""What to do with unsaved moves on leaving."""
+"""Answers on leaving with unsaved moves."""
 
 HELP = """\
 Every move that is listed keeps the meaning of the program.
@@ -49,9 +49,9 @@ above, > what the move names, : what is in it or uses it
 
 
 class Ask(ModalScreen[str | None]):
-    """Asks for a line of text; None if cancelled.
+    """Asks for a line of text; the result is None if cancelled.
 
-    `doubt` returns an objection to an answer: it is shown, and a second Enter gives the answer anyway.
+    `doubt` returns an objection to an answer, which is shown; a second Enter gives the answer anyway.
     """
 
     BINDINGS = [Binding("escape", "cancel", "cancel")]  # noqa: RUF012  # as the library declares it
@@ -88,7 +88,7 @@ class Ask(ModalScreen[str | None]):
 
 
 class Leave(ModalScreen[Leaving | None]):
-    """Asks what to do with unsaved moves; None means stay."""
+    """Asks what to do with unsaved moves; the result None means stay."""
 
     BINDINGS = [  # noqa: RUF012  # as the library declares it
         Binding("s", "answer('save')", "save and leave"),

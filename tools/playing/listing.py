@@ -1,4 +1,4 @@
-"""A widget for many lines, which draws only the visible ones."""
+"""A widget for many lines that draws only the visible ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listing(ScrollView, can_focus=True):
         self._painter: Painter = plain_painter(())
 
     def show(self, lines: Sequence[str], painter: Painter | None = None, *, stay: bool = True) -> None:
-        """Show lines, from the top unless they `stay`; a `painter` prepends marks of three characters."""
+        """Show lines, from the top unless `stay`; `painter` prepends marks of three characters."""
         self.lines = [line if line.isprintable() else _printable(line) for line in lines]
         self._painter = painter or plain_painter(self.lines)
         width = max(map(cell_len, self.lines), default=0) + 3 * (painter is not None)

@@ -36,7 +36,7 @@ THEME = Theme(
         "footer-key-foreground": "ansi_default",
     },
 )
-"""The terminal's sixteen colours; the focused item is reversed, so that it shows without colours too."""
+"""The terminal's sixteen colours; the focused item is reversed, so that it is visible without colours."""
 
 CSS = """
 #status { height: 1; text-style: reverse; }

@@ -1,4 +1,4 @@
-"""The board: the program with a preview and the code on the left, lists on the right."""
+"""The main view: the program with a preview and the code on the left, lists on the right."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MainView(Horizontal):
                 yield Listing(id="log")
 
     def on_mount(self) -> None:
-        """Let Tab go from pane to pane; tabs have their own keys."""
+        """Let Tab move between panes; tabs have their own keys."""
         for tabs in self.query(ContentTabs):
             tabs.can_focus = False
 

@@ -16,7 +16,7 @@ from textual.widgets import Input, Static, Tree
 from textual.widgets.tree import TreeNode
 
 OPENED = 300
-"""Groups open if the filter leaves at most this many moves."""
+"""Greatest number of filtered moves at which groups are open."""
 
 
 class MoveTree(Tree[Entry]):
@@ -38,7 +38,7 @@ class MoveTree(Tree[Entry]):
 
 
 class SteadyInput(Input):
-    """An input whose cursor does not blink: blinking never ends over a slow connection."""
+    """An input with a steady cursor, since blinking redraws for ever over a slow connection."""
 
     def on_mount(self) -> None:
         """Stop blinking."""
@@ -50,13 +50,13 @@ class MovesPane(Vertical):
 
     @dataclass
     class Highlighted(Message):
-        """A move is highlighted, or none."""
+        """Message: a move is highlighted, or none."""
 
         entry: Entry | None
 
     @dataclass
     class Chosen(Message):
-        """A move is to be made."""
+        """Message: a move was chosen."""
 
         entry: Entry
 
@@ -68,7 +68,7 @@ class MovesPane(Vertical):
         """True if the refused candidates are shown."""
         self._opened: set[str] = set()
         self._kept: str | None = None
-        """The line that was highlighted before the moves were computed again."""
+        """The line highlighted before the moves were computed again."""
 
     def compose(self) -> ComposeResult:
         """Textual's hook: the widgets."""

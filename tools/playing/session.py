@@ -1,6 +1,6 @@
-"""A game without its screen: moves made, taken back and stored.
+"""A game without its screen: making, undoing and storing moves.
 
-Programs compute facts lazily, so one thread uses all of this; the screen receives immutable `View`s.
+Programs compute facts lazily, so one thread uses everything here; the screen receives immutable `View`s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pdojo.transforms.trace import Step
 
 @dataclass(frozen=True)
 class State:
-    """A program between the first one and the current one."""
+    """A program of the game, from the first to the current one."""
 
     program: Program
     page: Page
@@ -43,7 +43,7 @@ class View:
     """A snapshot of the game."""
 
     number: int
-    """Grows with every change: results computed for another number are outdated."""
+    """A number that grows with every change; results computed for another number are outdated."""
     states: tuple[State, ...]
     """The state before the first move and after each move."""
     steps: tuple[Step, ...]
@@ -63,7 +63,7 @@ def spell_count(moves: int) -> str:
 
 
 def preview(state: State, move: Move) -> list[str]:
-    """The change that a move would make. Raises LocationError or IllegalMove."""
+    """The change by a move. Raises LocationError or IllegalMove."""
     after = apply(state.program, move).program
     return difference(state.page.lines, Page.of(after.nest).lines)
 
@@ -93,13 +93,13 @@ class PlaySession:
         self.view = self._viewed()
 
     def make(self, move: Move) -> View:
-        """Make a move. Raises LocationError or IllegalMove, and changes nothing then."""
+        """Make a move. Raises LocationError or IllegalMove, and then changes nothing."""
         self.dojo.step(move)
         self._before.clear()
         return self._moved()
 
     def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
-        """Take a move back; returns the later ones that no longer apply, which are lost. Raises UsageError."""
+        """Undo a move; returns the later moves that no longer apply, which are lost. Raises UsageError."""
         before = self._steps()
         skipped = self.dojo.undo(index)
         self._before.append(before)

@@ -36,7 +36,7 @@ class PlayStopwatch(Stopwatch):
         try:
             outcomes = self.compare([MeasuredProgram(state.page.text, self._machine) for state in states], listen)
         except MeasurementError:
-            # A worker that was killed at its start raises another message.
+            # A worker killed at its start raises another message.
             if not stopped.is_set():
                 raise
         else:
@@ -51,7 +51,7 @@ class Timing:
     """A measurement of one program."""
 
     moves: int
-    """Number of moves that had been made."""
+    """Number of moves made before the measurement."""
     fingerprint: str
     outcome: Outcome
 
@@ -72,7 +72,7 @@ class Times:
         return next(found, None)
 
     def gain(self, cost: float, plain: State) -> float | None:
-        """The factor by which a cost is less than the plain program's; None if that was not measured."""
+        """The speed-up of a cost over the plain program's; None if that was not measured."""
         outcome = self.latest(plain)
         return None if outcome is None or cost_of(outcome) == inf else cost_of(outcome) / cost
 

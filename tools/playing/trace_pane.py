@@ -24,7 +24,7 @@ class TracePane(OptionList):
 
     @dataclass
     class Delete(Message):
-        """Asks to take back the move with that number, from 0."""
+        """Message: take back the move with this number, from 0."""
 
         index: int
 
@@ -45,7 +45,7 @@ class TracePane(OptionList):
         self.highlighted = len(rows) - 1 if at_end or before is None else min(before, len(rows) - 1)
 
     def action_delete(self) -> None:
-        """Ask to take back the highlighted move."""
+        """Request to take back the highlighted move."""
         if self.highlighted:
             self.post_message(self.Delete(self.highlighted - 1))
 

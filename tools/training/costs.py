@@ -26,13 +26,13 @@ from pdojo.search.perfllm.screening import KIND
 from pdojo.search.perfllm.storing import dump
 
 HELD = 5
-"""One problem of so many is held out."""
+"""One problem in this many is held out."""
 FEWEST = 100
-"""Programs below which there is nothing to learn from."""
+"""Fewest programs for a training."""
 
 
 def train_costs(given: argparse.Namespace) -> None:
-    """Train a cost model, say how it ranks kernels that it has not seen, and write it. Raises UsageError."""
+    """Train a cost model, report its ranking of held-out kernels, and write it. Raises UsageError."""
     console = Console(markup=False)
     check_writable(given.output)
     with Database(given.database, create=False) as database:

@@ -1,4 +1,4 @@
-"""The folder of a training: what it writes, and how it goes on."""
+"""The folder of a training: its files, and how it resumes."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Folder:
 
     @property
     def database(self) -> str:
-        """The database, unless another one is given."""
+        """The default database."""
         return str(self.path / "costs.sqlite")
 
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Note the settings of a new training. Raises UsageError if the folder has a training with others."""
+        """Store the settings of a new training. Raises UsageError if the folder has a training with other settings."""
         path, text = self.path / "settings.json", json.dumps(settings, indent=1)
         if not exists(path):
             write_output(f"{text}\n", str(path))
@@ -93,9 +93,9 @@ class Folder:
     # The log
 
     def rows(self, count: int) -> list[Row]:
-        """The first `count` episodes of the log; later ones are removed: they are played again.
+        """The first `count` episodes of the log; later ones are removed, as they will be played again.
 
-        Raises UsageError if the log does not have so many.
+        Raises UsageError if the log has fewer.
         """
         path = self.path / "log.csv"
         try:
@@ -131,7 +131,7 @@ def _row(line: Mapping[str, str]) -> Row:
         kind = _KINDS[name]
         values[name] = line[name] == "True" if kind is bool else kind(line[name])
         if kind in (int, float):
-            # The network may promise less than nothing, and a kernel that has failed has an infinite cost.
+            # The network may predict negative values, and a failed kernel has infinite cost.
             least, most = -inf if name == "predicted" else 0, inf if name == "cost" else float_info.max
             if not least <= values[name] <= most:
                 raise ValueError(f"'{name}' cannot be {line[name]:.40}")

@@ -18,11 +18,11 @@ from pdojo.search.perfllm.training.trainer import Row
 QUIET = 30.0
 """Seconds between two lines without a terminal."""
 RECENT = 50
-"""Episodes over which means are taken."""
+"""Number of episodes for means."""
 
 
 class Display:
-    """Shows how far a training is."""
+    """Shows the progress of a training."""
 
     def __init__(self, console: Console, kernels: Sequence[str], unit: str, episodes: int, rows: Sequence[Row]) -> None:
         self._console = console
@@ -65,7 +65,7 @@ class Display:
         )
 
     def table(self) -> Table:
-        """The kernels and what they have reached."""
+        """The kernels and their best programs so far."""
         table = Table(box=None)
         for heading in ("kernel", "episodes", "programs", "best", "times plain", "lately"):
             table.add_column(heading, justify="left" if heading == "kernel" else "right")

@@ -1,4 +1,4 @@
-"""The report of a training: learning curves and what was reached, as one page."""
+"""The report of a training as one page: learning curves and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figu
 from pdojo.search.perfllm.training.trainer import Row
 
 WINDOW = 25
-"""Episodes of a moving mean."""
+"""Number of episodes of a moving mean."""
 _WIDTH, _HEIGHT = 560.0, 240.0
 
 

@@ -36,7 +36,7 @@ SAVE_EVERY = 30.0
 
 
 def train_agent(given: argparse.Namespace) -> None:
-    """Train, or go on with a training. Raises UsageError for mistakes of the command line."""
+    """Train, or resume a training. Raises UsageError for mistakes in the command line."""
     console = Console(markup=False)
     folder = Folder(Path(given.output))
     kernels = kernels_of(given, None if given.ray else given.database or folder.database)
@@ -96,7 +96,7 @@ def kernels_of(given: argparse.Namespace, database: str | None) -> list[Kernel]:
 
 
 def demonstrations(kernel: Kernel, sources: Sequence[str]) -> list[tuple[str, ...]]:
-    """The moves, by identifier, that are shown to the agent: of the expert pass, of the best in the database."""
+    """The demonstrated moves, by identifier: of the expert pass, of the best program in the database."""
     found: list[tuple[str, ...]] = []
     for source in sources:
         trace = _of_pass(kernel) if source == "pass" else _of_database(kernel)
@@ -153,7 +153,7 @@ def _train(
                 display.add(row)
                 if board is not None:
                     board.add(row)
-                # A round is learned from as a whole: between two of them the state is complete.
+                # The agent learns from a round as a whole, so the state is complete only between two rounds.
                 if trainer.is_between_rounds and time.monotonic() - saved_at > SAVE_EVERY:
                     keep()
                     saved_at = time.monotonic()
@@ -202,5 +202,5 @@ class _Board:
                 self._writer.add_scalar(f"{name}{by}", float(value), row.episode)
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining data."""
         self._writer.close()

@@ -1,1 +1,1 @@
-"""The parts of `pdojo-tune`: subjects, searches, live displays, measurements, reports, comparisons."""
+"""The parts of `pdojo-tune`: tasks, searches, live displays, measurements, reports, comparisons."""

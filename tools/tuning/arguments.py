@@ -1,4 +1,4 @@
-"""The command line of `pdojo-tune`, and its contradictions."""
+"""The command line of `pdojo-tune`, with checks for contradictory options."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and 
 Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
 says more."""
 COMPARED_BUDGET = 250
-"""Default evaluations of each search of a comparison."""
+"""Default number of evaluations of each search of a comparison."""
 SEEDS = 5
 _OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "proposers", "ray")
 """Options that need a search."""
 
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments, with defaults that depend on others. Raises UsageError."""
+    """The arguments, with defaults that depend on other arguments. Raises UsageError."""
     given = _arguments().parse_args(args)
     if given.compare:
         _check_comparison(given)

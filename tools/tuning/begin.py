@@ -1,4 +1,4 @@
-"""The begin of `pdojo-tune`: the kernels are read, the pass is made, and the rest goes to a session."""
+"""The start of `pdojo-tune`: reads the kernels, runs the pass, and starts a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = 140
 
 
 def begin(given: argparse.Namespace, command: Sequence[str]) -> None:
-    """Do what the command line says. Raises PdojoError."""
+    """Run the command line. Raises PdojoError."""
     check_search(given)
     console = Console()
     if given.compare:

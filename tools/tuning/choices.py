@@ -14,7 +14,7 @@ from pdojo.search.tuning.run import SearchConfig, usual_neighbourhood
 
 
 def check_search(given: argparse.Namespace) -> None:
-    """Check what a mistake should show before a pass of minutes: machine, strategies and their packages.
+    """Check machine, strategies and their packages before a pass that takes minutes.
 
     Raises UsageError.
     """
@@ -38,7 +38,7 @@ def check_subject(given: argparse.Namespace, described: Machine) -> None:
 
 
 def evaluator_of(given: argparse.Namespace, described: Machine) -> str:
-    """The evaluator of the search: as given, or the machine's; with --no-measure one that runs no programs.
+    """The evaluator of the search: the given one, or the machine's; with --no-measure one that runs no programs.
 
     Raises UsageError if it does not fit the machine.
     """
@@ -72,7 +72,7 @@ def plan_of(given: argparse.Namespace, described: Machine) -> SearchConfig:
 
 
 def _usual_proposers(given: argparse.Namespace) -> int:
-    """One for each processor; 1 for strategies without batches, and on a cluster, where many kernels are searched."""
+    """One proposer per processor; 1 for strategies without batches, and on a cluster, which searches many kernels."""
     searching = strategy(given.search[0], agent=given.agent)
     if given.ray is not None or not isinstance(searching, Breeder):
         return 1

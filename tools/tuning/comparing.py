@@ -37,7 +37,7 @@ from pdojo.search.tuning.task import TuningTask
 
 OUTPUT = "pdojo-compare.json"
 SHORT = 12
-"""Stored digits of a hash."""
+"""Number of stored digits of a hash."""
 
 
 def compare(console: Console, given: argparse.Namespace) -> None:
@@ -93,7 +93,7 @@ def _settings(given: argparse.Namespace, subjects: Sequence[TuningTask], strateg
     evaluators = {evaluator_for(subject.machine, given.evaluator): subject.machine for subject in subjects}
     settings: JSON = {
         "kernels": [subject.title for subject in subjects],
-        # Files may change under the same name.
+        # A file may change under the same name.
         "programs": [subject.start("plain").fingerprint[:SHORT] for subject in subjects],
         "passed": [subject.start("pass").fingerprint[:SHORT] for subject in subjects],
         "machine": [subject.machine.name for subject in subjects],
@@ -181,7 +181,7 @@ class _Work:
 
 
 def _root(baselines: Baselines) -> float:
-    """The unit of shown costs: the start's cost if programs are timed and it ran, else 1."""
+    """The unit of shown costs: the start's cost if programs are timed and the start ran, else 1."""
     root = {"plain": baselines.plain, "pass": baselines.passed}.get(baselines.start, 1.0)
     return root if root < inf else 1.0
 

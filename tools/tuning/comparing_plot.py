@@ -12,11 +12,11 @@ from pdojo_tools.tuning.curves import Comparison
 
 MISSING = "plots are left out: pip install 'pdojo[bench]'"
 _LINES = ("-", "--", ":", "-.")
-"""Line styles of neighbourhoods; colours stand for strategies."""
+"""Line styles of neighbourhoods; colours identify strategies."""
 
 
 def write_plots(comparison: Comparison, output: Path) -> list[Path]:
-    """Write the plot beside the curves, as PNG and SVG; nothing without matplotlib."""
+    """Write the plot next to the curves, as PNG and SVG; nothing without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("Agg")

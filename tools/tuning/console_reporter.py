@@ -1,4 +1,4 @@
-"""The output while a kernel is tuned."""
+"""Output during the tuning of a kernel."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ConsoleReporter(TuneListener):
         return Display(self._console, title, plan.budget, search.evaluator.unit, baselines)
 
     def raced(self, raced: Raced) -> None:
-        """Print which variant of the pass won."""
+        """Print the winning variant of the pass."""
         self.say(raced_text(raced))
 
     def goes_on(self, search: SearchRun) -> None:
@@ -87,7 +87,7 @@ class ConsoleReporter(TuneListener):
         print_trace(self._console, "trace", tuning)
 
     def verified(self, decision: Verification) -> None:
-        """Print the decision."""
+        """Print the verification."""
         self._console.print(decision.said, highlight=False, markup=False, soft_wrap=True)
 
     def recalled(self, moment: str) -> None:
@@ -95,7 +95,7 @@ class ConsoleReporter(TuneListener):
         self.say(f"measured at {moment}; --fresh would measure again")
 
     def measured(self, timed: Sequence[Timed]) -> None:
-        """Print the table, and the factors by which the last program is faster."""
+        """Print the table, and the speed-ups of the last program."""
         rows = [Row(each.title, each.outcome, each.moves) for each in timed]
         self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
         for note in timing_notes([(each.title, each.outcome) for each in timed]):
@@ -106,12 +106,12 @@ class ConsoleReporter(TuneListener):
                 self.say(gain_text(last, other))
 
     def decided(self, note: str) -> None:
-        """Print what the last measurement decided."""
+        """Print the decision by the last measurement."""
         self.say(note)
 
 
 def gain_text(tuned: Timed, other: Timed) -> str:
-    """How many times as fast a program is as another one, and how that was found."""
+    """The speed-up of a program over another one, and its origin, in words."""
     race = tuned.beside(other)
     if race is not None and race.ratio is not None:
         return f"{1 / race.ratio:.2f} times as fast as {other.title} by the median pair ({race.verdict})"

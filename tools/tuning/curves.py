@@ -18,9 +18,9 @@ from pdojo.search.contract.progress import Result
 JSON: TypeAlias = dict[str, Any]
 FORMAT = 2
 LARGEST = 1 << 28
-"""Most bytes of a comparison that is read."""
+"""Greatest size of a comparison file in bytes."""
 NEAR = 0.95
-"""A search has arrived at this fraction of the best known program's speed."""
+"""Fraction of the best known program's speed at which a search has arrived."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,10 @@ class Curve:
     seed: int
     best: tuple[float, ...]
     """Costs from the root, number 0, to the budget; infinite before a program ran. Timed costs are multiples of the
-    root's, measured in turns with it."""
+    root's, measured in turns with it.
+    """
     evaluations: int
-    """Number of evaluations; the curve is level after them."""
+    """Number of evaluations; the curve is constant afterwards."""
     failures: Mapping[str, int]
     ending: str
     seconds: float
@@ -74,7 +75,7 @@ class Curve:
         return Curve(**values)
 
     def arrival(self, best: float) -> float:
-        """Evaluations until a program has `NEAR` of the best known speed; infinite if none has."""
+        """Number of evaluations until a program has `NEAR` of the best known speed; infinite if none has."""
         return next((k for k, cost in enumerate(self.best) if inf > best >= NEAR * cost), inf)
 
 
@@ -84,7 +85,7 @@ Kind: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class Reference:
-    """Costs that a kernel's searches are compared with."""
+    """Reference costs for a kernel's searches."""
 
     unit: str
     plain: float
@@ -93,7 +94,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Spread:
-    """Median and quartiles over seeds, with infinite values."""
+    """Median and quartiles over seeds; values may be infinite."""
 
     low: float
     middle: float
@@ -125,13 +126,13 @@ class Standing:
     neighbourhood: str
     searches: int
     arrived: int
-    """Number of searches that came near the best known program."""
+    """Number of searches that arrived (`NEAR`)."""
     arrival: Spread
-    """Number of evaluations until then."""
+    """Number of evaluations until arrival."""
     final: Spread
-    """Speed of the best found, relative to the best known."""
+    """Speed of the best program found, relative to the best known."""
     failed: float
-    """Fraction of the programs that failed."""
+    """Fraction of failed programs."""
 
 
 @dataclass
@@ -147,7 +148,7 @@ class Comparison:
         return [curve for curve in self.curves.values() if curve.kernel == kernel]
 
     def best_known(self, kernel: str) -> float:
-        """The least cost of any search or the pass."""
+        """The least cost of any search or of the pass."""
         known = self.references.get(kernel)
         seen = (cost for curve in self.of_kernel(kernel) for cost in curve.best)
         return min(seen, default=inf) if known is None else min(known.passed, *seen)
@@ -159,7 +160,7 @@ class Comparison:
         return [Spread.of(0.0 if cost == inf else best / cost for cost in costs) for costs in zip(*curves, strict=True)]
 
     def standings(self) -> list[Standing]:
-        """One for each kernel and kind of search."""
+        """The standing of each kernel and kind of search."""
         found: list[Standing] = []
         for kernel in dict.fromkeys(curve.kernel for curve in self.curves.values()):
             best = self.best_known(kernel)
@@ -184,7 +185,7 @@ class Comparison:
 
     @staticmethod
     def open(path: Path, settings: JSON) -> Comparison:
-        """The comparison in a file, or a new one without a file. Raises UsageError if the settings differ."""
+        """The comparison in a file; a new one if there is no file. Raises UsageError if the settings differ."""
         if not exists(path):
             return Comparison(settings)
         try:
@@ -229,7 +230,7 @@ def _cost(value: float | None) -> float:
 
 
 def _finite(data: JSON) -> JSON:
-    """The same with null for infinity, which JSON does not have."""
+    """The same data with null for infinity, which JSON lacks."""
     return {
         name: _finite(cast(JSON, each)) if isinstance(each, dict) else None if each == inf else each
         for name, each in data.items()

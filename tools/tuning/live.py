@@ -1,6 +1,6 @@
 """The live display of a search: a few lines that are redrawn, or plain lines without a terminal.
 
-It has no thread: a redraw follows a report of the search, at most once a second, and so never during a timing.
+It has no thread: it redraws after a report of the search, at most once a second, and so never during a timing.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ QUIET = 30.0
 
 
 def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
-    """The incumbent's cost, and the factors by which it is faster than the baselines.
+    """The incumbent's cost, and its speed-ups over the baselines.
 
-    Timed programs have one factor, measured in turns.
+    For timed programs it is one speed-up, measured in turns.
     """
     if progress.best == inf:
         return "best -"

@@ -1,4 +1,4 @@
-"""Tuning on a Ray cluster: all kernels are searched at once, and workers time the programs (docs/cluster.md)."""
+"""Tuning on a Ray cluster: searches of all kernels run at once, and workers time the programs (docs/cluster.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from pdojo.search.tuning.workflow import require_timed, settle, verify_found
 
 @dataclass(frozen=True)
 class Catch:
-    """The result of a search, and a race of the best with the pass's program on one worker."""
+    """The result of a search, and a race of the best program with the pass's on one worker."""
 
     found: SearchOutcome
     timed: Sequence[Timed]
@@ -94,7 +94,7 @@ def _task(
             try:
                 return Catch(found, _timed(subject, found, evaluator))
             except MeasurementError as error:
-                # The search's result counts without the race.
+                # The search's result counts even without the race.
                 console.print(f"{subject.title}: {error}", markup=False, highlight=False, soft_wrap=True)
                 return Catch(found, ())
             except KeyboardInterrupt:
@@ -106,7 +106,7 @@ def _task(
 
 
 def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> Sequence[Timed]:
-    """Race the best with the pass's program on fresh inputs. Raises MeasurementError."""
+    """Race the best program with the pass's on fresh inputs. Raises MeasurementError."""
     if found.result.known is None:
         return ()
     best, passed = found.result.known.dojo, subject.start("pass")
@@ -183,7 +183,7 @@ class Board:
 
 
 def _cells(standing: Standing[Any]) -> list[str]:
-    """Stage, best, evaluations, pace, time, failures, and current activity; empty if unknown."""
+    """Stage, best, evaluations, pace, time, failures, and current activity; '' if unknown."""
     progress = standing.progress
     if progress is None:
         return [standing.stage.value, *[""] * 6]
@@ -200,7 +200,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
 
 
 def check_one_machine(subjects: Sequence[TuningTask]) -> None:
-    """Raise UsageError if kernels name different or simulated machines: a cluster's are all of one kind."""
+    """Raise UsageError if kernels name different or simulated machines: a cluster's machines are of one kind."""
     names = list(dict.fromkeys(subject.machine.name for subject in subjects))
     if any(backend_of(subject.machine).is_simulated for subject in subjects):
         raise UsageError("--ray is for programs that are timed; those for Snitch cores are simulated: leave it out")

@@ -25,20 +25,20 @@ from pdojo.search.evaluators.analytical import Analytical
 from pdojo.transforms.game import Game
 
 SLOW = 0.5
-"""A program with longer calls, in seconds, is timed once, and not in turns with the others."""
+"""Seconds of a call above which a program is timed once, instead of in turns with the others."""
 LONGEST = 5.0
 """Seconds after which a call is stopped."""
 TOGETHER = 20.0
-"""Seconds for all programs."""
+"""Limit of seconds for all programs."""
 TRYING = 0.6
 """The fraction of `TOGETHER` for compiling and trying; the rest is for the turns."""
 LEFT_OUT = f"left out: the programs of the trace have {TOGETHER:.0f} s together"
 AT_ONCE = 8
-"""Programs that are simulated between two looks at the clock."""
+"""Number of programs simulated between two looks at the clock."""
 TRIAL = Options(samples=1, budget=0, check=False)
 IN_TURNS = Options(samples=11, check=False, even=True)
 ALIKE = 0.03
-"""Two costs count as equal if they differ by at most this fraction."""
+"""Greatest relative difference of two costs that count as equal."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Prefix:
     cost: float
     """The cost; infinite if there is none."""
     note: str = ""
-    """Why there is no cost, or a remark on it."""
+    """The reason for a missing cost, or a remark on the cost."""
     foreign_load: float | None = None
-    """Processors that others kept busy during the timing; None if unknown."""
+    """Number of processors kept busy by other programs during the timing; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Group:
 
 
 def grouped(prefixes: Sequence[Prefix]) -> list[Group]:
-    """Groups of programs as fast as the first of their group; programs without a cost form their own."""
+    """Groups of successive, equally fast programs; a program without a cost forms its own group."""
     groups: list[list[Prefix]] = []
     for prefix in prefixes:
         first = groups[-1][0] if groups else None
@@ -100,7 +100,7 @@ def prefixes_of(game: Game, seed: int, tell: Callable[[str], None], *, measure: 
 def simulate_prefixes(game: Game, seed: int, tell: Callable[[str], None]) -> list[Prefix]:
     """All programs of the trace with their cycles; equal programs are simulated once.
 
-    When the time is up, programs are left out that are spread over the trace.
+    When the time is up, some programs, spread over the trace, are left out.
     """
     machine = game.machine
     programs = [MeasuredProgram.of(program.kernel, machine) for program in game.programs]
@@ -154,7 +154,7 @@ def _moves(game: Game) -> list[str]:
 
 
 def spread(count: int) -> list[int]:
-    """The numbers below `count`: the first, the last, then always the middle of the longest gap."""
+    """The numbers below `count` in the order first, last, then always the middle of the longest gap."""
     order = list(dict.fromkeys((0, count - 1)))
     gaps = [(0, count - 1)]
     while gaps:
@@ -171,8 +171,8 @@ def _timed(
 ) -> list[tuple[float, str, float | None]]:
     """Cost, note and foreign load of each program: tried alone first, then in turns unless slow.
 
-    When the time is up, programs are left out that are spread over the trace. It runs from when the first one has been
-    tried, which starts the worker; the last one is never left out.
+    When the time is up, some programs, spread over the trace, are left out, but never the last one. The time begins
+    after the trial of the first program, which starts the worker.
     """
     found: dict[int, tuple[float, str, float | None]] = {}
     quick: dict[int, Assembled] = {}

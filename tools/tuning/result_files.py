@@ -42,11 +42,11 @@ class Targets:
         return Targets(trace, program, report, _distinct([subject.slug for subject in subjects]) if several else ())
 
     def write_trace(self, number: int, text: str) -> None:
-        """Store the trace of a kernel, if asked for."""
+        """Store the trace of a kernel, if requested."""
         self._write(self.trace, number, ".trace", text)
 
     def read_trace(self, number: int) -> Trace | None:
-        """The existing trace; None if there is no file, or it is no trace."""
+        """The existing trace; None if there is no file, or if it is no trace."""
         path = self._path(self.trace, number, ".trace")
         if path is None or not exists(path):
             return None
@@ -56,7 +56,7 @@ class Targets:
             return None
 
     def write_program(self, number: int, text: str) -> None:
-        """Store the program of a kernel, if asked for."""
+        """Store the program of a kernel, if requested."""
         self._write(self.program, number, ".pdojo", text)
 
     def _write(self, target: str | None, number: int, suffix: str, text: str) -> None:

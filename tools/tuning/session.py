@@ -43,7 +43,7 @@ class TuneSession:
     console: Console
     given: argparse.Namespace
     command: Sequence[str]
-    """The arguments, to be shown for a repetition."""
+    """The arguments, shown for a repetition."""
     targets: Targets
     environment: Mapping[str, Any] | None = None
     """The workers' environment; None for this machine."""
@@ -106,9 +106,9 @@ class TuneSession:
     def conclude(
         self, number: int, result: TuneResult, *, with_prefixes: bool = False, is_measured: bool = True
     ) -> None:
-        """Store a result and keep it for the report. Raises KeyboardInterrupt if it was interrupted.
+        """Store a result and add it to the report. Raises KeyboardInterrupt if it was interrupted.
 
-        `with_prefixes` adds the costs after each move, measured or, if not `is_measured`, estimated.
+        `with_prefixes` adds the costs after each move: measured, or estimated if not `is_measured`.
         """
         chapter = self._chapter(result)
         is_interrupted = result.is_interrupted
@@ -116,7 +116,7 @@ class TuneSession:
             try:
                 chapter = self._with_prefixes(chapter, measured=is_measured)
             except KeyboardInterrupt:
-                # The result is worth more than the costs after each move.
+                # The result matters more than the costs after each move.
                 is_interrupted = True
         self._finish(number, chapter)
         if is_interrupted:
@@ -125,7 +125,7 @@ class TuneSession:
             raise KeyboardInterrupt
 
     def rivals(self, number: int, subject: TuningTask) -> list[Dojo]:
-        """The program of an existing trace file, if it is of this kernel: only a better one replaces it."""
+        """The program of an existing trace file, if it belongs to this kernel: only a better one replaces it."""
         known = self.targets.read_trace(number)
         dojo = subject.start("plain")
         if known is None or dojo.become(step.resolved for step in known.steps):
@@ -151,7 +151,7 @@ class TuneSession:
         return Chapter(result, facts={**facts, "command": shlex.join(["pdojo-tune", *self.command])})
 
     def _finish(self, number: int, chapter: Chapter) -> None:
-        """Store a verified program. Raises MeasurementError if an unverified one was to be stored."""
+        """Store a verified program. Raises MeasurementError for an unverified one that should be stored."""
         self.chapters.append(chapter)
         if not chapter.result.is_verified:
             self._say("nothing has shown that the program keeps its meaning, so it is not stored")

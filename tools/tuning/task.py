@@ -1,4 +1,4 @@
-"""The subject of a command line."""
+"""The tuning task of a command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.transforms.trace import Trace
 
 
 def subject_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> TuningTask:
-    """The subject that a word of the command line names. Raises PdojoError for a bad kernel or trace.
+    """The task that a word of the command line names. Raises PdojoError for a bad kernel or trace.
 
     `host` replaces the machine of that name.
     """

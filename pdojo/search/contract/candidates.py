@@ -1,4 +1,4 @@
-"""Candidates of the moves in a state: they are cheap, so only drawn ones are checked for legality."""
+"""Candidates of the moves in a state. Candidates are cheap: legality is checked only for drawn ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class MoveCandidate:
         return self.transformation.refusal(program, self.site) is None
 
     def take_rehearsed(self, program: Program) -> Program | None:
-        """The program after the move if the check has just made it; the site's program does not keep it any longer."""
+        """The program after the move if the legality check has just made it, else None; the site's program then drops
+        it.
+        """
         return program.take_rehearsed((self.transformation, identify(self.site)))
 
 
@@ -43,7 +45,7 @@ def choices(program: Program, names: Sequence[str] | None = None) -> list[MoveCa
 
 
 def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
-    """The items in random order; each item that is taken draws one random number."""
+    """The items in random order; each item taken uses one random number."""
     rest = list(items)
     while rest:
         position = random.randrange(len(rest))
@@ -52,5 +54,5 @@ def shuffled(items: Sequence[T], random: Random) -> Iterator[T]:
 
 
 def legal_candidates(program: Program, random: Random) -> Iterator[MoveCandidate]:
-    """The legal candidates in random order, each checked when it is asked for."""
+    """The legal candidates in random order, each checked on demand."""
     return (choice for choice in shuffled(choices(program), random) if choice.is_legal(program))

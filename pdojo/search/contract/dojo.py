@@ -20,12 +20,12 @@ from pdojo.transforms.trace import Trace
 
 @dataclass(frozen=True)
 class Successor:
-    """A legal move and what it leads to, for those who choose among many: `Dojo.step` makes the move."""
+    """A legal move and the program after it, to choose among many; `Dojo.step` makes the move."""
 
     move: Move
     """The move, by identifier."""
     program: Program
-    """The program after the move; do not modify its kernel. Its rules are asked when the move is made."""
+    """The program after the move; do not modify its kernel. The game's rules are checked when the move is made."""
 
     @cached_property
     def text(self) -> str:
@@ -34,7 +34,7 @@ class Successor:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The fingerprint that the state will have."""
+        """The fingerprint of the state after the move."""
         return fingerprint_of(self.text)
 
     @cached_property
@@ -46,9 +46,9 @@ class Successor:
 
 
 class Dojo:
-    """A kernel, the moves made on it, and the legal ones. Raises InvalidKernel for an invalid kernel.
+    """A kernel, the moves made on it, and the legal moves. Raises InvalidKernel for an invalid kernel.
 
-    States are equal iff their fingerprints are, whatever moves led to them.
+    States are equal iff their fingerprints are, regardless of their moves.
     """
 
     def __init__(self, kernel: KernelOp, machine: Machine) -> None:
@@ -93,7 +93,7 @@ class Dojo:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal SHA-256 of the canonical text: equal for equal programs, whatever moves led there."""
+        """Hexadecimal SHA-256 of the canonical text: equal for equal programs, regardless of the moves."""
         return fingerprint_of(self.text)
 
     def moves(self) -> list[Move]:
@@ -101,27 +101,29 @@ class Dojo:
         return self._game.moves()
 
     def draw(self, count: int, random: Random) -> list[Move]:
-        """At most `count` different legal moves, by identifier, each set of them equally likely.
+        """At most `count` different legal moves, by identifier; all sets of them are equally likely.
 
-        Legality is asked only of the candidates that are drawn.
+        Only drawn candidates are checked for legality.
         """
         return [choice.move for choice in islice(legal_candidates(self._game.program, random), count)]
 
     def successors(self, count: int, random: Random) -> Iterator[Successor]:
-        """The moves of `draw` with the programs that they lead to, which are made one by one as they are asked for.
+        """The moves of `draw` with the programs after them, which are made one by one on demand.
 
-        No state is made of them: nothing is verified again, and the game stays as it is.
+        No states are made: nothing is verified again, and the game stays unchanged.
         """
         program = self._game.program
         for choice in islice(legal_candidates(program, random), count):
             yield Successor(choice.move, choice.transformation.rehearse(program, choice.site))
 
     def step(self, move: Move | str) -> None:
-        """Make a move. Raises LocationError or IllegalMove; the state is unchanged then."""
+        """Make a move. Raises LocationError or IllegalMove, and then leaves the state unchanged."""
         self._game.apply(move)
 
     def undo(self, index: int = -1) -> list[Skipped]:
-        """Take back the move at `index` of the trace and replay the later ones; returns those that do not apply."""
+        """Take back the move at `index` of the trace and replay the later ones; returns the later moves that do not
+        apply.
+        """
         return self._game.undo(index)
 
     def fork(self) -> Dojo:
@@ -129,7 +131,7 @@ class Dojo:
         return Dojo.of(self._game)
 
     def become(self, moves: Iterable[Move]) -> list[Skipped]:
-        """Replace the trace by moves given by identifier; returns those that do not apply, which are skipped."""
+        """Replace the trace by `moves`, given by identifier; skips and returns the moves that do not apply."""
         return self._game.become(moves)
 
     def __str__(self) -> str:

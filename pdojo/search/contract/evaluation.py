@@ -56,24 +56,24 @@ class Evaluation:
 
 
 Listener: TypeAlias = Callable[[str], None]
-"""Receives what an evaluator does now, in a few words, for progress displays."""
+"""Receives the evaluator's current activity, in a few words, for progress displays."""
 
 
 class Evaluator(Protocol):
     """Computes costs of programs.
 
-    It is either `Computing`, if the cost of a program is always the same (a simulator, a model), or `Timing`
-    (`pdojo.search.engine.racing`), if it is measured and noisy.
+    It is either `Computing`, with deterministic costs (a simulator, a model), or `Timing`
+    (`pdojo.search.engine.racing`), with measured, noisy costs.
     """
 
     name: str
-    """The name that people choose it by, such as `runtime`, `analytical` or `cycles`."""
+    """The name for users, such as `runtime`, `analytical` or `cycles`."""
     unit: str
     """Unit of costs: `s`, `cycles`, or '' for a model's number."""
 
     @property
     def settings(self) -> JSON:
-        """Everything that costs depend on beside the program: machine, options, tool chain."""
+        """Everything, besides the program, that costs depend on: machine, options, tool chain."""
         ...
 
     def expect(self, candidate: Candidate) -> None:
@@ -81,16 +81,16 @@ class Evaluator(Protocol):
         ...
 
     def close(self) -> None:
-        """End all processes that were started."""
+        """End all processes of the evaluator."""
         ...
 
 
 @runtime_checkable
 class Computing(Evaluator, Protocol):
-    """An evaluator that always gives a program the same cost."""
+    """An evaluator with deterministic costs."""
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterable[Evaluation]:
-        """The cost of each program, in order; the caller stores each one before the next is computed."""
+        """The cost of each program, in order; the caller stores each cost before the next is computed."""
         ...
 
     def check(self, candidate: Candidate) -> Evaluation:

@@ -1,4 +1,4 @@
-"""Names that command lines offer; a module without imports, so that a tool can list them before it loads any search."""
+"""Names for command lines; a module without imports, so that a tool can list them before it loads any search."""
 
 EXPERT_PASSES = ("naive", "greedy", "heuristic")
 """Names of the expert passes that every kind of machine has, weakest first."""

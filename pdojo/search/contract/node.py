@@ -13,9 +13,9 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
 MOST_STATES = 1024
-"""Most states in the cache; others are replayed on demand, at about 1 ms per move."""
+"""Greatest number of cached states; others are replayed on demand, at about 1 ms per move."""
 MOST_NODES = 400_000
-"""Most scopes and statements of the cached programs, at about 3 KiB each: about 1.2 GiB."""
+"""Greatest number of scopes and statements of the cached programs, at about 3 KiB each: about 1.2 GiB."""
 
 
 class States:
@@ -36,7 +36,7 @@ class States:
         self._nodes = 0
 
     def put(self, node: Node, dojo: Dojo) -> None:
-        """Cache the state of a node; the caller must not change it any more."""
+        """Cache the state of a node; the caller must not change it afterwards."""
         # The state may keep other programs than when it was cached.
         self._drop(node)
         self._states[node] = dojo
@@ -84,7 +84,7 @@ class Node:
     """An evaluated state. Nodes are compared by identity."""
 
     number: int
-    """Number of the program's evaluation in this search; 0 is the root. States with one program share it."""
+    """Number of the program's evaluation in this search; 0 is the root. States with equal programs share it."""
     moves: tuple[Move, ...]
     """The trace from the plain kernel, by identifier."""
     fingerprint: str
@@ -96,7 +96,7 @@ class Node:
 
     @property
     def evaluation(self) -> Evaluation:
-        """The program's cost or failure; a failure may come later."""
+        """The program's cost or failure; a cost may turn into a failure later."""
         return self.verdict.evaluation
 
     @property
@@ -111,17 +111,17 @@ class Node:
 
     @property
     def trace(self) -> Trace:
-        """The trace, as people read it and by identifier."""
+        """The trace, in readable form and by identifier."""
         return self.dojo.trace
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A state to evaluate. The proposer must not change it any more."""
+    """A state to evaluate. The proposer must not change it afterwards."""
 
     dojo: Dojo
     parent: Node | None
-    """The state that it was made from; None for the root."""
+    """The state from which it was made; None for the root."""
 
     @cached_property
     def candidate(self) -> Candidate:
@@ -136,7 +136,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class LoggedProposal:
-    """A proposal of a log, whose moves are not made again."""
+    """A proposal of a log, whose moves are not replayed."""
 
     candidate: Candidate
     trace: Trace

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pdojo.transforms.trace import Trace
 
 EVALUATIONS = 1000
-"""Default budget of a search; strategies plan for it if the budget is a time."""
+"""Default budget of a search in evaluations; strategies plan for it if the budget is a time."""
 MOST = 10**15
-"""Most evaluations and seconds of a budget."""
+"""Greatest number of evaluations or seconds of a budget."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of a search; the first one reached ends it. Raises UsageError if there is none."""
+    """Limits of a search; it ends at the first limit reached. Raises UsageError if there is none."""
 
     evaluations: int | None = None
     """Number of new programs, without the root."""
@@ -61,7 +61,7 @@ class Row:
     seconds: float
     """Seconds since the start, without pauses."""
     cost: float
-    """The cost that the strategy was told; infinite after a failure."""
+    """The cost that the strategy received; infinite after a failure."""
     failure: str
     best: float
     """Cost of the incumbent, as in `Progress`; infinite without one."""
@@ -70,7 +70,7 @@ class Row:
 
 
 PHASES = ("propose", "lower", "compile", "run", "check", "match", "store", "evaluate")
-"""Phases of a search. `evaluate` is time that evaluators do not account for; `match` is checks of new bests."""
+"""Phases of a search. `evaluate` is evaluation time of no other phase; `match` is checks of new bests."""
 
 
 @dataclass(frozen=True)
@@ -80,35 +80,35 @@ class Progress:
     evaluations: int
     """Number of new programs, without the root."""
     known: int
-    """Number of those that earlier searches had evaluated."""
+    """Number of new programs that earlier searches had evaluated."""
     repeated: int
     """Number of proposals that repeated a program of this search."""
     seconds: float
     rate: float
-    """Evaluations made, not remembered, per second of this process."""
+    """Evaluations made per second of this process, without those found in the database."""
     cost: float
     """Cost of the last program."""
     root: float
     """Cost of the root."""
     best: float
-    """Cost of the incumbent relative to the root's: `root / best` is the factor by which it is faster.
+    """Cost of the incumbent relative to the root's; `root / best` is the speed-up.
 
-    Timed programs: from the match with the root when the program became the incumbent.
+    For timed programs it is from the match with the root when the program became the incumbent.
     """
     is_measured: bool
-    """False if the root or the incumbent failed in that match."""
+    """False if the root or the incumbent failed in their match."""
     match: Race | None
-    """That match; None for computed costs, for the root, and without an incumbent."""
+    """The incumbent's match with the root; None for computed costs, for the root, and without an incumbent."""
     failures: Mapping[str, int]
     """Number of failures by kind."""
     spent: Mapping[str, float]
-    """Seconds by phase (`PHASES`). They exceed the clock's if evaluators use several processors at once."""
+    """Seconds by phase (`PHASES`). Their sum exceeds the clock time if evaluators use several processors at once."""
     doing: str = ""
-    """What the evaluator does now."""
+    """The evaluator's current activity."""
 
 
 Listener: TypeAlias = Callable[[Progress], None]
-"""Called after every evaluation, and when the evaluator begins something else."""
+"""Called after every evaluation, and when the evaluator's activity changes."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class KnownBest:
     """The last measured cost. Timed costs of different minutes are not comparable."""
     is_own: bool
     """True if it is the best of this search; False if it comes from another search or the rivals, and this search's
-    best was not shown to beat it."""
+    best was not shown to beat it.
+    """
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Result:
     """The result of a search."""
 
     best: Node | None
-    """The best program of the search; None if the root could not be run either."""
+    """The best program of the search; None if even the root could not run."""
     root: Node
     known: KnownBest | None
     """The best program of all searches of the problem under the same settings of the evaluator."""
@@ -145,7 +146,7 @@ class Result:
 
     @property
     def trace(self) -> Trace:
-        """The moves that lead to the best program."""
+        """The moves to the best program."""
         return (self.best or self.root).trace
 
 

@@ -1,4 +1,4 @@
-"""Saved states of strategies: a file for each run, in the folder `FILE.checkpoints` beside the database."""
+"""Saved states of strategies: a file for each run, in the folder `FILE.checkpoints` next to the database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.errors import DatabaseError
 from pdojo.files import read_bytes, replace_file
 
 LARGEST = 1 << 30
-"""Most bytes of a checkpoint."""
+"""Greatest size of a checkpoint in bytes."""
 _KIND = "pdojo checkpoint 2"
 
 
@@ -21,17 +21,17 @@ class Checkpoint:
     """The state of a strategy in a run."""
 
     code: str
-    """Digest of the code that the run was made with."""
+    """Digest of the code that made the run."""
     told: int
-    """Number of programs of the log that the strategy knew, the root included."""
+    """Number of the log's programs that the strategy knew, including the root."""
     batches: tuple[int, ...]
     """Number of new programs in each batch."""
     repeated: int
-    """Number of proposals that had repeated a program."""
+    """Number of proposals that repeated a program."""
     stale: int
-    """Number of them since the latest new program."""
+    """Number of repeating proposals since the latest new program."""
     data: bytes
-    """What the strategy saved."""
+    """The saved state of the strategy."""
 
 
 def folder_of(database: Path) -> Path:
@@ -40,9 +40,9 @@ def folder_of(database: Path) -> Path:
 
 
 def read(database: Path, run: str) -> Checkpoint | None:
-    """The checkpoint of the run with that hash; None if there is none, or one of another version.
+    """The checkpoint of the run with this hash; None if there is none, or only one of another version.
 
-    Raises DatabaseError for a damaged one.
+    Raises DatabaseError for a damaged checkpoint.
     """
     path = folder_of(database) / run
     try:
@@ -83,7 +83,7 @@ def remove(database: Path, run: str) -> None:
 
 
 def keep_only(database: Path, runs: Iterable[str]) -> int:
-    """Remove the checkpoints of all other runs; returns how many there were."""
+    """Remove the checkpoints of all other runs; returns their number."""
     folder = folder_of(database)
     others = sorted({path.name for path in folder.iterdir()} - set(runs)) if folder.is_dir() else []
     for name in others:

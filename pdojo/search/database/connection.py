@@ -28,8 +28,8 @@ class Connection:
     """A database file, or memory if `path` is None. A connection belongs to one thread.
 
     Every change is one short transaction, which is atomic even if the process dies. Raises DatabaseError for a file
-    that is missing (unless `create` is set), no search database, damaged or of another version, and for SQLite's name
-    `:memory:`, which would become a file.
+    that is missing (unless `create` is set), no search database, damaged or of another version, and for SQLite's
+    special name `:memory:`, which would become a file here.
     """
 
     def __init__(self, path: Path | None, *, create: bool = True) -> None:
@@ -57,13 +57,13 @@ class Connection:
         return "the database in memory" if self.path is None else f"the database '{self.path}'"
 
     def rows(self, query: str, *values: object) -> list[Cells]:
-        """The rows of a query. Raises DatabaseError for a cell of another type than its column's."""
+        """The rows of a query. Raises DatabaseError if a cell's type differs from its column's."""
         with self._clear_errors():
             found = self._patiently(lambda: self._sqlite.execute(query, values).fetchall())
             return [self._checked(row) for row in found]
 
     def _checked(self, row: sqlite3.Row) -> Cells:
-        """The cells by name. Control characters in text are escaped: a terminal must not obey a file."""
+        """The cells by name, with control characters in text escaped, because a terminal must not obey a file."""
         cells: Cells = {}
         for name in row.keys():  # noqa: SIM118  # iterating over a row gives its values
             value = row[name]
@@ -73,7 +73,7 @@ class Connection:
         return cells
 
     def row(self, query: str, *values: object) -> Cells | None:
-        """The first row that a query gives; None if there is none."""
+        """The first row of a query; None if there is none."""
         found = self.rows(query, *values)
         return found[0] if found else None
 
@@ -86,7 +86,7 @@ class Connection:
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
-        """Let all queries within see one state, whatever others write meanwhile."""
+        """Let all queries within see one state, regardless of other writers."""
         with self._clear_errors():
             try:
                 self._patiently(lambda: self._sqlite.execute("BEGIN"))
@@ -96,19 +96,19 @@ class Connection:
 
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Generator[sqlite3.Connection, None, None]:
-        """Write all of what is written within, or nothing after an exception or without `keep`."""
+        """Commit all writes within, or none of them after an exception or without `keep`."""
         with self._clear_errors():
             try:
-                # Take the write lock at once: SQLite does not wait for a lock that is asked for after a read.
+                # Take the write lock at once: SQLite does not wait for a lock requested after a read.
                 self._patiently(lambda: self._sqlite.execute("BEGIN IMMEDIATE"))
                 yield self._sqlite
                 if keep:
                     self._sqlite.commit()
             finally:
-                self._sqlite.rollback()  # Nothing after a commit.
+                self._sqlite.rollback()  # Does nothing after a commit.
 
     def shrink(self) -> None:
-        """Give back the space of what was removed."""
+        """Release the disk space of deleted rows."""
         with self._clear_errors():
             self._patiently(lambda: self._sqlite.execute("VACUUM"))
 
@@ -119,7 +119,7 @@ class Connection:
     def _prepare(self) -> None:
         execute = self._sqlite.execute
         self._sqlite.row_factory = sqlite3.Row
-        # Nothing in a foreign file may call functions with effects, or trick SQLite by its structure.
+        # A foreign file must not call functions with effects, or trick SQLite by its structure.
         execute("PRAGMA trusted_schema = OFF")
         execute("PRAGMA cell_size_check = ON")
         version = self._version()
@@ -145,7 +145,7 @@ class Connection:
         execute("PRAGMA foreign_keys = ON")
 
     def _version(self) -> int:
-        """The version of the file; 0 if it is empty. Raises DatabaseError for files of others and other versions."""
+        """The version of the file; 0 if it is empty. Raises DatabaseError for foreign files and other versions."""
         application, version, tables = self._patiently(
             lambda: self._sqlite.execute(
                 "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
@@ -162,7 +162,7 @@ class Connection:
         return version
 
     def _patiently(self, operation: Callable[[], _Result]) -> _Result:
-        """Try again while others write. SQLite does not wait by itself during recovery and changes of mode."""
+        """Retry while others write. SQLite itself does not wait during recovery and changes of mode."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -179,7 +179,7 @@ class Connection:
         try:
             yield
         except sqlite3.ProgrammingError:
-            raise  # A mistake of ours.
+            raise  # A bug in pdojo.
         except sqlite3.DatabaseError as error:
             raise DatabaseError(f"{self.name} {_reason(error)}") from None
         except UnicodeEncodeError:
@@ -189,7 +189,7 @@ class Connection:
 
 
 def damaged_cell(database: str, name: str, value: object) -> DatabaseError:
-    """The error for a cell that cannot be in a column of that name."""
+    """The error for a cell with an impossible value for its column."""
     return DatabaseError(f"{database} is damaged: it holds {value!r:.40} where '{name}' should be")
 
 
@@ -206,7 +206,7 @@ def _schema() -> list[tuple[object, ...]]:
 
 
 def _check_file(path: Path, *, create: bool) -> None:
-    """Raise DatabaseError for what cannot be a database: a folder, a pipe, a device, a name that files cannot have."""
+    """Raise DatabaseError if `path` cannot be a database: a folder, a pipe, a device, an impossible file name."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -222,14 +222,14 @@ def _check_file(path: Path, *, create: bool) -> None:
 
 
 def _is_read_only(path: Path) -> bool:
-    """True if the file exists and it or its folder is read-only."""
+    """True if the file exists, and the file or its folder is read-only."""
     return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
 
 
 def _connect(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.Connection:
     target = ":memory:"
     if path is not None:
-        # SQLite opens a write-ahead log in a read-only folder only if the log exists already.
+        # In a read-only folder SQLite opens a write-ahead log only if the log exists already.
         has_log = path.with_name(path.name + "-wal").exists()
         mode = ("ro" if has_log else "ro&immutable=1") if read_only else "rwc" if create else "rw"
         target = f"{path.absolute().as_uri()}?mode={mode}"

@@ -20,12 +20,12 @@ from pdojo.search.database.schema import canonical
 class Database:
     """A file that searches share; several processes may write at once. See docs/database.md.
 
-    Nothing in a file is executed, and nothing is unpickled. Raises DatabaseError, naming the file, for one that is
-    missing, no search database, damaged, or written by a newer pdojo.
+    Nothing in a file is executed or unpickled. Raises DatabaseError, naming the file, for one that is missing, no
+    search database, damaged, or written by a newer pdojo.
     """
 
     def __init__(self, path: str | Path | None = None, *, create: bool = True) -> None:
-        """Open the file `path`, by default `default_database()`; `create` makes a missing one."""
+        """Open the file `path`, by default `default_database()`; with `create`, a missing file is created."""
         if path is None:
             path = default_database()
             if create:

@@ -1,4 +1,4 @@
-"""What measurements decided that an expert pass leaves open, by kind of kernel and settings of the evaluator."""
+"""Measured decisions about tuning parameters, by kind of kernel and settings of the evaluator."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
 
 def kind_of(plain: Nest) -> str:
-    """The kind of a kernel: equal for plain kernels that differ in numbers only, and in size by less than four times.
+    """The kind of a kernel: equal for plain kernels that differ only in numbers, and in size by less than a factor of
+    four.
 
-    Extents and constants are numbers; the size is that of the interface arrays in bytes.
+    The numbers are extents and constants; the size is the total of the interface arrays in bytes.
     """
     size = sum(prod(b.shape) * byte_width(b.dtype) for b in plain.buffers if b.op is None)
-    # Powers of two, which are common, are not at the ends of a class.
+    # Sizes that are powers of two are common, so they do not lie at the ends of a class.
     return digest(f"{(log2(size) + 0.5) // 2:.0f}\n{_NUMBER.sub('#', print_nest(plain))}")
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Remembered answers."""
+    """Decisions found in the database."""
 
     answers: ParameterValues
     is_own: bool
-    """True if they were decided for this very kernel; False for another one of its kind."""
+    """True if they were decided for this very kernel; False for another kernel of the same kind."""
 
 
 class DecisionMemory:
@@ -48,7 +49,7 @@ class DecisionMemory:
         self._kind, self._program = kind_of(plain), digest(print_nest(plain))
 
     def find(self) -> Decided | None:
-        """The latest decisions; None if there are none. Raises DatabaseError for a row that holds none."""
+        """The latest decisions; None if there are none. Raises DatabaseError for an invalid row."""
         query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
         rows = self._connection.rows(query, self._kind, self._settings)
         if not rows:
@@ -63,9 +64,9 @@ class DecisionMemory:
         return Decided({question: str(answer) for question, answer in given.items()}, is_own)
 
     def keep(self, answers: ParameterValues, gain: float) -> None:
-        """Make these the latest decisions; `gain` is the factor by which they are faster than what they raced with.
+        """Make these the latest decisions; `gain` is the speed-up over the program they raced with.
 
-        Those about other kernels of the kind are kept.
+        Decisions about other kernels of the kind are kept.
         """
         with self._connection.transaction() as connection:
             query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"

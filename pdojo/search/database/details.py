@@ -1,4 +1,4 @@
-"""All about one row: a problem, a program, a trace or a run, as plain data."""
+"""All facts about one row: a problem, a program, a trace or a run, as plain data."""
 
 from __future__ import annotations
 

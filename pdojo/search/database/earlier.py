@@ -1,4 +1,4 @@
-"""Earlier runs of a search that differ in nothing but the seed."""
+"""Earlier runs of a search that differ only in the seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export and import as JSON lines: a header, then one row a line, with hashes as references."""
+"""Export and import as JSON lines: a header, then one row per line, with hashes as references."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAYOUT = 1
 
 
 def export_lines(connection: Connection) -> Iterator[str]:
-    """All rows as lines, as they were at one moment; a row follows the rows that it refers to."""
+    """All rows as lines, in one snapshot; a row follows the rows that it refers to."""
     yield canonical({"format": FORMAT, "version": LAYOUT})
     with connection.snapshot():
         for name, table in TABLES.items():
@@ -48,7 +48,7 @@ def import_lines(connection: Connection, lines: Iterable[str], source: str) -> C
     """Add missing rows, all or none; returns their number by table. A second import adds nothing.
 
     Existing rows stay: the first measurement of a program counts, and a timed incumbent keeps its place. The log of a
-    known run is extended if both agree. Raises DatabaseError, with the line, for text that is no export.
+    known run is extended if both logs agree. Raises DatabaseError, with the line, for text that is no export.
     """
     records = list(_parse(lines, source))
     importing = _Import(source)
@@ -117,7 +117,7 @@ def _object(line: str, source: str, number: int) -> JSON:
 
 
 def _fits(spec: Column, value: object) -> bool:
-    # JSON may name halves of characters, and what terminals obey.
+    # JSON may contain lone surrogates and control characters for terminals.
     return fits(spec, value) and (not isinstance(value, str) or visible(value) == value)
 
 
@@ -134,7 +134,7 @@ class _Import:
         self.keys: dict[tuple[str, str], Key] = {}
         self.held: set[tuple[int, int]] | None = None
         self.logs: dict[int, list[tuple[_Record, JSON]]] = {}
-        """Evaluations by run; they are added when all evaluations of a run are known."""
+        """Evaluations by run; they are added once all evaluations of a run are known."""
 
     def add(self, connection: sqlite3.Connection, record: _Record) -> None:
         """Add a row. Raises DatabaseError, with the line, if it contradicts itself or refers to an unknown row."""
@@ -181,14 +181,16 @@ class _Import:
             _fail(self.source, record.number, "this program never was what this row says, by what was measured")
 
     def _held(self, connection: sqlite3.Connection) -> set[tuple[int, int]]:
-        """Problems and settings with an incumbent before the import: foreign timed programs have not raced with it."""
+        """Problems and settings that had an incumbent before the import: imported timed programs have not raced with
+        it.
+        """
         if self.held is None:
             rows = connection.execute("SELECT problem, settings FROM best").fetchall()
             self.held = {(row[0], row[1]) for row in rows}
         return self.held
 
     def add_logs(self, connection: sqlite3.Connection) -> None:
-        """Add the evaluations of runs whose logs agree with the logs here."""
+        """Add the evaluations of runs whose logs agree with the logs in the database."""
         for run, listed in self.logs.items():
             here = dict(connection.execute("SELECT number, program FROM evaluations WHERE run = ?", (run,)).fetchall())
             if any(here.get(stored["number"], stored["program"].id) != stored["program"].id for _, stored in listed):

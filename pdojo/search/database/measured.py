@@ -12,18 +12,18 @@ class Measured:
     """A program with its cost."""
 
     problem: str
-    """The hash of the plain kernel and the machine: costs of one problem are comparable."""
+    """The hash of the plain kernel and the machine. Only costs of one problem are comparable."""
     label: str
-    """The kernel for people."""
+    """The kernel's name for people."""
     text: str
     """The program in the notation."""
     cost: float
 
 
 def measured_programs(database: Database, machine: str, evaluator: str) -> list[Measured]:
-    """The programs that an evaluator has a cost of, for machines of that name, in a fixed order.
+    """The programs with a cost by an evaluator, for machines of a name, in a fixed order.
 
-    A program that was measured under several settings of the evaluator, as by another version, counts with the latest.
+    For a program measured under several settings of the evaluator, for example by another version, the latest counts.
     """
     rows = database.connection.rows(
         "SELECT DISTINCT q.hash AS problem, q.label, q.kernel, p.text, p.hash, m.cost, m.id FROM measurements m"

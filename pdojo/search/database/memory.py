@@ -1,4 +1,4 @@
-"""Costs, failures and races of one problem under one evaluator's settings; and the logs of runs."""
+"""Costs, failures and races of one problem under one evaluator's settings; logs of runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Entry:
     """The program's text."""
     trace: Trace
     parent: str | None
-    """Fingerprint of the program that the program was proposed from."""
+    """Fingerprint of the parent program of the proposal."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Incumbent:
     fingerprint: str
     trace: Trace
     cost: float
-    """The cost when it became the incumbent."""
+    """Its cost at the time when it became the incumbent."""
     since: str
-    """When it became the incumbent."""
+    """The time at which it became the incumbent."""
 
 
 class StoredRun:
@@ -78,7 +78,7 @@ class StoredRun:
     def time_of(self, number: int, fingerprint: str) -> float | None:
         """Seconds from the start of the run to a logged evaluation; None if it is not logged.
 
-        If another program has the number, because pdojo changed, the log from there on is dropped.
+        If another program has the number, because pdojo changed, the log is dropped from there on.
         """
         known = self._logged.get(number)
         if known is None:
@@ -99,9 +99,10 @@ class StoredRun:
         return self._key.hash
 
     def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Sequence[Row]) -> None:
-        """Log evaluations `entries`, other traces to known programs (text and trace), and `amended` rows.
+        """Log the evaluations `entries`, other traces to known programs (`others`: text and trace), and `amended` rows.
 
-        A changed program at a logged number deletes the later evaluations. Raises DatabaseError if the run was pruned.
+        A different program at a logged number deletes the later evaluations. Raises DatabaseError if the run was
+        pruned.
         """
         with self._connection.transaction() as connection:
             known = connection.execute(
@@ -124,7 +125,7 @@ class StoredRun:
                 )
 
     def proposals(self, count: int) -> list[tuple[str, str, Trace, str | None]]:
-        """The first `count` programs of the log: fingerprint, text, trace, and the fingerprint of the parent."""
+        """The first `count` programs of the log: fingerprint, text, trace, and the parent's fingerprint."""
         rows = self._connection.rows(
             "SELECT p.hash, p.text AS program, t.text, q.hash AS parent FROM evaluations e"
             " JOIN programs p ON p.id = e.program JOIN traces t ON t.id = e.trace"
@@ -143,7 +144,7 @@ class StoredRun:
         return self._connection.path is not None
 
     def checkpoint(self) -> Checkpoint | None:
-        """The saved state of the strategy; None if there is none, or if the log lost what it knew."""
+        """The saved state of the strategy; None if there is none, or if the log has lost programs of the state."""
         path = self._connection.path
         found = None if path is None else checkpoints.read(path, self.hash)
         return None if found is None or found.told > len(self._logged) else found
@@ -154,7 +155,7 @@ class StoredRun:
         checkpoints.write(self._connection.path, self.hash, checkpoint)
 
     def drop_checkpoint(self) -> None:
-        """Forget the saved state: it does not fit the log."""
+        """Delete the saved state, which does not fit the log."""
         if self._connection.path is not None:
             checkpoints.remove(self._connection.path, self.hash)
 
@@ -170,7 +171,7 @@ class StoredRun:
         program = put(connection, "programs", {"text": entry.text})
         parent = None
         if entry.parent is not None:
-            # Others may have pruned it.
+            # Another process may have pruned it.
             found = connection.execute("SELECT id FROM programs WHERE hash = ?", (entry.parent,)).fetchone()
             parent = found and found[0]
         known = connection.execute(
@@ -205,7 +206,7 @@ class SearchMemory:
     def find(self, fingerprint: str, *, alone: bool = False) -> Evaluation | None:
         """The evaluation of a program: a failure if there is one, else the first measurement.
 
-        `alone` ignores failures in races.
+        With `alone`, failures in races do not count.
         """
         query = (
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
@@ -218,7 +219,7 @@ class SearchMemory:
         return evaluation_of(failed or known, self._connection.path)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
-        """Store a measurement; returns the one that counts, which is another process's if that was first."""
+        """Store a measurement; returns the valid one, which is another process's if that came first."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
@@ -228,7 +229,7 @@ class SearchMemory:
         return self.find(program.hash) or evaluation
 
     def find_race(self, fingerprint: str, against: str | None, kind: str, since: str = "") -> Race | None:
-        """A race of a program with `against`, or alone if None, not measured before `since`; None if there is none.
+        """A race of a program with `against` (None: alone), measured at `since` or later; None if there is none.
 
         The kind is `race` (with the incumbent), `match` (on fresh inputs, with the root of the search), `final`
         (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, in the
@@ -247,7 +248,7 @@ class SearchMemory:
         return None if row is None else race_of(row, self._connection.path)
 
     def keep_race(self, text: str, against: str | None, kind: str, race: Race, since: str = "") -> Race:
-        """Store a race with the program of the text `against`, in place of one before `since`; returns what counts."""
+        """Store a race with the program text `against`, replacing one before `since`; returns the valid race."""
         with self._connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
@@ -285,9 +286,9 @@ class SearchMemory:
     ) -> None:
         """Make the program of a trace the incumbent.
 
-        The incumbent of computed costs is the program with the least. A `timed` program becomes the incumbent only if
-        the present one is itself, has failed or has the fingerprint `over`; with `once`, never a second time. `beside`
-        is the text of a program and the factor by which this one is faster; `since` is the moment, '' for now.
+        For computed costs, the program with the least cost is the incumbent. A `timed` program becomes the incumbent
+        only if there is none, if it failed, or if its fingerprint is `over`; with `once`, never a second time. `beside`
+        is the text of another program and the speed-up over it; `since` is the time, '' for now.
         """
         with self._connection.transaction() as connection:
             held = self.best()
@@ -347,7 +348,7 @@ class SearchMemory:
         return StoredRun(self._connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:
-        """The columns that measurements and races share. An environment is stored once."""
+        """The common columns of measurements and races. An environment is stored once."""
         detail = dict(evaluation.detail)
         environment = None
         facts = detail.pop("environment", None)
@@ -397,7 +398,7 @@ def race_of(row: Cells, path: object) -> Race:
 
 
 def samples_of(evaluation: Evaluation | None) -> Sequence[float]:
-    """The samples of one side of a race; empty if it failed or its cost was computed."""
+    """The samples of one side of a race; empty if that side failed or its cost was computed."""
     return [] if evaluation is None else evaluation.detail.get("samples", ())
 
 

@@ -21,15 +21,15 @@ class Problem:
     machine: Machine
     kernel: str
     shape: str
-    """Sizes of a library kernel in its file's order, else of the input arrays: `24576x512`, `256x64,64x512`."""
+    """Sizes of a library kernel in its file's order, else shapes of the input arrays: `24576x512`, `256x64,64x512`."""
     dtype: str
     """Element types of the interface arrays."""
     label: str = ""
-    """The name of the workload in tables; '' if the kernel is none."""
+    """The name of the workload in tables; '' if the kernel is no workload."""
 
     @staticmethod
     def of(dojo: Dojo, workload: Workload | None = None) -> Problem:
-        """The problem of a state; the workload gives its names."""
+        """The problem of a state, with the names of the workload."""
         plain = dojo.plain
         arrays = parameters_of(nest_of(plain))
         shapes = ["x".join(map(str, array.shape)) or "1" for array in arrays if not array.written]

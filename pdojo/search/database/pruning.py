@@ -1,4 +1,4 @@
-"""Pruning of old runs, slow programs, failures, and rows that nothing refers to any more."""
+"""Pruning of old runs, slow programs, failures, and unreferenced rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.search.database import checkpoints
 from pdojo.search.database.connection import Connection
 
 _RUNNING = timedelta(hours=1)
-"""A run with state `running` counts as ended after this time without a change."""
+"""A run in state `running` counts as ended after this time without a change."""
 
 _LONGEST = timedelta(days=36_500)
 """The longest age: dates begin with the year 1."""
@@ -20,14 +20,14 @@ _LONGEST = timedelta(days=36_500)
 
 @dataclass(frozen=True)
 class Pruning:
-    """What to prune. Incumbents, their traces and their races always stay."""
+    """The rows to prune. Incumbents, their traces and their races always stay."""
 
     older_than: timedelta | None = None
-    """Prune logs of runs without a change for this long; their measurements stay."""
+    """Prune logs of runs unchanged for this long; their measurements stay."""
     slower_than: float | None = None
-    """Prune programs that cost more than this many times the best of their problem."""
+    """Prune programs whose cost exceeds this multiple of the best of their problem."""
     failures: bool = False
-    """Prune failures; searches try such programs again."""
+    """Prune failures; searches then try such programs again."""
 
     def __post_init__(self) -> None:
         if self.slower_than is not None and not self.slower_than >= 1:
@@ -64,7 +64,7 @@ _SLOWER = """failure = '' AND program NOT IN (SELECT program FROM best) AND id I
         JOIN measurements told ON told.program = b.program AND told.settings = b.settings
     GROUP BY m.id HAVING min(told.cost) > 0 AND min(m.cost / told.cost) > ?
 )"""
-# A failure in a race removes all races of its program: it must be tried again before it may be the best.
+# A failure in a race removes all races of its program, which must be tried again before it may be the best.
 _FAILED = """failure <> '' OR (program, settings) IN (SELECT program, settings FROM failed)"""
 _UNMEASURED = """NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = races.program AND m.settings = races.settings
@@ -74,7 +74,7 @@ _UNMEASURED = """NOT EXISTS (
 _FORGOTTEN = """NOT EXISTS (
     SELECT 1 FROM measurements m WHERE m.program = incumbents.program AND m.settings = incumbents.settings
 )"""
-# Problems, settings and machines stay: they are few, and a running search holds their numbers.
+# Problems, settings and machines stay: they are few, and a running search holds their row numbers.
 _UNUSED = {
     "traces": """program NOT IN (SELECT program FROM incumbents)
         AND NOT EXISTS (SELECT 1 FROM measurements x WHERE x.program = traces.program)

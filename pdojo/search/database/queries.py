@@ -15,7 +15,7 @@ from pdojo.transforms.trace import Trace
 
 Kind: TypeAlias = Literal["problems", "programs", "traces", "runs"]
 KINDS: tuple[Kind, ...] = ("problems", "programs", "traces", "runs")
-"""The tables whose rows can be found by hash."""
+"""Tables whose rows can be found by hash."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,17 @@ class Standing:
     trace: str | None
     moves: int | None
     measured: str | None
-    """When the best was measured."""
+    """Time of the best program's measurement."""
     programs: int
     """Number of evaluated programs."""
     failures: int
     runs: int
     gain: float | None
-    """Factor by which the best is faster than the plain kernel or the start of its search, from a race if programs are
-    timed; None if it was not measured."""
+    """Speed-up of the best program over the plain kernel or over the start of its search, from a race if programs are
+    timed; None if it was not measured.
+    """
     beside: str
-    """`plain` or `start`: what `gain` is about."""
+    """`plain` or `start`: the program that `gain` compares with."""
 
     def to_json(self) -> JSON:
         """As plain data."""
@@ -124,12 +125,11 @@ class RunSummary:
     root: float | None
     """Cost of the root."""
     cost: float | None
-    """Cost of the best, as the strategy was told."""
+    """Cost of the best program, as the strategy received it."""
     trace: str | None
     """Hash of the best program's trace."""
     gain: float | None
-    """Factor by which the best is faster than the root, from a race if programs are timed; None if it was not
-    measured."""
+    """Speed-up of the best program over the root, from a race if programs are timed; None if it was not measured."""
     is_timed: bool
 
     def to_json(self) -> JSON:
@@ -173,9 +173,9 @@ def runs(connection: Connection) -> list[RunSummary]:
 def gain_of(
     connection: Connection, run: RunSummary, program: str | None, root: str, cost: float | None
 ) -> float | None:
-    """The factor by which a program of cost `cost` is faster than the root of a run; programs are given as hashes.
+    """The speed-up of a program of cost `cost` over the root of a run; programs are given as hashes.
 
-    Timed programs: the factor of their last match. None if there was none.
+    For timed programs it is the factor of their last match; None if there was none.
     """
     if not run.is_timed:
         return run.root / cost if run.root and cost else None
@@ -194,7 +194,7 @@ def gain_of(
 
 
 def find_run(connection: Connection, hashed: str) -> RunSummary:
-    """The run of that hash. Raises DatabaseError if there is none."""
+    """The run with this hash. Raises DatabaseError if there is none."""
     found = next((run for run in runs(connection) if run.run == hashed), None)
     if found is None:
         raise DatabaseError(f"{connection.name} is damaged: it says nothing of run {hashed:.12}")
@@ -210,9 +210,9 @@ class Found:
 
 
 def find(connection: Connection, word: str) -> Found:
-    """The row whose hash begins with `word` (at least four digits), or the problem of that kernel or label.
+    """The row whose hash begins with `word` (at least four digits), or the problem with that kernel or label.
 
-    Raises UsageError if there is none, or several.
+    Raises UsageError if there is no such row, or if there are several.
     """
     named = connection.rows(
         "SELECT p.hash, p.shape, p.dtype, m.name FROM problems p JOIN machines m ON m.id = p.machine"
@@ -236,7 +236,7 @@ def find(connection: Connection, word: str) -> Found:
 
 @dataclass(frozen=True)
 class Subject:
-    """A program of a problem, with a trace to it."""
+    """A program of a problem, with a trace to the program."""
 
     title: str
     problem: str
@@ -248,7 +248,7 @@ class Subject:
 
 
 def subject(connection: Connection, found: Found) -> Subject:
-    """The program of a row; for a problem or run, the best one. Raises UsageError if there is none."""
+    """The program of a row; the best program for a problem or run. Raises UsageError if there is none."""
     match found.kind:
         case "problems":
             standing = best_standing(connection, found.hash)

@@ -1,4 +1,4 @@
-"""Inserting rows that may exist, and reading cells."""
+"""Insertion of rows that may exist already, and reading of cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pdojo.search.database.schema import JSON, TABLES
 
 @dataclass(frozen=True)
 class Key:
-    """A row: its number in this file and its hash, the same in all files."""
+    """A row: its number in this file, and its hash, which is the same in all files."""
 
     id: int
     hash: str
@@ -41,7 +41,7 @@ def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, Any]
 
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that control a terminal, and halves of surrogate pairs."""
+"""Characters that control a terminal, and surrogates."""
 
 
 def visible(text: str) -> str:
@@ -75,5 +75,5 @@ def read_json(text: object, path: object) -> JSON:
 
 
 def now() -> str:
-    """The time, in a form that sorts."""
+    """The current time in a form that sorts."""
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,4 +1,4 @@
-"""The tables of a search database, and what their columns hold."""
+"""The tables of a search database, and the contents of their columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Literal, TypeAlias, cast
 
 APPLICATION = 0x70646F6A
-"""`PRAGMA application_id` of our files: the letters `pdoj`."""
+"""`PRAGMA application_id` of search databases: the letters `pdoj`."""
 
 _SCRIPT = """
 CREATE TABLE machines (
@@ -115,24 +115,24 @@ class Column:
 
     kind: Kind = "text"
     least: float | None = None
-    """The least number."""
+    """The smallest allowed number."""
     refers: str = ""
-    """The table that it refers to."""
+    """The table that the column refers to."""
     optional: bool = False
 
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table. A row is identified by its key in every file; `id` is valid in one file only."""
+    """The columns of a table. A row's key identifies it in every file; its `id` is valid in one file only."""
 
     columns: Mapping[str, Column]
     key: tuple[str, ...]
-    """The columns that identify a row, and that its hash is computed from."""
+    """The columns that identify a row and determine its hash."""
     hashed: bool = True
-    """True if rows have a column `hash`, by which exported rows refer to them."""
+    """True if rows have a column `hash`, which references in exports use."""
 
     def hash(self, values: Mapping[str, Any]) -> str:
-        """The hash of a row; `values` gives references as hashes."""
+        """The hash of a row; references in `values` are hashes."""
         if self is TABLES["programs"]:
             return digest(values["text"])
         return digest(canonical([values[column] for column in self.key]))
@@ -192,7 +192,7 @@ TABLES: dict[str, Table] = {
 
 
 def fits(column: Column, value: object) -> bool:
-    """True if a value can be in a column; JSON is an object, and a reference is a hash."""
+    """True if a column can hold the value; JSON is an object, and a reference is a hash."""
     if value is None:
         return column.optional
     match column.kind:
@@ -201,7 +201,7 @@ def fits(column: Column, value: object) -> bool:
         case "integer":
             return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
         case "real":
-            # JSON has integers of any size, and SQLite has none.
+            # JSON integers may have any size, SQLite's may not.
             least, most = -sys.float_info.max if column.least is None else column.least, sys.float_info.max
             return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
         case "text":
@@ -209,18 +209,18 @@ def fits(column: Column, value: object) -> bool:
 
 
 def _numbers() -> dict[str, Column]:
-    """Columns of numbers by the names that queries give them. Joins yield None for missing rows."""
+    """Columns of numbers, by their names in queries. Joins yield None for missing rows."""
     found = {name: column for table in TABLES.values() for name, column in table.columns.items()}
     found |= dict.fromkeys(("root_cost", "plain_cost", "clock"), found["cost"])
     numbers = {name: column for name, column in found.items() if column.kind in ("integer", "real")}
-    # The text of a measurement has that name, too.
+    # The text of a measurement has that name too.
     del numbers["seconds"]
-    # An evaluator of one's own may have costs below zero.
+    # A user's evaluator may have costs below zero.
     return {name: replace(column, least=None, optional=True) for name, column in numbers.items()}
 
 
 NUMBERS: Mapping[str, Column] = _numbers()
-"""Columns of numbers by name. All other columns have texts, and SQLite makes texts of numbers in them."""
+"""Columns of numbers by name. All other columns hold text, into which SQLite converts numbers."""
 
 
 def digest(text: str) -> str:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Turn:
-    """What the campaign gives to a task's `run`."""
+    """Arguments of a task's `run`."""
 
     database: Database | None
     """A connection for this thread; None if the campaign has no database."""
@@ -46,11 +46,11 @@ class Task(Generic[T]):
     name: str
     """The name in progress displays."""
     run: Callable[[Turn], T]
-    """An interrupted search returns the best so far; it raises KeyboardInterrupt if there is none yet."""
+    """The search. If interrupted, it returns the best so far, or raises KeyboardInterrupt if there is none yet."""
 
 
 class Stage(Enum):
-    """How far a task is."""
+    """Stages of a task."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -89,9 +89,10 @@ def search_task(
     workload: Workload | None = None,
     proposers: int = 1,
 ) -> Task[Result]:
-    """A search as a task; `start` and `evaluator` are called when its turn comes.
+    """A search as a task; the campaign calls `start` and `evaluator` when it begins the task.
 
-    `evaluator` gets the state and the event that ends its waits; the evaluator is closed after the search.
+    `evaluator` gets the initial state and the event that ends its waits. The task closes the evaluator after the
+    search.
     """
 
     def run(turn: Turn) -> Result:
@@ -159,7 +160,7 @@ class _Campaign(Generic[T]):
         return list(self._standings)
 
     def _watch(self, listener: Listener[T] | None) -> None:
-        """Tell the listener until all threads have ended."""
+        """Report to the listener until all threads have ended."""
         told: list[Standing[T]] | None = None
         while True:
             with self._changed:
@@ -194,7 +195,7 @@ class _Campaign(Generic[T]):
         def listen(progress: Progress) -> None:
             self._note(number, stage=Stage.RUNNING, progress=progress)
             if self._stop.is_set():
-                # In the search's thread, and between two evaluations: what was measured is stored.
+                # This runs in the search's thread between two evaluations, so every measurement is stored.
                 raise KeyboardInterrupt
 
         self._note(number, stage=Stage.RUNNING)

@@ -9,7 +9,7 @@ from pdojo.search.database import StoredRun
 
 
 class Clock:
-    """Seconds of a search, without pauses and replayed evaluations."""
+    """Seconds of a search, without pauses; replayed evaluations count with their logged times."""
 
     def __init__(self, budget: Budget, log: StoredRun) -> None:
         self._budget, self._log = budget, log

@@ -1,4 +1,4 @@
-"""Costs of programs: looked up in the memory, else computed by the evaluator and stored at once."""
+"""Costs of programs: looked up in the database, else computed by the evaluator and stored at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
 from pdojo.transforms.trace import Trace
 
 PROMISING = 1.1
-"""A known program races with the incumbent if its cost is at most this many times the incumbent's."""
+"""A known program races with the incumbent if its cost is at most this multiple of the incumbent's."""
 CHECKS = 3
-"""Sets of inputs that check new bests. The last matches use other sets."""
+"""Number of input sets that check new bests. The last matches use other sets."""
 MatchKind: TypeAlias = Literal["match", "final", "known"]
 _LAST = ("last", "known", "final")
 """Kinds of races that decide which of two programs is better."""
@@ -30,14 +30,14 @@ _MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
 
 @dataclass(frozen=True)
 class RaceEntry:
-    """A program and the cost that the strategy was told."""
+    """A program and the cost that the strategy received."""
 
     candidate: Candidate
     told: float
 
 
 class IncumbentFailed(Exception):  # noqa: N818  # an event, handled by the driver
-    """The incumbent failed in a race, and the race's other results are void."""
+    """Raised if the incumbent fails in a race; the race's other results are void."""
 
     def __init__(self, failure: Evaluation) -> None:
         super().__init__(failure.failure)
@@ -45,10 +45,10 @@ class IncumbentFailed(Exception):  # noqa: N818  # an event, handled by the driv
 
 
 class Costs:
-    """An evaluator with a memory, which says which programs beat the incumbent.
+    """An evaluator with a memory, which decides which programs beat the incumbent.
 
-    Of computed costs the least is the best. Timed programs race: the cost of a program is the incumbent's cost times
-    the ratio in their race, and the winner of the race is better.
+    Computed costs compare directly. Timed programs race: a program's cost is the incumbent's cost times the ratio in
+    their race, and the winner of the race is better.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class Costs:
         self._races: dict[str, Race] = {}
         """Races of the last `evaluate`, by fingerprint."""
         self.remembered = 0
-        """Evaluations found in the memory."""
+        """Number of evaluations found in the memory."""
         self.made = 0
-        """Evaluations made by the evaluator."""
+        """Number of evaluations made by the evaluator."""
 
     def expect(self, candidate: Candidate) -> None:
         """Announce a program of the next batch."""
@@ -84,7 +84,7 @@ class Costs:
     def evaluate(
         self, programs: Sequence[tuple[Candidate, Trace]], best: RaceEntry | None, again: Sequence[Candidate] = ()
     ) -> Iterator[Evaluation]:
-        """Yield the cost of each of the `programs`, which differ, in order; race known programs `again` with `best`.
+        """Yield the cost of each of the distinct `programs`, in order; race the known programs `again` with `best`.
 
         Each evaluation is stored before the next one is made. Raises IncumbentFailed before the first one if `best`
         failed.
@@ -108,7 +108,7 @@ class Costs:
             yield found
 
     def better(self, rivals: Sequence[RaceEntry], best: RaceEntry | None) -> list[str]:
-        """Fingerprints of the programs of the last `evaluate` that beat the incumbent, the best one first."""
+        """Fingerprints of the programs of the last `evaluate` that beat the incumbent, the best first."""
         found = {rival.candidate.fingerprint: rival.told for rival in rivals if best is None or rival.told < best.told}
         if best is not None and isinstance(self._evaluator, Timing):
             races = {each: self._races.get(each) for each in (rival.candidate.fingerprint for rival in rivals)}
@@ -116,7 +116,7 @@ class Costs:
         return sorted(found, key=lambda each: found[each])
 
     def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
-        """Evaluate a program on fresh inputs; timed ones race with `beside`. Results before `since` do not count."""
+        """Evaluate a program on fresh inputs; a timed one races with `beside`. Results before `since` do not count."""
         against = None
         if not self.is_timed:
             kind = "match"
@@ -141,8 +141,8 @@ class Costs:
     def beats(self, one: RaceEntry, other: RaceEntry, *, play: bool, since: str = "") -> bool:
         """True if the program `one` is better than `other`.
 
-        Timed programs compare only by samples of the same turns. Stored ones count unless they are older than `since`;
-        without them the two race if `play` is set.
+        Timed programs compare only by samples of the same race. Stored races count unless they are older than `since`;
+        without one, the two race if `play` is set.
         """
         if not isinstance(self._evaluator, Timing):
             return one.told < other.told
@@ -162,7 +162,8 @@ class Costs:
     def _find(self, candidate: Candidate) -> Evaluation | None:
         """The stored evaluation of a program.
 
-        A program in the run's log keeps its first measurement: a resumed run meets later failures when it did before.
+        A program in the run's log keeps its first measurement, so a resumed run meets a later failure at the same point
+        as before.
         """
         fingerprint = candidate.fingerprint
         return self._memory.find(fingerprint, alone=self._log is not None and self._log.has(fingerprint))
@@ -227,7 +228,7 @@ def _loses(found: Race) -> bool:
 
 
 def _told(found: Race, best: RaceEntry | None) -> Evaluation:
-    """The evaluation that the strategy is told; the samples stay with the race."""
+    """The evaluation for the strategy, without samples; these stay with the race."""
     evaluation = found.evaluation
     if not evaluation.is_ok:
         return evaluation

@@ -1,4 +1,4 @@
-"""Children of states: neighbours, or neighbours of crosses, that are made here or by several processes."""
+"""Children of states: neighbours of a state or of a cross of two, made in this process or by several."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from pdojo.search.neighbourhoods.crossing import cross
 from pdojo.transforms.move import Move
 
 ALONE = 5.0
-"""Seconds that this process makes children by itself before it starts others: many searches need no more."""
+"""Seconds that this process makes children alone before it starts others; many searches end sooner."""
 KEPT = 16
-"""States that a process keeps, to make others from."""
+"""Number of states that a process keeps to make others from."""
 
 
 @dataclass(frozen=True)
 class Parents:
-    """Whose child is wanted. Equal parents with equal seeds have the same child in every process."""
+    """The parents of a child, and its seed. Equal parents and seeds give the same child in every process."""
 
     first: Node
     second: Node | None
-    """None for a neighbour of the first."""
+    """The other parent of a cross; None for a neighbour of the first."""
     seed: int
 
 
@@ -49,11 +49,11 @@ class ProposalExecutor(Protocol):
     """Makes children."""
 
     def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
-        """The children, in order; None for parents of which none was found."""
+        """The children, in order; None for parents without a child."""
         ...
 
     def rest(self) -> None:
-        """Return when no child is being made. Those that were wanted and not taken are given up."""
+        """Return when no child is being made. Children that were not taken yet are given up."""
         ...
 
 
@@ -62,8 +62,8 @@ def child(
 ) -> Dojo | None:
     """A neighbour of `first`, or of its cross with the moves `second`; half of the time the cross itself.
 
-    The moves of a cross are made as far as they apply. `known` are the fingerprints of the parents: a cross that is
-    one of them is no child.
+    The moves of a cross apply as far as they are legal. `known` are the fingerprints of the parents: a cross equal to a
+    parent is no child.
     """
     random = Random(seed)
     base = first
@@ -76,7 +76,7 @@ def child(
 
 
 class LocalExecutor:
-    """Makes children one by one, when they are asked for."""
+    """Makes children one by one, on demand."""
 
     def __init__(self, near: Neighbourhood) -> None:
         self._near = near
@@ -86,18 +86,18 @@ class LocalExecutor:
         return (self.one(parents) for parents in wanted)
 
     def rest(self) -> None:
-        """Nothing is made ahead."""
+        """Return at once: no child is made ahead."""
 
     def one(self, parents: Parents) -> Dojo | None:
-        """The child of some parents."""
+        """The child of `parents`."""
         return child(parents.first.dojo, *_second(parents), self._near, parents.seed)
 
 
 class ProcessExecutor:
-    """Makes children in this process at first, and in others once that has taken `alone` seconds.
+    """Makes children in this process, and in others after `alone` seconds of that.
 
-    Children are the same whoever makes them: the others send moves, which are made again here. Raises UsageError if the
-    neighbourhood cannot be sent to other processes, and in a process that may have none.
+    The children do not depend on the process: other processes send moves, which this one replays. Raises UsageError if
+    the neighbourhood cannot be pickled, or if this process may not start others.
     """
 
     def __init__(self, near: Neighbourhood, start: Dojo, count: int, alone: float) -> None:
@@ -131,7 +131,7 @@ class ProcessExecutor:
 
 
 def _check(near: Neighbourhood) -> None:
-    """Raise UsageError if other processes cannot have the neighbourhood."""
+    """Raise UsageError if the neighbourhood cannot be sent to other processes."""
     if current_process().daemon:
         raise UsageError("a daemonic process has no processes of its own; leave out the proposers")
     try:
@@ -151,7 +151,7 @@ def _check(near: Neighbourhood) -> None:
 
 @contextmanager
 def proposal_executor(near: Neighbourhood, start: Dojo, proposers: int) -> Generator[ProposalExecutor]:
-    """What makes children of states that come from `start`, in so many processes. Raises UsageError."""
+    """An executor with `proposers` processes, for children of states that come from `start`. Raises UsageError."""
     if proposers == 1:
         yield LocalExecutor(near)
         return
@@ -162,7 +162,7 @@ def proposal_executor(near: Neighbourhood, start: Dojo, proposers: int) -> Gener
         others.pool.close()
 
 
-# What processes send each other
+# Messages between processes
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class _Answer:
     fingerprint: str
 
     def played(self, near: Dojo) -> Dojo:
-        """The child. `near` is a state that may have the first moves in common."""
+        """The child. `near` is a state that may share its first moves."""
         dojo = near.fork()
         skipped = dojo.become(self.moves)
         assert not skipped, f"a child does not apply in this process: {skipped[0]}"
@@ -204,7 +204,7 @@ def _order(parents: Parents) -> _Order:
 
 
 class _Maker:
-    """Makes the children that another process wants, from the states that it keeps."""
+    """Makes children for another process, from the states that it keeps."""
 
     def __init__(self, start: Dojo, near: Neighbourhood) -> None:
         self._near = near

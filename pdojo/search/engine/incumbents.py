@@ -19,15 +19,15 @@ class IncumbentCandidate:
 
     dojo: Dojo
     cost: float
-    """The last measured cost."""
+    """The last measured cost of the program."""
     beside: tuple[str, float] | None = None
-    """The text of the program where its search started, and the factor by which this one is faster."""
+    """The text of its search's starting program, and the speed-up over it."""
     since: str = ""
-    """When it became the incumbent; '' if it is not."""
+    """The time at which it became the incumbent; '' if it is not."""
 
     @property
     def rival(self) -> RaceEntry:
-        """The contender for races."""
+        """The candidate as an entry of a race."""
         return RaceEntry(Candidate.of(self.dojo), self.cost)
 
 
@@ -40,7 +40,7 @@ class Incumbents:
         self._memory = memory
 
     def rated(self, dojos: Sequence[Dojo]) -> list[IncumbentCandidate]:
-        """Programs from files with their costs, without those that fail."""
+        """Programs from files with their costs; programs that fail are left out."""
         found: list[IncumbentCandidate] = []
         for dojo in dojos:
             candidate = Candidate.of(dojo)
@@ -52,7 +52,7 @@ class Incumbents:
     def replace(self, one: IncumbentCandidate | None, before: IncumbentCandidate | None) -> None:
         """Make the program `one` the incumbent if there is none, or if it has just beaten the incumbent `before`.
 
-        An earlier incumbent does not become it again: a resumed run repeats races that others know to be outdated.
+        An earlier incumbent never returns: a resumed run repeats races that other searches have overtaken.
         """
         if one is not None:
             self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
@@ -60,10 +60,10 @@ class Incumbents:
     def best(
         self, others: Sequence[IncumbentCandidate], own: IncumbentCandidate | None, *, play: bool
     ) -> KnownBest | None:
-        """The best of programs from elsewhere, the incumbent and a search's own best, without failed ones.
+        """The best of the programs `others`, the stored incumbent and a search's own best; failed ones do not count.
 
-        Each must beat those before it. Races from before the incumbent became that do not count; new ones take place
-        only if `play` is set. A program that has beaten the incumbent replaces it.
+        Each must beat the best before it. Only races since the incumbent was set count; with `play`, missing ones are
+        run. A program that beats the incumbent replaces it.
         """
         # The races of this call count for the new incumbent.
         since = now()
@@ -89,7 +89,7 @@ class Incumbents:
         return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
 
     def _held(self) -> tuple[IncumbentCandidate | None, str]:
-        """The incumbent and its fingerprint; None if its moves do not replay, '' if there is none."""
+        """The incumbent and its fingerprint; None if its moves do not replay, '' if there is no incumbent."""
         found = self._memory.best()
         if found is None:
             return None, ""

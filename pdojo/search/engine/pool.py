@@ -24,17 +24,17 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 ATTEMPTS = 3
-"""Processes that a call is given to before it fails."""
+"""Number of processes that try a call before it fails."""
 _launch = Lock()
-"""Held while a process starts: what it gets from this one is changed for that moment."""
+"""Lock for starting a process: the signal mask, the environment and `__main__` are changed meanwhile."""
 
 
 class Pool:
-    """`count` processes, which start with the first call. Ctrl-C does not reach them; they end with their parent.
+    """`count` processes that start with the first call. They ignore Ctrl-C and end with their parent.
 
-    `begin(*arguments)` is called in each process before anything else. One that dies is replaced, and its call is
-    made again. Functions and arguments are pickled. The main module is imported only if the arguments of `begin` need
-    it: a script has to have `if __name__ == "__main__"` then.
+    Each process first calls `begin(*arguments)`. A process that dies is replaced, and its call is repeated. Functions
+    and arguments are pickled. The main module is imported only if the arguments of `begin` need it; a script then needs
+    `if __name__ == "__main__"`.
     """
 
     def __init__(self, count: int, begin: Callable[..., None], *arguments: object) -> None:
@@ -43,19 +43,19 @@ class Pool:
         self._needs_main = needs_main(arguments)
         self._executor: ProcessPoolExecutor | None = None
         self._jobs: list[Future[Any]] = []
-        """The calls of the latest `map` that were begun."""
+        """Calls of the latest `map` that have begun."""
 
     @property
     def processes(self) -> list[int]:
-        """Numbers of the processes that have started."""
-        # Python 3.11 has no public way to the processes of an executor.
+        """Process identifiers of the started processes."""
+        # Python 3.11 has no public access to the processes of an executor.
         return [] if self._executor is None else list(self._executor._processes)  # pyright: ignore[reportPrivateUsage]
 
     def map(self, function: Callable[[A], T], arguments: Iterable[A]) -> Generator[T]:
-        """The results, in order. A call for each process is under way, and one more.
+        """The results, in order. One call more than there are processes is submitted at a time.
 
-        An exception of a call is raised here, RuntimeError with its text if it cannot be pickled; MeasurementError if a
-        call ended `ATTEMPTS` processes.
+        An exception of a call is raised here, or RuntimeError with its text if it cannot be pickled. Raises
+        MeasurementError if a call ended `ATTEMPTS` processes.
         """
         every, jobs = list(arguments), list[Future[T]]()
         self._jobs = jobs
@@ -91,7 +91,7 @@ class Pool:
             yield found
 
     def rest(self) -> None:
-        """Wait until no call is under way. Calls of the latest `map` that were not begun are not made any more."""
+        """Wait until no call is running. Calls of the latest `map` that have not begun are dropped."""
         jobs, self._jobs = self._jobs, []
         wait_for(jobs)
 
@@ -105,13 +105,13 @@ class Pool:
             with _launching(with_main=self._needs_main):
                 return self._executor.submit(_answered, function, argument)
         except BrokenProcessPool as error:
-            # A process died between two calls: whoever waits for this one learns of it.
+            # A process died between two calls: the waiting caller sees the failure.
             broken: Future[T] = Future()
             broken.set_exception(error)
             return broken
 
     def close(self) -> None:
-        """End the processes, whatever they do. The next call starts others."""
+        """End the processes at once, even if they are busy. The next call starts new ones."""
         executor, self._executor = self._executor, None
         if executor is None:
             return
@@ -122,15 +122,15 @@ class Pool:
 
 
 def needs_main(arguments: object) -> bool:
-    """Whether a process that unpickles this has to import the main module."""
+    """True if unpickling `arguments` imports the main module."""
     return b"__main__" in pickle.dumps(arguments)
 
 
 @contextmanager
 def _launching(*, with_main: bool) -> Generator[None]:
-    """A context in which processes that start are like this one, but for Ctrl-C.
+    """A context in which processes inherit this one's state, except for Ctrl-C.
 
-    They begin with the signal blocked, and do not look for Python's own modules in the current folder. Without
+    They begin with the signal blocked, and do not import Python's own modules from the current folder. Without
     `with_main` they do not run the main module, which may be a script that searches.
     """
     main = sys.modules["__main__"]
@@ -172,7 +172,7 @@ def _start(begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent has ended, even if that was killed."""
+    """End this process when its parent has ended, even by a kill."""
     parent = parent_process()
     assert parent is not None
     wait([parent.sentinel])

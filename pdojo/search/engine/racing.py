@@ -1,8 +1,8 @@
 """Racing: candidates are timed in turns with the incumbent, in stages that fewer and fewer candidates reach.
 
 A machine's speed varies by a quarter within minutes, and other programs use its processors. A disturbance hits
-neighbouring samples alike, so only samples of one turn are compared, under any load: more noise makes more races
-undecided, and wins none. This module knows neither clocks nor processes.
+neighbouring samples alike, so only samples of one round are compared. More noise makes more races undecided, but wins
+none. This module knows neither clocks nor processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHANCE = 0.05
 
 @dataclass(frozen=True)
 class Race:
-    """The result of a program timed in turns with another one. Both evaluations have `samples` in their detail."""
+    """The result of a program timed in turns with another one. Both evaluations keep `samples` in their detail."""
 
     evaluation: Evaluation
     """The program's median, or its failure."""
@@ -33,7 +33,7 @@ class Race:
 
     @cached_property
     def ratios(self) -> list[float]:
-        """The program's sample over the other one's, by round; empty unless both were timed."""
+        """The program's sample divided by the other program's, by round; empty unless both were timed."""
         if self.other is None or not (self.evaluation.is_ok and self.other.is_ok):
             return []
         pairs = zip(self.evaluation.detail["samples"], self.other.detail["samples"], strict=True)
@@ -51,7 +51,7 @@ class Race:
 
     @property
     def fastest(self) -> float | None:
-        """Ratio of the fastest samples, which decides nothing; None unless both were timed."""
+        """Ratio of the fastest samples, for information only; None unless both were timed."""
         if self.other is None or not self.ratios:
             return None
         return min(self.evaluation.detail["samples"]) / min(self.other.detail["samples"])
@@ -73,7 +73,7 @@ class Race:
 
     @property
     def verdict(self) -> str:
-        """The factor beside the median pair's, and whether the pairs decide, in words."""
+        """The speed-up by the median ratio, and whether the race is decided, in words."""
         if self.fastest is None:
             return "not compared"
         rounds = len(self.ratios)
@@ -85,9 +85,10 @@ class Race:
 
     @property
     def goes_on(self) -> bool:
-        """True if the program may still win: it won a round of the first stage, and most rounds after the second.
+        """True if the program may still win: it won one round of the first stage, or most rounds by the end of a later
+        one.
 
-        Stages may be cut short by a limit of time: fewer rounds than the first stage has send nobody away.
+        A limit of time may cut a stage short: a race with fewer rounds than the first stage always goes on.
         """
         if not self.ratios:
             return False
@@ -111,7 +112,7 @@ def _joined(one: Evaluation, other: Evaluation) -> Evaluation:
 
 
 def wins_needed(rounds: int) -> int:
-    """The fewest wins whose probability by chance is at most `CHANCE`; more than `rounds` if no number is so rare."""
+    """The fewest wins whose probability by chance is at most `CHANCE`; `rounds` + 1 if no number is so rare."""
     ways, needed = 0, rounds + 1
     while needed > 0 and ways + comb(rounds, needed - 1) <= CHANCE * 2**rounds:
         needed -= 1
@@ -125,28 +126,28 @@ class TimingRequest:
 
     candidates: Sequence[Candidate]
     beside: Candidate | None
-    """The program that they are compared with; None if there is none."""
+    """The program to compare with; None if there is none."""
     rounds: int
-    """Number of turns, unless they take too long; at least 5."""
+    """Number of rounds, unless they take too long; at least 5."""
     inputs: int | None = None
-    """Number of the set of inputs on which results are checked; None in races, which do not check."""
+    """Number of the input set that checks results; None in races, which check nothing."""
     seconds: float | None = None
-    """Seconds that all turns may take together; None for no limit but that of a program's samples."""
+    """Limit of seconds for all rounds; None for only the limit of each program's samples."""
 
 
 @runtime_checkable
 class Timing(Evaluator, Protocol):
-    """An evaluator of times, which vary with the moment, so that programs race."""
+    """An evaluator that measures times. Times vary from moment to moment, so programs race."""
 
     def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> Sequence[Race]:
-        """Time programs in turns with `wanted.beside` if there is one; returns a race for each, in order."""
+        """Time programs in turns, with `wanted.beside` if given; returns a race for each, in order."""
         ...
 
 
 def race(
     candidates: Sequence[Candidate], heat: Callable[[Sequence[Candidate], int], Sequence[Race]]
 ) -> Iterator[tuple[Candidate, Race]]:
-    """Yield each program with its race when it leaves: it cannot win any more, or has run all stages."""
+    """Yield each program with its race once it can no longer win, or has run all stages."""
     left: list[tuple[Candidate, Race | None]] = [(candidate, None) for candidate in candidates]
     run = 0
     for rounds in STAGES:

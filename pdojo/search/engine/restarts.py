@@ -7,9 +7,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 ALONE = 2
-"""Number of restarts without the champions for each that begins with them."""
+"""Number of restarts from nothing before each restart with the champions."""
 
 
 def taken_up(champions: Sequence[T]) -> list[T]:
-    """What a restart takes up of the best of each time before: nothing, or all of them every third time."""
+    """The earlier bests that seed a restart: all of them at every third restart, else none."""
     return list(champions) if len(champions) % (ALONE + 1) == ALONE else []

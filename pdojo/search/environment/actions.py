@@ -1,4 +1,4 @@
-"""Offers: the actions of a state, sampled or all, and what each of them leads to, computed when it is asked for."""
+"""Actions of a state, sampled or all; the program after an action is computed on demand."""
 
 from __future__ import annotations
 
@@ -22,22 +22,21 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
 MOST = 64
-"""Most moves of a run."""
+"""Greatest number of moves of a run."""
 NEAREST = 0.3
 """Probability that an edit is drawn from the nearest neighbours (`Mutate.nearest`)."""
 CROSSED = 0.4
-"""Probability that another edit begins with a cross of the trace with one of its mates."""
+"""Probability that any other edit begins with a cross of the trace with a mate."""
 EDIT = "edit"
-"""Family of edits."""
+"""Family name of edits."""
 STOP = "stop"
-"""Family and label of the action that ends an episode."""
+"""Family name and label of the action that ends an episode."""
 
 
 class Action:
     """An action of a state: the stop, a move, or a run of moves.
 
-    It stays valid after the episode has gone on. What it leads to is computed when it is first asked for, and does not
-    depend on what else is asked.
+    It stays valid after the episode goes on. The program after it is computed on demand, and depends on no other query.
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class Action:
         self._choice = choice
         self._after = after
         self.is_run = is_run
-        """True for a family with its parameters at all places where it is legal."""
+        """True for a run: a family with its parameters at all legal places."""
 
     @property
     def is_stop(self) -> bool:
@@ -62,7 +61,7 @@ class Action:
 
     @cached_property
     def location(self) -> str:
-        """The location for people in the state before; `*` for a run, '' for the stop."""
+        """The location in the state before, for people; `*` for a run, '' for the stop."""
         if self._choice is None:
             return ""
         return "*" if self.is_run else self._choice.transformation.at(self._program, self._choice.site).at
@@ -92,7 +91,7 @@ class Action:
 
     @cached_property
     def text(self) -> str:
-        """The program after the action in canonical notation, without identifiers."""
+        """The program after the action, in canonical notation without identifiers."""
         return self.program.text
 
     @cached_property
@@ -106,7 +105,7 @@ class Action:
         return features(self.program.nest, self.program.machine)
 
     def state(self) -> Dojo:
-        """A new state after the action. Raises IllegalMove if the check that offered a move turns out to be wrong."""
+        """A new state after the action. Raises IllegalMove if the check that allowed the move was wrong."""
         if self._choice is not None and self.is_run:
             return self._run.fork()
         state = self._before.fork()
@@ -124,7 +123,7 @@ class Action:
 
 
 class EditAction(Action):
-    """An action that alters the trace anywhere: what it leads to has been made."""
+    """An action that alters the trace anywhere; its program has been made already."""
 
     def __init__(self, dojo: Dojo, after: Dojo) -> None:
         super().__init__(dojo)
@@ -137,7 +136,7 @@ class EditAction(Action):
 
     @property
     def family(self) -> str:
-        """`edit`, whatever moves it inserts."""
+        """`edit`, regardless of the inserted moves."""
         return EDIT
 
     @property
@@ -149,7 +148,7 @@ class EditAction(Action):
 
     @property
     def moves(self) -> tuple[Move, ...]:
-        """None: it changes moves that were made."""
+        """Empty: an edit changes earlier moves."""
         return ()
 
     @property
@@ -165,7 +164,7 @@ class EditAction(Action):
 def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Action]:
     """At most `count` edits that lead to different programs.
 
-    Some are nearest neighbours. Others are random ones, of the trace or of its cross with a mate, or the cross itself.
+    Some are nearest neighbours. Others are random edits of the trace or of its cross with a mate, or the cross itself.
     """
     near = Mutate()
     nearest = near.nearest(dojo, random)
@@ -188,10 +187,10 @@ def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Rand
 
 
 def actions_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Action]:
-    """The stop, then actions: all, or at most `rules.offered` different ones that are drawn.
+    """The stop, followed by all other actions, or by at most `rules.offered` different drawn ones.
 
-    For a draw, a family is drawn from those that have legal actions left, then an action of it. So a family with many
-    places and sizes is no likelier than others; families that only take other moves back are a fifth as likely. Moves
+    A draw chooses a family among those with legal actions left, then an action of the family. So a family with many
+    places and sizes is no likelier than others; families that only take back other moves are a fifth as likely. Moves
     on arrays that no statement accesses are left out. Edits may take moves from `mates`, traces by identifier.
     """
     if rules.granularity == "edits":
@@ -223,17 +222,17 @@ def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random
     found = useful(choices(program, [name]), program)
     groups = _alike(found) if is_run else [[choice] for choice in found]
     for group in groups if random is None else shuffled(groups, random):
-        # A run over one place is a move, which is offered beside.
+        # A run over one place is a single move, which is an action of its own.
         if is_run and beside and len(group) == 1:
             continue
         legal = next((choice for choice in group if choice.is_legal(program)), None)
         if legal is not None:
-            # The check may have made the move to know what it leads to.
+            # The legality check may have made the move.
             yield Action(dojo, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
 
 
 def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
-    """The candidates of a family by parameters, each group in order."""
+    """The candidates of a family, grouped by parameters; each group is in order."""
     groups: dict[object, list[MoveCandidate]] = {}
     for choice in found:
         groups.setdefault(choice.transformation, []).append(choice)
@@ -241,12 +240,12 @@ def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
 
 
 def everywhere(dojo: Dojo, move: Move) -> Dojo:
-    """A new state after a run: a legal move and the same at all other places where it is legal then.
+    """A new state after a run: a legal move, repeated at all other places where it is then legal.
 
-    Places are taken in the program's order. Finishing families (`Transformation.finishes`), such as fusion and smaller
-    memory, are also made at the places that arise, until none is legal; other families only at the places of the
-    program before, once each. A place is left out if the program would become too long there
-    (`neighbourhoods.lengths`). A run has at least one move, and at most `MOST`.
+    Places are visited in the program's order. Finishing families (`Transformation.finishes`), such as fusion and
+    smaller memory, also apply at newly arising places, until none is legal; other families apply once at each place of
+    the program before. A place is left out if the program would become too long (`neighbourhoods.lengths`). A run has
+    at least one move, and at most `MOST`.
     """
     state = dojo.fork()
     state.game.at_once(lambda: _make_run(state, dojo, move, Limits.of(dojo)))

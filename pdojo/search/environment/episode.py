@@ -1,4 +1,4 @@
-"""Episodes of the game for learning agents: offered actions, rewards, an end. Plain Python, without gymnasium."""
+"""Episodes of the game for learning agents: offered actions, rewards, ends. Plain Python, without gymnasium."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pdojo.transforms.trace import Trace
 FORMAT = 1
 """Version of stored episodes."""
 UNMEASURED = "unmeasured"
-"""The status of a program whose cost was not asked for, because it has no reward."""
+"""Status of a program that was not evaluated because it has no reward."""
 
 
 class Price(NamedTuple):
-    """What is known of a program's cost."""
+    """The known facts about a program's cost."""
 
     reward: float
     runtime: float
@@ -34,12 +34,12 @@ class Price(NamedTuple):
     status: str
     """`Ok`, `unmeasured`, or the kind of the failure."""
     why: str = ""
-    """The reason of a failure, on one line."""
+    """The reason for a failure, on one line."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """What an action led to."""
+    """The result of an action."""
 
     reward: float
     terminated: bool
@@ -47,23 +47,24 @@ class Transition:
     truncated: bool
     """True if the horizon ended the episode."""
     price: Price
-    """Of the program after the action."""
+    """Price of the program after the action."""
     illegal: bool = False
-    """True if the index was no offered action: nothing was made, and the reward is 0."""
+    """True if the index was no offered action; nothing changed, and the reward is 0."""
 
 
 class Episode:
-    """A state of the game, the actions offered in it, and the rules of rewards and ends.
+    """A state of the game, the actions offered in it, and the rules for rewards and ends.
 
-    Episodes repeat: seed, number of the episode and number of actions made determine what is drawn, so the same
-    actions lead to the same offers in every process. `start` is copied. Forks share `prices`, which the caller closes.
+    Episodes are reproducible: the seed, the number of the episode and the number of actions made determine the draws,
+    so the same actions lead to the same offers in every process. `start` is copied. Forks share `prices`, which the
+    caller closes.
     """
 
     def __init__(self, start: Dojo, prices: RewardModel, rules: Rules | None = None, seed: int = 0) -> None:
         self.rules = rules or Rules()
         self.prices = prices
         self.start = start.fork()
-        """The state that episodes begin in."""
+        """The initial state of episodes."""
         self._begin(start.fork(), seed, 0)
 
     def _begin(self, state: Dojo, seed: int, number: int) -> None:
@@ -72,9 +73,9 @@ class Episode:
         self.seed = seed
         """The seed of the episodes since the last `reset` with a seed."""
         self.number = number
-        """Number of episodes since then."""
+        """Number of episodes since that reset."""
         self.steps = 0
-        """Number of actions taken, illegal ones too."""
+        """Number of actions taken, including illegal ones."""
         self._made = 0
         self.is_over = False
         """True after the last action."""
@@ -89,7 +90,7 @@ class Episode:
 
     @property
     def price(self) -> Price:
-        """Cost and reward of the program now, evaluated unless it is known."""
+        """Cost and reward of the current program, evaluated unless known."""
         found = self.prices.cost(self.dojo)
         reward = self.prices.reward(found, self.rules.scale)
         if found.is_ok:
@@ -97,7 +98,7 @@ class Episode:
         return Price(reward, inf, found.failure, reason(found))
 
     def reset(self, seed: int | None = None, trace: Trace | None = None) -> None:
-        """Begin the next episode; a seed begins anew with episode 0. The moves of `trace` are made first.
+        """Begin the next episode, after the moves of `trace`; with a seed, restart at episode 0.
 
         Raises UsageError for a negative seed, IllegalMove or LocationError for a trace that does not apply.
         """
@@ -109,7 +110,7 @@ class Episode:
         self._begin(state, self.seed if seed is None else seed, self.number + 1 if seed is None else 0)
 
     def step(self, action: int) -> Transition:
-        """Take the offered action of that number. Raises UsageError after the end of the episode."""
+        """Take the offered action number `action`. Raises UsageError after the end of the episode."""
         if self.is_over:
             raise UsageError("the episode is over: reset first")
         self.steps += 1
@@ -137,21 +138,21 @@ class Episode:
         return other
 
     def copy(self) -> Episode:
-        """A fork with prices of its own, to be closed by itself."""
+        """A fork with its own prices, which must be closed separately."""
         other = self.fork()
         other.prices = self.prices.copy()
-        other._offers = None  # drawn again, from the copy's own state
+        other._offers = None  # drawn again from the copy's own state
         return other
 
     def validate(self, seed: int | None = None) -> Validation:
-        """Compare the program's results with the plain kernel's on random inputs, by default fresh ones."""
+        """Compare the program's results with the plain kernel's on random inputs, by default on fresh ones."""
         return validate(self.dojo, seed)
 
     def replay(self, trace: Trace) -> Price:
-        """Begin the next episode in the state that a trace leads to from the plain kernel; returns its price.
+        """Begin the next episode in the state after a trace from the plain kernel; returns its price.
 
-        Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply: the episode
-        is unchanged then.
+        Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply; the episode
+        is then unchanged.
         """
         state = Dojo(self.start.plain, self.start.machine)
         _replay(state, trace)
@@ -159,7 +160,7 @@ class Episode:
         return self.price
 
     def to_json(self) -> JSON:
-        """The episode as plain data: rules, seed, counts, moves, and what identifies kernel, machine and offers."""
+        """The episode as plain data: rules, seed, counts, moves, and identities of kernel, machine and offers."""
         return {
             "format": FORMAT,
             "kernel": _identity(self.start),
@@ -209,5 +210,5 @@ def _replay(state: Dojo, trace: Trace) -> None:
 
 
 def _identity(start: Dojo) -> str:
-    """Identifies the plain kernel and the moves before an episode."""
+    """Digest that identifies the plain kernel and the moves before an episode."""
     return fingerprint_of(f"{print_notation(start.plain)}\n{start.trace.dump()}")

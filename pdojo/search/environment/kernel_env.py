@@ -35,14 +35,14 @@ MOST_ACTIONS = 1 << 20
 LONGEST = 1 << 24
 """Bounds of the arrays and texts of an observation."""
 SEEDS = 1 << 62
-"""Seeds drawn for environments that nobody gave one are below."""
+"""Exclusive upper bound of the seeds drawn for environments without a given seed."""
 
 
 class ProgramText(spaces.Text):
-    """The space of programs: texts, which vectors of environments must not keep in shared memory.
+    """The space of programs: texts, which vector environments must not keep in shared memory.
 
-    `AsyncVectorEnv` reads texts from shared memory once, when it begins, so that observations would never change
-    (gymnasium 1.4). It raises a ValueError for this space, which names the remedy.
+    `AsyncVectorEnv` reads texts from shared memory only once, at the beginning, so that observations would never change
+    (gymnasium 1.4). For this space it raises a ValueError that names the remedy.
     """
 
 
@@ -52,11 +52,11 @@ def _refuse_shared_memory(space: ProgramText, n: int = 1, ctx: Any = None) -> An
 
 
 class KernelEnv(gymnasium.Env[Observation, np.int64]):
-    """The game of a kernel: an action is the number of an offered one, 0 is the stop.
+    """The game of a kernel: an action is the number of an offered action, 0 is the stop.
 
-    `capacity` is the number of actions beside the stop; `longest` is the number of characters of an observed program;
-    with `successors`, observations have the features of the program that each action leads to. `close` closes `prices`.
-    See docs/environment.md for observations and `info`.
+    `capacity` is the number of actions besides the stop. `longest` is the number of characters of an observed program.
+    With `successors`, observations include the features of the program after each action. `close` closes `prices`. See
+    docs/environment.md for observations and `info`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 1}  # pyright: ignore[reportIncompatibleVariableOverride]  # as all environments do
@@ -80,7 +80,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
             if value > most:
                 raise UsageError(f"an environment has '{what}' of at most {most}, not {value}")
         self.episode = Episode(start, prices, rules)
-        """The episode, for agents that look at successors themselves."""
+        """The episode, for agents that inspect successors themselves."""
         self.render_mode = render_mode
         self._capacity, self._longest, self._successors = capacity, longest, successors
         self._width = len(features(start.game.program.nest, start.machine))
@@ -102,7 +102,8 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin the next episode. `options` may have a `trace`, whose moves are made first.
 
-        Raises UsageError for other options, MeasurementError if the start cannot be run, and what `Episode.reset` does.
+        Raises UsageError for other options, MeasurementError if the start cannot run, and the errors of
+        `Episode.reset`.
         """
         super().reset(seed=seed)
         if options is not None and not isinstance(options, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -112,14 +113,14 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         if given:
             raise UsageError(f"unknown option '{next(iter(given))}' of reset; known is trace")
         if seed is None and not self._begun:
-            # As gymnasium has it, an environment that nobody gave a seed is random.
+            # By gymnasium's convention, an environment without a seed is random.
             seed = int(self.np_random.integers(SEEDS))
         self.episode.reset(seed, None if trace is None else trace_of(trace))
         self._begun = True
         return self._observation(), self._info(self.episode.price)
 
     def step(self, action: SupportsInt) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Take an action. An index that is not offered has the reward 0 and `info["illegal"]`."""
+        """Take an action. An index that is not offered has the reward 0 and sets `info["illegal"]`."""
         try:
             wanted = int(action)
         except (TypeError, ValueError, OverflowError):
@@ -155,13 +156,13 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         return other
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KernelEnv:
-        """An independent environment in the same state, to be closed by itself.
+        """An independent environment in the same state, which must be closed separately.
 
-        Only the evaluator's processes and the database are shared, until the last copy is closed.
+        Copies share only the evaluator's processes and the database, which end with the last copy.
         """
         other = copy.copy(self)
         memo[id(self)] = other
-        # What the environment was made from is never changed; evaluators and databases cannot be copied.
+        # The arguments of the environment never change; evaluators and databases cannot be copied.
         memo |= {id(given): given for given in (self.spec.kwargs.values() if self.spec is not None else ())}
         for name, value in vars(self).items():
             setattr(other, name, self.episode.copy() if name == "episode" else copy.deepcopy(value, memo))
@@ -173,9 +174,9 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         return self.episode.validate(seed)
 
     def replay(self, trace: Trace | str | Path | Sequence[Move | str]) -> tuple[Observation, dict[str, Any]]:
-        """Begin the next episode in the state that a trace leads to from the plain kernel.
+        """Begin the next episode in the state after a trace from the plain kernel.
 
-        `trace` is one, the path of one, or moves in order. Raises UsageError for a file that is no trace, IllegalMove
+        `trace` is a trace, a path of one, or moves in order. Raises UsageError for a file that is no trace, IllegalMove
         or LocationError for moves that do not apply.
         """
         price = self.episode.replay(trace_of(trace))
@@ -186,7 +187,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         return {**self.episode.to_json(), "numbers": self.np_random.bit_generator.state, "begun": self._begun}
 
     def restore(self, data: Mapping[str, Any]) -> tuple[Observation, dict[str, Any]]:
-        """Go on where `to_json` was called. Raises UsageError if that was an environment with other settings."""
+        """Continue from the data of `to_json`. Raises UsageError if its environment had other settings."""
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
             raise UsageError(f"a stored environment is a dictionary, not {data!r:.60}")
         if data.get("rules") != self.episode.rules.to_json():
@@ -245,7 +246,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
 
 def trace_of(given: Trace | str | Path | Sequence[Move | str]) -> Trace:
-    """A trace, the trace of a file, or the one of some moves. Raises UsageError and IllegalMove."""
+    """A trace as given, from a file, or from moves. Raises UsageError and IllegalMove."""
     if isinstance(given, Trace):
         return given
     if isinstance(given, str | Path):

@@ -1,4 +1,4 @@
-"""Prices of programs in episodes: the cost by an evaluator, asked once per program, and the reward c/T."""
+"""Prices of programs in episodes: the evaluator's cost, computed once per program, and the reward c/T."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pdojo.search.engine.costs import Costs
 from pdojo.search.tuning.run import reason
 
 OK = "Ok"
-"""The status of a program that has a cost."""
+"""Status of a program with a cost."""
 HARMLESS = ("Timeout", "OutOfMemory", "NoModel")
 """Failures that do not end an episode: the program may be right, and moves may make it better."""
 
@@ -32,11 +32,11 @@ class RewardModel:
     """Costs of the programs of one kernel, each evaluated once.
 
     Computed costs (`analytical`, `cycles`) are the evaluator's. Timed programs run in turns with the start, on inputs
-    that their results are checked on: the cost is the start's time times the median ratio, so that a drift of the
-    machine's speed cancels. Programs of all processes of a user are timed one after another.
+    that also check their results: the cost is the start's time times the median ratio, which cancels drift of the
+    machine's speed. Of all processes of a user, one times a program at a time.
 
-    `start` is the state that costs are relative to. `database`, an open one or its file, keeps costs beyond the
-    process; None is one in memory. Not safe for use from several threads.
+    `start` is the reference state of costs. `database`, an open one or a file, keeps costs beyond the process; None is
+    one in memory. Not safe for concurrent use from several threads.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RewardModel:
         self._known: dict[str, Evaluation] = {}
         self._is_closed = False
         self._open = WeakSet([self])
-        """The copies that are not closed, which share evaluator and database."""
+        """The open copies, which share evaluator and database."""
 
     def copy(self) -> RewardModel:
         """Independent prices with the same known costs. Evaluator and database end with the last copy."""
@@ -87,7 +87,7 @@ class RewardModel:
 
     @property
     def asked(self) -> int:
-        """Number of programs whose cost was asked for."""
+        """Number of programs whose cost was requested."""
         return len(self._known)
 
     def cost(self, dojo: Dojo) -> Evaluation:
@@ -102,7 +102,7 @@ class RewardModel:
     def reward(self, evaluation: Evaluation, scale: float | None = None) -> float:
         """c/T with the constant c = `scale`, None for the cost of the start; 0 for a failure.
 
-        Raises MeasurementError if c is the cost of the start, and that failed, or if T is no positive number.
+        Raises MeasurementError if c is the cost of the start and the start failed, or if T is no positive number.
         """
         if scale is None:
             start = self.cost(self._start)
@@ -118,7 +118,7 @@ class RewardModel:
         return scale / evaluation.cost
 
     def close(self) -> None:
-        """End the evaluator's processes and the own database, unless a copy is open; closing twice is fine."""
+        """End the evaluator's processes and the private database, unless a copy is open; closing twice is fine."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -133,7 +133,7 @@ class RewardModel:
         return found
 
     def _timed(self, dojo: Dojo) -> Evaluation:
-        """The time of a program beside the start's; alone if the start fails, or for the start itself."""
+        """The time of a program raced with the start; alone if the start fails, or for the start itself."""
         is_start = dojo.fingerprint == self._start.fingerprint
         start = None if is_start else self.cost(self._start)
         beside = None if start is None or not start.is_ok else Candidate.of(self._start)
@@ -146,7 +146,7 @@ class RewardModel:
 
 @contextmanager
 def _alone() -> Generator[None, None, None]:
-    """A context that one process of this user is in at a time: programs that are timed at once disturb each other."""
+    """A context for one process of this user at a time, as programs timed at once disturb each other."""
     path = Path(tempfile.gettempdir()) / f"pdojo-timing-{os.getuid()}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:

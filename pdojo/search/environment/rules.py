@@ -1,4 +1,4 @@
-"""The rules of episodes: which actions are offered, what is rewarded and when, how long an episode is."""
+"""The rules of episodes: offered actions, rewards and their moments, length of an episode."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ REWARDS = ("step", "end")
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of episodes. Raises UsageError for values that make no sense."""
+    """The rules of episodes. Raises UsageError for invalid values."""
 
     offered: int | None = 32
-    """Most actions beside the stop, sampled with the seed; None offers all legal ones."""
+    """Greatest number of actions besides the stop, sampled with the seed; None offers all legal ones."""
     granularity: str = "single"
-    """What an action is.
+    """The kind of the actions.
 
-    `single`: one move, as in the paper. `everywhere`: one family with one set of parameters at all places where it is
-    legal, a run of moves. `both`: moves, and runs of families that have several places. `edits`: moves inserted,
-    deleted or changed anywhere in the trace (`neighbourhoods.mutate`), which cannot be offered all.
+    `single`: one move, as in the paper. `everywhere`: a run, that is one family with one set of parameters at all legal
+    places. `both`: moves, and runs of families with several places. `edits`: moves inserted, deleted or changed
+    anywhere in the trace (`neighbourhoods.mutate`); these cannot all be offered.
     """
     reward: str = "step"
-    """`step` rewards every action by the program that it leads to; `end` only the last one of an episode."""
+    """`step` rewards every action by the program after it; `end` rewards only the last action of an episode."""
     horizon: int = 64
-    """Most actions of an episode; then it is truncated."""
+    """Greatest number of actions of an episode, which is then truncated."""
     scale: float | None = None
-    """The constant c of the reward c/T, in the evaluator's unit; None is the cost of the start: r is the speed-up."""
+    """The constant c of the reward c/T, in the evaluator's unit; None is the start's cost, so that rewards are
+    speed-ups.
+    """
 
     def __post_init__(self) -> None:
         for what, value, known in (

@@ -1,4 +1,4 @@
-"""Validation: the results of a program on fresh random inputs, compared with those of the plain kernel."""
+"""Validation: comparison of a program's results with the plain kernel's on fresh random inputs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.reward_model import OK
 
 LARGEST_SEED = 1 << 62
-"""Fresh seeds are below."""
+"""Exclusive upper bound of fresh seeds."""
 
 
 @dataclass(frozen=True)
 class Validation:
-    """How a program compared with the plain kernel."""
+    """The comparison of a program with the plain kernel."""
 
     status: str
     """`Ok`, or the kind of the failure: `WrongResult`, `Crash` ..."""
@@ -42,10 +42,10 @@ class Validation:
 
 
 def validate(dojo: Dojo, seed: int | None = None) -> Validation:
-    """Run a state's program and the plain kernel on random inputs of a seed, None for a fresh one, and compare.
+    """Run a state's program and the plain kernel on random inputs of a seed (None: a fresh one), and compare.
 
-    The program's code runs in a process of its own if this computer can run it; else the reference interpreter runs
-    it, with the memory and a schedule of a compiled program. Raises MeasurementError if the plain kernel has no result.
+    The program's code runs in its own process if this computer can run it; else the reference interpreter runs it, with
+    the memory and a schedule of a compiled program. Raises MeasurementError if the plain kernel has no result.
     """
     chosen = randbelow(LARGEST_SEED) if seed is None else seed
     backend = backend_of(dojo.machine)

@@ -25,7 +25,7 @@ class Ahead(Generic[T]):
             self._begun[candidate.fingerprint] = self._begin(candidate)
 
     def take(self, candidates: Sequence[Candidate]) -> list[Job[T]]:
-        """The jobs of these programs; jobs of other expected programs are cancelled and waited for."""
+        """The jobs of these programs. Jobs of other expected programs are cancelled and awaited."""
         for candidate in candidates:
             self.expect(candidate)
         jobs = [self._begun[candidate.fingerprint] for candidate in candidates]

@@ -1,4 +1,4 @@
-"""Costs by the analytical model: no program runs, and a program always costs the same."""
+"""Costs by the analytical model: no program runs, and costs are deterministic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ VERSION = 2
 
 
 class Analytical:
-    """Cycles as `pdojo.search.kinds.cpu.cost_model` estimates them for CPUs, and `gpu_model` for graphics processors.
+    """Cycles estimated by `pdojo.search.kinds.cpu.cost_model` for CPUs, and by `pdojo.search.kinds.gpu.cost_model` for
+    GPUs.
 
     Programs for other machines fail.
     """
@@ -53,7 +54,7 @@ class Analytical:
         return Evaluation(cost.cycles, detail={"kind": "model", **asdict(cost)}, seconds=seconds)
 
     def check(self, candidate: Candidate) -> Evaluation:
-        """The estimate again: no program ran that could be wrong."""
+        """The same estimate: no program ran whose results could be wrong."""
         return self._evaluate(candidate)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Evaluators by name, as a machine's target has them."""
+"""Evaluators by name, as registered by the target of a machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pdojo.search.kinds.kind import target_of
 
 
 def evaluator_for(machine: Machine, name: str | None) -> str:
-    """The evaluator of that name; if `name` is None, the default one of the machine.
+    """The name of the evaluator; the machine's default if `name` is None.
 
     Raises UsageError if it cannot evaluate programs for the machine.
     """
@@ -24,12 +24,12 @@ def evaluator_for(machine: Machine, name: str | None) -> str:
 
 
 def version_of(name: str, machine: Machine) -> object:
-    """What the evaluator's costs depend on beside machine and program."""
+    """The version of an evaluator: what its costs depend on, besides machine and program."""
     return target_of(machine).evaluators[name].version()
 
 
 def check_runs_here(name: str, machine: Machine) -> None:
-    """Raise UsageError if the evaluator runs programs and this computer is no such machine."""
+    """Raise UsageError if the evaluator runs programs and the machine does not fit this computer."""
     if not target_of(machine).evaluators[name].runs:
         return
     try:
@@ -46,7 +46,7 @@ def estimating_evaluator(machine: Machine) -> str | None:
 
 
 def why_not_timed(name: str, machine: Machine) -> str | None:
-    """Why a program that this evaluator has judged cannot be run here; None if it can."""
+    """The reason why a program judged by this evaluator cannot run here; None if it can."""
     if target_of(machine).evaluators[name].runs:
         return None
     try:
@@ -57,5 +57,5 @@ def why_not_timed(name: str, machine: Machine) -> str | None:
 
 
 def make_evaluator(name: str, machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
-    """The evaluator of that name, which checks results against the kernel `plain`. The caller closes it."""
+    """The named evaluator; it checks results against the kernel `plain`. The caller closes it."""
     return target_of(machine).evaluators[name].make(machine, plain, seed)

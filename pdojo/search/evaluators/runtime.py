@@ -20,7 +20,7 @@ from pdojo.search.engine.racing import STAGES, Race, TimingRequest
 from pdojo.search.evaluators.ahead import Ahead
 
 TIMING = Options(effort="search", budget=2.0, check=False, even=True)
-"""Options of timing; the number of rounds sets the number of samples."""
+"""Options of timing. The number of rounds sets the number of samples."""
 PATIENCE = 30.0
 """Limit of a call as a multiple of the incumbent's time, and of compiling as a multiple of its compile time."""
 LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
@@ -28,16 +28,16 @@ LEAST_LIMIT, LONGEST_LIMIT = 2.0, 10.0
 LEAST_COMPILING = 15.0
 """Least limit of compiling, in seconds; `Limits` gives the greatest."""
 KEPT = 64
-"""Programs whose object code is kept."""
+"""Number of programs whose object code is kept."""
 
 
 class Runtime:
     """Seconds per call on this machine.
 
     Results are checked against the kernel `plain`. Programs compile in `compilers` processes at once (None: one per
-    processor); then they are timed in turns, with nothing beside them, on `processors` (None: all). For another
-    device than this processor, `compilers` and `timer` are its processes, and `surroundings` describes it. Not safe
-    for use from several threads at once.
+    processor); afterwards they are timed in turns on `processors` (None: all) while nothing else runs. For a device
+    other than this processor, `compilers` and `timer` are its processes, and `surroundings` returns its environment.
+    Not safe for concurrent use from several threads.
     """
 
     name = "runtime"
@@ -58,14 +58,14 @@ class Runtime:
         # The interpreter takes minutes per set of inputs of a large kernel.
         self._reference = KernelReference(print_notation(plain), compiled=True)
         self.seed = seed
-        """Seed of the inputs that results are checked on."""
+        """Seed of the inputs that check results."""
         self._environment: JSON | None = None
         self._surroundings = surroundings
         self._compilers = compilers if isinstance(compilers, Workers) else Workers(compilers)
         self._jobs = Ahead(self._begin)
         self._code: OrderedDict[str, Assembled] = OrderedDict()
         self._best: tuple[float, float] | None = None
-        """Seconds of compiling and of a call of the last `beside` program."""
+        """Compile time and time per call, in seconds, of the last `beside` program."""
         self._timer = timer or Worker(processors=processors)
 
     @property
@@ -81,7 +81,9 @@ class Runtime:
             self._jobs.expect(candidate)
 
     def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
-        """Time all programs in turns. On checking `inputs`, they and the one beside them have no relative limits."""
+        """Time all programs in turns. With `inputs`, only absolute time limits apply, to the programs and to the
+        incumbent.
+        """
         inputs, others = wanted.inputs, [] if wanted.beside is None else [wanted.beside]
         if listener is not None:
             listener(f"compiling {len(wanted.candidates)}")
@@ -137,7 +139,7 @@ class Runtime:
         return self._compilers.submit(assemble)
 
     def _assembled(self, candidates: Sequence[Candidate], *, in_time: bool) -> list[Assembled | Outcome]:
-        """Object code of all programs, from all compilers at once; no compiler is busy afterwards."""
+        """Object code of all programs, compiled in parallel; returns when no compiler is busy."""
         missing = [candidate for candidate in candidates if candidate.fingerprint not in self._code]
         jobs = self._jobs.take(missing) if in_time else [self._compile(each, Limits()) for each in missing]
         made = dict(zip((each.fingerprint for each in missing), results(jobs), strict=True))
@@ -152,7 +154,7 @@ class Runtime:
 
 
 def settings_of(machine: Machine, environment: JSON) -> JSON:
-    """Everything that costs on this machine depend on beside the program."""
+    """Everything, besides the program, that costs on this machine depend on."""
     described = machine_facts(machine)
     options = asdict(replace(TIMING, threads=machine.threads))
     racing = {"stages": list(STAGES)}
@@ -160,7 +162,7 @@ def settings_of(machine: Machine, environment: JSON) -> JSON:
 
 
 def _evaluation(outcome: Outcome, code: Assembled | Outcome, ran: float) -> Evaluation:
-    """The evaluation of an outcome: the cost is the median."""
+    """The evaluation of an outcome; the cost is the median."""
     seconds = {"compile": code.seconds if isinstance(code, Assembled) else 0.0, "run": ran}
     detail: dict[str, Any] = outcome.to_json()
     if not isinstance(outcome, Ok):

@@ -1,7 +1,7 @@
-"""Features of programs for learned cost models: how a program is built, and what a model of the machine says of it.
+"""Features of programs for learned cost models: the program's structure, and the estimate of the machine model.
 
-`pdojo.search.features.structure` lists the structural ones. Features `model.*` are the parts of the analytical model's
-estimate, in log cycles; 0 if it has none.
+`pdojo.search.features.structure` lists the structural features. Features `model.*` are the parts of the analytical
+model's estimate, in log cycles; 0 without an estimate.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pdojo.search.features.structure import named_structure
 from pdojo.search.kinds.cpu.cost_model import estimate
 
 LEVELS = 3
-"""Cache levels that have a feature."""
+"""Number of cache levels with a feature."""
 
 
 def features(nest: Nest, machine: Machine) -> list[float]:

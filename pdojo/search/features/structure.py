@@ -1,4 +1,4 @@
-"""Structural features of programs: numbers that say how a program is built, without any model of a machine.
+"""Structural features of programs: numbers about a program's structure, without a model of a machine.
 
 | features | what they are |
 | --- | --- |
@@ -18,8 +18,7 @@
 | `sums.*` | accumulations into one element over a loop: their share, and the mean log of independent copies |
 | `size.*` | statements, nests, guarded instances |
 
-Instances are those of one call. Means and shares are weighted with them.
-"""
+Numbers of instances are those of one call; means and shares are weighted by them."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ SIZE = 97
 """Number of the features."""
 HINTS = ("nontemporal", "prefetch")
 NEAREST = 4
-"""Scopes around an access that have a feature of their own."""
+"""Number of scopes around an access with their own features."""
 OPERATIONS = ("copy", "add", "mul", "div", "max", "select", "cast", "elementary", "other")
 """Kinds of operations."""
 _KINDS = {
@@ -58,7 +57,7 @@ _KINDS = {
 _Named = Iterator[tuple[str, float]]
 _Counts = dict[Leaf, int]
 _Shapes = dict[Buffer, tuple[int, ...]]
-"""Physical shapes of the buffers that are accessed."""
+"""Physical shapes of the accessed buffers."""
 
 
 def structure(nest: Nest, machine: Machine) -> list[float]:
@@ -168,7 +167,7 @@ def _strides(nest: Nest, counts: _Counts, shapes: _Shapes) -> _Named:
 def _steps(index: tuple[Expr, ...], shape: tuple[int, ...], depth: int, size: int) -> tuple[Stride, tuple[float, ...]]:
     """The stride of an access of `size` bytes over the innermost of `depth` scopes, and its log distances.
 
-    Remembered, because a move changes few accesses.
+    Cached, because a move changes few accesses.
     """
     address = linear_address(index, shape)
     slopes = (_slope(address, depth - 1 - near) for near in range(min(NEAREST, depth)))
@@ -176,7 +175,7 @@ def _steps(index: tuple[Expr, ...], shape: tuple[int, ...], depth: int, size: in
 
 
 def _slope(address: Expr, depth: int) -> float:
-    """The mean change of an expression from one iteration of the scope at a depth to the next."""
+    """The mean change of an expression between two iterations of the scope at a depth."""
     slope = 0.0
     for atom, coefficient in address.terms:
         if isinstance(atom, int):
@@ -193,7 +192,7 @@ def _extents(counts: _Counts, total: int) -> _Named:
 
 
 def _layouts(nest: Nest, shapes: _Shapes) -> _Named:
-    """Sums over the buffers, so that a change of any of them shows."""
+    """Sums over the buffers, which show a change of any buffer."""
     yield "layout.dimensions", float(sum(map(len, shapes.values())))
     yield "layout.order", sum(map(_inside_out, shapes.values()))
     yield "layout.declared", sum(_inside_out(b.shape) for b in shapes)
@@ -210,12 +209,12 @@ def _layouts(nest: Nest, shapes: _Shapes) -> _Named:
 
 
 def _inside_out(shape: Sequence[int]) -> float:
-    """A number that tells orders of dimensions apart: from the inside, they count ever less."""
+    """A number that distinguishes orders of dimensions: the weight decreases from the innermost outwards."""
     return sum(log(extent) / (2 + k) for k, extent in enumerate(reversed(shape)))
 
 
 def _order(nest: Nest, counts: _Counts) -> _Named:
-    """How far it is from one access of a buffer to the next, in program order."""
+    """Distances between successive accesses of a buffer, in program order."""
     before = [0]
     for leaf in nest.leaves:
         before.append(before[-1] + counts[leaf])
@@ -226,7 +225,7 @@ def _order(nest: Nest, counts: _Counts) -> _Named:
             instances += log1p(before[second.order] - before[first.order])
     yield "order.statements", statements
     yield "order.instances", instances
-    # Where the work stands: neighbours that change places have other positions.
+    # The centre of the work: swapping neighbours changes it.
     yield "order.centre", sum(log1p(n) * (1 + k) ** 0.5 for k, n in enumerate(counts.values()))
     yield "order.depth", sum(leaf.depth * (1 + k) ** 0.5 for k, leaf in enumerate(nest.leaves))
 

@@ -1,1 +1,1 @@
-"""How to tune for a kind of machine: expert passes, proposals and a cost model, in one folder for each kind."""
+"""Tuning by kind of machine: a folder for each, with expert passes, proposals and a cost model."""

@@ -1,6 +1,6 @@
 """Targets: expert passes, evaluators and proposals for a kind of machine.
 
-A target has the name of the machines' backend. It is a module here, or an entry point of the group `pdojo.targets`.
+A target has the name of the machine's backend. It is a module here, or an entry point of the group `pdojo.targets`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
 """Makes moves on a game; returns a note for each."""
 OpenPass: TypeAlias = "Callable[[Game, ParameterValues | None], PassResult]"
-"""Makes moves on a game with answers to the questions that it leaves open; returns these too."""
+"""Makes moves on a game, with decisions as answers to its questions; the result includes the questions."""
 MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
 """Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
 
@@ -35,9 +35,9 @@ class EvaluatorKind:
 
     make: MakeEvaluator
     version: Callable[[], object]
-    """Everything that its costs depend on beside machine and program; stored costs of other versions are not used.
+    """Everything that its costs depend on, besides machine and program; stored costs of other versions are not used.
 
-    `Backend.environment` describes the surroundings of a run, for people and reports.
+    `Backend.environment` describes the surroundings of a run for people and reports.
     """
     runs: bool = True
     """True if programs run or are simulated; False if costs are estimates."""
@@ -54,7 +54,7 @@ class Target:
     proposals: Callable[[], Proposals] | None = None
     """Alternatives to a trace; None if there are none."""
     open_passes: Mapping[str, Callable[[], OpenPass]] = field(default_factory=dict[str, "Callable[[], OpenPass]"])
-    """The passes of `passes` that leave questions open, by name."""
+    """The passes of `passes` with tuning parameters, by name."""
 
 
 _OWN = {

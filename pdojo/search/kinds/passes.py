@@ -1,4 +1,4 @@
-"""Expert passes: whole traces from general rules, per kind of machine (paper sections 4.1 and 4.2)."""
+"""Expert passes: whole traces from general rules, for each kind of machine (paper sections 4.1 and 4.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pdojo.transforms.game import Game
 
 
 def expert_pass(name: str, machine: Machine) -> ExpertPass:
-    """The expert pass of that name for a kind of machine. Raises UsageError if there is none."""
+    """The expert pass of this name for a kind of machine. Raises UsageError if there is none."""
     passes = target_of(machine).passes
     if name not in passes:
         raise UsageError(f"unknown pass '{name}'; known are {', '.join(passes)}")
@@ -18,7 +18,7 @@ def expert_pass(name: str, machine: Machine) -> ExpertPass:
 
 
 def play_pass(name: str, game: Game, decisions: ParameterValues | None = None) -> PassResult:
-    """Run a pass on a game, with answers to the questions that it leaves open. Raises UsageError if there is none."""
+    """Run a pass on a game, with the decisions as answers to its questions. Raises UsageError if there is none."""
     target = target_of(game.machine)
     if name in target.open_passes:
         return target.open_passes[name]()(game, decisions)

@@ -1,4 +1,4 @@
-"""Neighbourhoods: from a state to a random one nearby."""
+"""Neighbourhoods: random states near a state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Neighbourhood(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything that proposals depend on beside the name; stored with a run."""
+        """Everything, besides the name, that proposals depend on; stored with a run."""
         ...
 
     def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
@@ -43,7 +43,7 @@ class Listing(Protocol):
 
 
 def neighbourhood(name: str) -> Neighbourhood:
-    """The neighbourhood of that name. Raises UsageError if there is none."""
+    """The neighbourhood with this name. Raises UsageError if there is none."""
     match name:
         case "edges":
             from pdojo.search.neighbourhoods.edges import Edges

@@ -32,7 +32,7 @@ class Composed:
 
     first: MoveCandidate
     rest: Callable[[Dojo, Known], None]
-    """Receives the state after the first move, and the names before it."""
+    """Makes the other moves; receives the state after the first move, and the names before it."""
 
     def make(self, dojo: Dojo) -> None:
         """Make all moves; the first one must be legal."""
@@ -61,7 +61,7 @@ def jams(dojo: Dojo) -> list[Composed]:
 
 def _inwards(ending: str, dojo: Dojo, known: Known) -> None:
     builder = PassBuilder(dojo.game)
-    # The new scopes are the loop over tiles, then the loop inside one; their names depend on those taken.
+    # The new scopes are the loop over tiles, then the loop inside a tile; their names depend on the taken ones.
     piece = [scope.id for scope in builder.nest.scopes if scope.id not in known.scopes][1]
     for part in sink(builder, piece, WHY):
         builder.attempt(ending, f"%{part}", WHY)
@@ -99,7 +99,9 @@ def _fits_registers(dojo: Dojo, copy: MoveCandidate) -> bool:
 
 
 def _into_registers(lanes: int, dojo: Dojo, known: Known, *, all_loops: bool) -> None:
-    """Put new arrays into registers: reuse their dimensions, and straighten all loops that index them, or new ones."""
+    """Put new arrays into registers: reuse their dimensions, and straighten new loops that index them, or all with
+    `all_loops`.
+    """
     builder = PassBuilder(dojo.game)
     for array in [name for name in builder.nest.arrays if name not in known.arrays]:
         for dimension in range(len(builder.nest.arrays[array].shape)):

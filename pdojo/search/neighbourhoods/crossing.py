@@ -10,9 +10,9 @@ from pdojo.transforms.move import Move
 
 
 def cross(first: Sequence[Move], second: Sequence[Move], random: Random) -> list[Move]:
-    """The first trace up to a random point, the second from there on.
+    """The first trace up to a random point, and the second trace from there on.
 
-    The traces are aligned by their common moves, and the point is one of their differences: common moves occur once,
+    The traces are aligned by their common moves, and the point is one of their differences. Common moves occur once,
     earlier differences come from the first trace, later ones from the second.
     """
     pieces = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()

@@ -1,7 +1,7 @@
-"""Drawing a random legal move: candidates are cheap, so only drawn ones are checked for legality.
+"""Drawing of a random legal move. Candidates are cheap: legality is checked only for drawn ones.
 
-Candidates are drawn without replacement until one is legal. This is a uniform choice from the legal moves that does
-not check the others.
+Candidates are drawn without replacement until one is legal: a uniform choice among the legal moves, without checks of
+the others.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pdojo.transforms.registry import transformation, transformation_names
 
 T = TypeVar("T")
 RARELY = 0.2
-"""Relative weight of families that take other moves back."""
+"""Relative weight of families that take back other moves."""
 
 
 def choices_at(program: Program, names: Sequence[str], at: str) -> list[MoveCandidate]:
-    """The candidates of some transformations at a location, given by identifier."""
+    """The candidates of some transformations at a location, which names a node by identifier."""
     return [choice for choice in choices(program, names) if choice.move.at == at]
 
 
@@ -55,10 +55,10 @@ def each_family(program: Program, random: Random) -> Iterator[Move]:
 
 
 def legal_by_family(program: Program, random: Random) -> Iterator[MoveCandidate]:
-    """All legal candidates: each time a random one of a random family that still has one.
+    """All legal candidates, each drawn from a random family with legal candidates left.
 
-    Families that take other moves back are drawn `RARELY`: leaving out the other move has the same effect. Moves on
-    arrays that no statement accesses are excluded: they do not change the code.
+    Families that take back other moves are drawn `RARELY`: leaving out the other move has the same effect. Moves on
+    arrays that no statement accesses are excluded, as they do not change the code.
     """
     return interleaved(
         {_of_family(program, name, random): family_weight(name) for name in transformation_names()}, random
@@ -66,12 +66,12 @@ def legal_by_family(program: Program, random: Random) -> Iterator[MoveCandidate]
 
 
 def _of_family(program: Program, name: str, random: Random) -> Iterator[MoveCandidate]:
-    # Candidates are collected when the first one is asked for.
+    # Candidates are collected when the first one is needed.
     yield from _legal(useful(choices(program, [name]), program), program, random)
 
 
 def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T]:
-    """The items of several iterators, each time from a random one that is not exhausted, by weight."""
+    """The items of several iterators, each from a randomly chosen iterator that is not exhausted, by weight."""
     rest = dict(ways)
     while rest:
         (way,) = random.choices(list(rest), list(rest.values()))
@@ -84,7 +84,7 @@ def interleaved(ways: Mapping[Iterator[T], float], random: Random) -> Iterator[T
 
 
 def useful(some: Sequence[MoveCandidate], program: Program) -> list[MoveCandidate]:
-    """The candidates except those on arrays whose memory no statement accesses, like a contracted temporary."""
+    """The candidates except for moves on arrays whose memory no statement accesses, like a contracted temporary."""
     nest = program.nest
     used = {access.array.buffer for leaf in nest.leaves for access in leaf.accesses}
     return [choice for choice in some if (buffer := _buffer_of(choice.site)) is None or buffer in used]
@@ -101,7 +101,7 @@ def _buffer_of(site: Site) -> Buffer | None:
 
 
 def family_weight(name: str) -> float:
-    """The relative weight of a family in draws: `RARELY` if it only takes other moves back."""
+    """The relative weight of a family in draws: `RARELY` if it only takes back other moves."""
     return RARELY if transformation(name).undoes else 1.0
 
 

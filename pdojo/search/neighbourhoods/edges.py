@@ -1,4 +1,4 @@
-"""Edges of the transformation graph (paper 4.2.1): one more move, or one less."""
+"""Edges of the transformation graph (paper 4.2.1): one move more, or one move less."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
 
 
 class Edges:
-    """Append a legal move or take back the last one, with equal probability for each.
+    """Append a legal move or take back the last one, each with equal probability.
 
     Moves that make a program too long (`lengths`) are excluded.
     """

@@ -1,4 +1,4 @@
-"""Random edits of a trace: moves are inserted, deleted or changed anywhere, and later moves made again."""
+"""Random edits of a trace: insertion, deletion or change of moves anywhere, and replay of later moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pdojo.transforms.registry import transformation, transformation_names
 INSERT, DELETE, CHANGE = "insert", "delete", "change"
 ONCE, AGAIN, EVERYWHERE = "once", "again", "everywhere"
 MOST = 12
-"""Most moves of one insertion."""
+"""Greatest number of moves of one insertion."""
 COMPOSED = 0.25
 """Probability that an insertion is a classical transformation of several moves."""
 
@@ -28,7 +28,7 @@ class _TooLongError(Exception):
 
 
 class Editor:
-    """Edits the trace of a state. It is given up where a move would unroll a scope into too many copies.
+    """Edits the trace of a state. It gives up when a move would unroll a scope into too many copies.
 
     Nearly all such edits would end in programs that are too long, after many more moves.
     """
@@ -38,12 +38,12 @@ class Editor:
         self._limits = limits
         self._random = random
         self._exhausted: dict[Move, Program] = {}
-        """Moves, without a place, and the latest program in which they are legal nowhere."""
+        """Moves without their places, and the latest program in which they are legal nowhere."""
 
     def edit(self) -> bool:
-        """Draw an edit, and make it if it is possible.
+        """Draw an edit, and make it if possible.
 
-        Returns False if the program would be too long; the state is anything then.
+        Returns False if the program would be too long; the state is then undefined.
         """
         try:
             self._edit()
@@ -74,7 +74,7 @@ class Editor:
             self._change_family(moves)
 
     def drop_detours(self) -> None:
-        """Drop moves between two equal programs: they only hide the others from edits."""
+        """Drop moves between two equal programs, which only hide the other moves from edits."""
         dojo = self.dojo
         moves = [step.resolved for step in dojo.trace.steps]
         digests = dojo.game.programs.digests()
@@ -86,7 +86,7 @@ class Editor:
             at = latest[digests[at + 1]]
         if len(kept) < len(moves):
             dojo.become(kept)
-            # Moves fail to replay if the shorter way names their nodes differently.
+            # Moves fail to replay if the shorter trace names their nodes differently.
             if dojo.game.programs.digests()[-1] != digests[-1]:
                 dojo.become(moves)
 
@@ -108,7 +108,7 @@ class Editor:
             self._at_once(lambda: self._make_everywhere(drawn))
 
     def _make_again(self, move: Move) -> None:
-        """Make a move again until it is illegal or leads to a program that was met, which would repeat for ever."""
+        """Repeat a move until it is illegal or leads to a program met before, from which it would repeat for ever."""
         met = {self.dojo.text}
         for _ in range(MOST):
             if not self._make(move) or self.dojo.text in met:
@@ -116,7 +116,7 @@ class Editor:
             met.add(self.dojo.text)
 
     def _insert_composed(self) -> None:
-        """Make a random classical transformation, or map two scopes anew."""
+        """Make a random classical transformation, or remap two scopes."""
         transformations = self._random.choice((*CLASSICAL, None))
         if transformations is None:
             self._map_two()
@@ -126,7 +126,7 @@ class Editor:
             drawn.make(self.dojo)
 
     def _map_two(self) -> None:
-        """Map a scope and one inside it anew."""
+        """Remap a scope and a scope inside it."""
         nested = pairs(self.dojo)
         if nested:
             mapped = next(mapped_anew(self.dojo, self._random.choice(nested), self._random))
@@ -135,10 +135,11 @@ class Editor:
     # Later moves
 
     def _continue(self, moves: Sequence[Move]) -> None:
-        """Replay the later moves of a trace: by identifier, or half of the time as a policy.
+        """Replay the later moves of a trace by identifier; half of the time as a policy instead.
 
         By identifier, half of the moves that do not apply are made at another place. As a policy, finishing moves are
-        made at all other legal places too: new parts of the program get registers, streams and so on like the old ones.
+        made at all other legal places too, so that new parts of the program get registers, streams and so on like the
+        old ones.
         """
         as_policy = self._random.random() < 0.5
         if moves:

@@ -1,6 +1,6 @@
 """The heuristic neighbourhood (paper 4.2.1): complete traces with expert alterations.
 
-The first trace is the expert pass's. A neighbour changes some of its moves anywhere; the others stay as far as they
+The first trace is the expert pass's. A neighbour changes some of its moves anywhere and keeps the others as far as they
 apply. docs/search.md lists the alterations.
 """
 
@@ -27,7 +27,7 @@ class Heuristic:
 
     def __init__(self, tries: int = 12) -> None:
         self.tries = tries
-        """Most alterations that are tried for one neighbour."""
+        """Greatest number of alterations tried for one neighbour."""
         self._tuned: tuple[Dojo, Dojo] | None = None
 
     def __reduce__(self) -> tuple[type[Heuristic], tuple[int]]:
@@ -60,7 +60,7 @@ class Heuristic:
         return None
 
     def _expert(self, dojo: Dojo, proposals: Proposals) -> Dojo:
-        """The expert pass's state for a state; the last one is cached, as searches return to their root."""
+        """The state of the expert pass for a state; the last one is cached, as searches return to their root."""
         known = self._tuned
         if known is None or not _is_same(known[0], dojo):
             tuned = dojo.fork()
@@ -79,7 +79,7 @@ def _is_same(one: Dojo, other: Dojo) -> bool:
 
 
 def _edited(dojo: Dojo, edit: Edit, proposals: Proposals) -> Dojo:
-    """The state that an edit leads to."""
+    """The state after an edit."""
     near = dojo.fork()
     skipped = near.become(edit.moves)
     if edit.is_start:

@@ -1,4 +1,4 @@
-"""Limits on the length of programs: long ones are slow to check and to compile, and run no faster."""
+"""Limits on the length of programs: long programs are slow to check and to compile, and run no faster."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 
 STATEMENTS = 64
-"""Most statements in the text. Splitting moves could go on forever; the expert pass's programs have up to about 50."""
+"""Greatest number of statements in the text. Splitting moves could go on forever; programs of the expert pass have up
+to about 50.
+"""
 COPIES = 256
-"""Most statements in the code, with unrolled copies: instruction caches hold no more."""
+"""Greatest number of statements in the code, with unrolled copies: instruction caches hold no more."""
 
 
 class Limits(NamedTuple):
-    """The greatest length of a neighbour: a state that exceeds a limit may have neighbours as long as itself."""
+    """The greatest length of a neighbour. A state beyond a limit may have neighbours as long as itself."""
 
     statements: int
     copies: int
@@ -31,12 +33,12 @@ class Limits(NamedTuple):
         return cls(max(STATEMENTS, statements), max(COPIES, copies))
 
     def exceeded_by(self, dojo: Dojo) -> bool:
-        """Whether a state exceeds a limit."""
+        """True if a state exceeds a limit."""
         statements, copies = lengths(dojo)
         return statements > self.statements or copies > self.copies
 
     def forbid(self, program: Program, move: Move) -> bool:
-        """Whether a move unrolls a scope into too many copies. It is known before the move is checked or made."""
+        """True if a move unrolls a scope into too many copies; it needs neither the legality check nor the move."""
         kind = transformation(move.name)
         if not (issubclass(kind, MapScope) and kind.mapping is Mapping.UNROLL):
             return False

@@ -21,8 +21,8 @@ VERSION = 5
 class Mutate:
     """A few edits at random places of the trace; later moves replay by identifier, as far as they apply.
 
-    An inserted move is of a random family, so that families with many candidates do not crowd out the others. It is
-    made once, repeatedly at its place (a loop that moves inwards), or at all legal places (all temporaries in
+    An inserted move comes from a random family, so that families with many candidates do not crowd out the others. It
+    is made once, repeatedly at its place (a loop that moves inwards), or at all legal places (all temporaries in
     registers).
     """
 
@@ -30,7 +30,7 @@ class Mutate:
 
     def __init__(self, tries: int = 6) -> None:
         self.tries = tries
-        """Most tries for a neighbour with another program."""
+        """Greatest number of tries for a neighbour with another program."""
 
     @property
     def settings(self) -> JSON:
@@ -51,7 +51,7 @@ class Mutate:
         return None
 
     def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        """One more move or classical transformation at the end, one move less, or other mappings of scopes."""
+        """One move or classical transformation more at the end, one move less, or other mappings of scopes."""
         ways, limits = {way(dojo, random): weight for way, weight in WAYS}, Limits.of(dojo)
         return (near for near in interleaved(ways, random) if not limits.exceeded_by(near))
 

@@ -21,7 +21,7 @@ class Edit:
     """An edited trace."""
 
     moves: Sequence[Move]
-    """The moves by identifier. Those that do not apply are skipped, and the trace is mended."""
+    """The moves by identifier. Moves that do not apply are skipped, and the trace is mended."""
     spared: str = ""
     """The edited transformation: mending must not restore its old moves."""
     is_start: bool = False

@@ -1,4 +1,4 @@
-"""Other mappings of scopes: some only pay together, such as a stream with the hardware loop in it."""
+"""Other mappings of scopes. Some mappings only pay together, such as a stream with a hardware loop inside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.transforms.registry import transformation, transformation_names
 
 
 def mapped_anew(dojo: Dojo, scopes: Sequence[str], random: Random) -> Iterator[Dojo]:
-    """All ways to map some scopes anew, outermost first, each to any legal mapping or none."""
+    """All ways to map some scopes anew, outermost first, each to any legal mapping or to none."""
     plain = dojo.fork()
     locations = [f"%{scope}" for scope in scopes]
     names = mappings()

@@ -15,7 +15,7 @@ BLOCKS = range(1, 17)
 """Suggested heights of register blocks and numbers of vectors in a group."""
 POWERS = tuple(2**k for k in range(1, 13))
 MOST_DIVISORS = 256
-"""Divisors of an extent are suggested up to this one."""
+"""Greatest suggested divisor of an extent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Sized:
     move: Move
     size: int
     extent: int
-    """Number of iterations or elements that are cut into pieces of that size."""
+    """Number of iterations or elements that are cut into pieces of the size."""
     family: str
-    """The family of its loop: fused loops and all loops cut from them are one family."""
+    """The family of its loop: fused loops, and all loops cut from them, are one family."""
 
 
 def other_sizes(dojo: Dojo, random: Random) -> Edit | None:
-    """Replace a size in all moves that have it, or in those of one family of loops.
+    """Replace a size in all moves that use it, or in those of one family of loops.
 
     Moves that peel off the rest behind whole pieces are adapted to the new size, or dropped if it divides the extent.
     """
@@ -64,7 +64,7 @@ def _resized(move: Move, size: int) -> Move:
 
 
 class _Families:
-    """The families of fused loops, by the identifiers that they had before they were cut."""
+    """The families of fused loops, by the identifiers before the loops were cut."""
 
     def __init__(self, dojo: Dojo) -> None:
         self._parents: dict[str, str] = {}
@@ -81,7 +81,7 @@ class _Families:
 
 
 def _sized(dojo: Dojo) -> list[Sized]:
-    """The moves that have a size, in order."""
+    """The moves with a size, in order."""
     families = _Families(dojo)
     found: list[Sized] = []
     for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
@@ -93,7 +93,7 @@ def _sized(dojo: Dojo) -> list[Sized]:
 
 
 def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
-    """Positions of the moves that peel whole pieces of that size where the group cuts, with the extents before."""
+    """Positions of the moves that peel whole pieces of size `size` from the group's loops, with the extents before."""
     places = {s.move.at for s in group}
     found: dict[int, int] = {}
     for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
@@ -126,7 +126,7 @@ def lanes_of(dojo: Dojo) -> list[int]:
 def _fits(
     size: int, group: Sequence[Sized], sized: Sequence[Sized], peels: dict[int, int], moves: Sequence[Move]
 ) -> bool:
-    """True if pieces of that size can replace the old ones without a new rest."""
+    """True if pieces of the new size can replace the old ones without a new rest."""
     peeled = {moves[k].at: extent for k, extent in peels.items()}
     positions = {s.position for s in group}
     for s in group:

@@ -1,1 +1,1 @@
-"""PerfLLM (paper section 3): Q-learning over programs, each action a step from one program to another."""
+"""PerfLLM (paper section 3): Q-learning over programs, with each action a step from one program to another."""

@@ -1,4 +1,4 @@
-"""The agent: draws what it may do, chooses, and remembers what came of it. It knows neither drivers nor clocks."""
+"""The agent: draws actions, chooses one, and stores the transition. It knows neither drivers nor clocks."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from pdojo.search.perfllm.settings import Settings
 from pdojo.transforms.move import Move
 
 MOST_VECTORS = 4
-"""Vectors are dropped when there are so many times as many as the replay's transitions name."""
+"""Vectors are dropped when there are this many times as many as the replay's transitions can name."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A state with what is on offer in it."""
+    """A state with the actions offered in it."""
 
     visit: Visit
     offers: tuple[Action, ...]
-    """Numbered as actions: stopping first."""
+    """Offered actions in order; number 0 is the stop."""
     look: int
-    """The number of the look that drew them."""
+    """Number of the call of `Agent.look` that drew the offers."""
     shown: int | None
-    """The action that a demonstration takes; None without one, and if its move is not legal."""
+    """The action of a demonstration; None without one, or if its move is illegal."""
 
 
 class Agent:
-    """Values of actions over any number of kernels, an exploration that falls, and the memory of both.
+    """Action values over any number of kernels, a decreasing exploration, and the memory of both.
 
-    All random numbers come from `random`. `policy` are networks to begin with (`policy.load_policy`), None for new
-    ones; `screen` ranks more offers than are kept, None to keep what is drawn.
+    All random numbers come from `random`. `policy` are initial networks (`policy.load_policy`), None for new ones.
+    `screen` chooses among more drawn actions than are offered; None offers all drawn ones.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Agent:
         self._rules = Rules(drawn, settings.granularity)
         self.replay = Replay(settings.replay)
         self.vectors: dict[str, Vector] = {}
-        """Programs that transitions name, by fingerprint."""
+        """Vectors of the programs in transitions, by fingerprint."""
         self._learner: Learner | None = None
         self._seed = random.randrange(2**63)
         self._looks = 0
@@ -71,13 +71,13 @@ class Agent:
 
     @property
     def learner(self) -> Learner:
-        """The networks; there are none before the first state is seen."""
+        """The networks, which exist after the first state was seen."""
         assert self._learner is not None
         return self._learner
 
     @property
     def has_learned(self) -> bool:
-        """True if there are networks."""
+        """True if the networks exist."""
         return self._learner is not None
 
     def look(
@@ -88,10 +88,10 @@ class Agent:
         mates: Sequence[Sequence[Move]] = (),
         again: int | None = None,
     ) -> Moment:
-        """Draw what is on offer in a state, and encode it.
+        """Draw the offers of a state, and encode them.
 
-        `shown` is a move that is on offer whatever is drawn. `mates` are traces that edits may take moves from. `again`
-        repeats an earlier look at the same state with the same mates.
+        `shown` is a move that is always offered. `mates` are traces whose moves edits may use. `again` repeats an
+        earlier look at the same state with the same mates.
         """
         if again is None:
             self._looks += 1
@@ -133,14 +133,15 @@ class Agent:
         return self._learner
 
     def epsilon(self, progress: float) -> float:
-        """The probability of a random action after a part of the budget, from 0 to 1."""
+        """The probability of a random action after a fraction `progress` of the budget."""
         first, last = self.settings.epsilon_first, self.settings.epsilon_last
         return first + (last - first) * min(1.0, progress / max(self.settings.epsilon_decay, 1e-9))
 
     def choose(self, moment: Moment, epsilon: float, actions: Sequence[int] | None = None) -> int:
-        """An action: 0 stops, k takes another offer. Random actions never stop an episode that could go on.
+        """An action: 0 is the stop, k is the k-th other offer. A random action is the stop only if nothing else is
+        allowed.
 
-        `actions` are those to choose from, None for all.
+        `actions` are the allowed actions, None for all.
         """
         allowed = range(1 + len(moment.visit.offers)) if actions is None else actions
         going = [action for action in allowed if action != STOP]
@@ -150,25 +151,25 @@ class Agent:
         return max(allowed, key=values.__getitem__)
 
     def values(self, moment: Moment) -> list[float]:
-        """What each action is worth, stopping first."""
+        """The value of each action, the stop first."""
         return self.learner.values(moment.visit, self.vectors)
 
     def observe(
         self, moment: Moment, action: int, reward: float, following: Moment | None, beside: Iterable[Visit] = ()
     ) -> None:
-        """Remember what came of an action, and learn. `beside` are states whose offers may be chosen later."""
+        """Store a transition, and learn. `beside` are further states whose offers may be chosen later."""
         after = None if following is None or action == STOP else following.visit
         self.absorb(Transition(moment.visit, action, reward, after))
         self.forget([moment.visit, *(() if following is None else (following.visit,)), *beside])
 
     def absorb(self, transition: Transition) -> None:
-        """Remember a transition between remembered programs, and learn."""
+        """Store a transition between programs with known vectors, and learn."""
         self.replay.add(transition)
         self.learner.best = max(self.learner.best, transition.reward)
         self.loss = self.learner.learn(self.replay, self.vectors, self.random)
 
     def forget(self, visits: Iterable[Visit] = ()) -> None:
-        """Drop the vectors that neither a transition nor one of the `visits` names, if there are many."""
+        """If there are many vectors, keep only the ones used by a transition or by one of the `visits`."""
         if len(self.vectors) < MOST_VECTORS * self.settings.successors * self.settings.replay:
             return
         used = self.replay.in_use()
@@ -201,7 +202,7 @@ class Agent:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the agent that `state` was taken from; it fits `schema`. Raises UsageError."""
+        """Restore an agent from its `state`, which must fit `schema`. Raises UsageError."""
         restore_random(self.random, state["random"])
         self._seed, self._looks, self.loss = state["seed"], state["looks"], state["loss"]
         self.vectors = unpacked(self.replay, state["memory"])

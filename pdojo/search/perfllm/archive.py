@@ -1,4 +1,4 @@
-"""The best programs so far and the episodes that led to them: states from which new episodes begin."""
+"""The best programs so far and the paths to them: states from which new episodes begin."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from pdojo.search.engine.restarts import taken_up
 
 T = TypeVar("T")
 WHOLE = 0.5
-"""Probability that an episode begins at the end of another one, not in a random state on its way."""
+"""Probability that an episode begins at the end of a path, instead of at a random state on it."""
 
 
 @dataclass(frozen=True)
 class Elite(Generic[T]):
-    """A program and the way to it."""
+    """A program and a path to it."""
 
     cost: float
     fingerprint: str
     path: tuple[T, ...]
-    """What leads to it, in order; every prefix leads to a state."""
+    """The steps to the program, in order; every prefix leads to a state."""
 
 
 class Archive(Generic[T]):
     """The `capacity` cheapest different programs, the cheapest first.
 
-    After `patience` programs in a row without a cheaper one it begins anew, from nothing, or every third time from the
-    cheapest program of each time before; with 0 it never does. Programs that cost `below` or more are not kept.
+    After `patience` programs in a row without a cheaper one the archive restarts, from nothing, or at every third
+    restart from the cheapest program of each earlier period; with 0 it never restarts. Programs that cost `below` or
+    more are not kept.
     """
 
     def __init__(self, capacity: int, patience: int = 0, below: float = inf) -> None:
@@ -38,9 +39,9 @@ class Archive(Generic[T]):
         self._below = below
         self.elites: list[Elite[T]] = []
         self.champions: list[Elite[T]] = []
-        """The cheapest program of each time before."""
+        """The cheapest program of each earlier period."""
         self.waited = 0
-        """Programs in a row that were not cheaper than the cheapest one."""
+        """Number of programs in a row that were not cheaper than the cheapest one."""
 
     def tell(self, cost: float, fingerprint: str, path: Sequence[T]) -> bool:
         """Count a program, and keep it if it is among the cheapest; returns True if it is the cheapest."""
@@ -58,7 +59,7 @@ class Archive(Generic[T]):
         self.waited = 0
 
     def add(self, cost: float, fingerprint: str, path: Sequence[T]) -> None:
-        """Keep a program if it is among the cheapest; of two ways to one program the shorter one."""
+        """Keep a program if it is among the cheapest; of two paths to one program, keep the shorter one."""
         known = next((one for one in self.elites if one.fingerprint == fingerprint), None)
         if known is not None:
             if len(known.path) <= len(path):
@@ -72,13 +73,14 @@ class Archive(Generic[T]):
         del self.elites[self._capacity :]
 
     def drawn(self, count: int, random: Random) -> list[Elite[T]]:
-        """So many of them, at most all, each set equally likely."""
+        """`count` programs, or all if there are fewer; all sets are equally likely."""
         return random.sample(self.elites, min(count, len(self.elites)))
 
     def prefix(self, random: Random, whole: float = WHOLE) -> tuple[T, ...]:
-        """The beginning of the path to a program: the n-th best is n times less likely. () without programs.
+        """The beginning of a path to a program: the n-th best is n times less likely than the best. () without
+        programs.
 
-        The whole path with probability `whole`.
+        It is the whole path with probability `whole`.
         """
         if not self.elites:
             return ()

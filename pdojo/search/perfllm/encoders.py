@@ -1,4 +1,4 @@
-"""Encoders: what the network sees of a program. Vectors are made once per program."""
+"""Encoders: the network's input for a program. Vectors are computed once per program."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ENCODERS = ("structure", "hf:MODEL")
 
 
 class Encoder(Protocol):
-    """Turns the programs that offers lead to into vectors of one length. A program has one vector, up to rounding."""
+    """Encodes programs as vectors of one length. Equal programs have equal vectors, up to rounding."""
 
     @property
     def name(self) -> str:
-        """Names the encoder and all that its vectors depend on; stored with a run."""
+        """Name of the encoder and of everything that its vectors depend on; stored with a run."""
         ...
 
     @property
@@ -50,7 +50,7 @@ class StructureEncoder:
 
 
 def encoder(name: str, machine: Machine) -> Encoder:
-    """The encoder of that name. Raises UsageError if there is none, or if its packages or its model are missing."""
+    """The encoder with this name. Raises UsageError if there is none, or if its packages or its model are missing."""
     kind, _, model = name.partition(":")
     if kind == "hf":
         from pdojo.search.perfllm.transformer import transformer_encoder

@@ -1,4 +1,4 @@
-"""Vectors of programs on disk, so that a program is read once."""
+"""Vectors of programs on disk, so that each program is encoded once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _PREPARE = (
 class Kept:
     """Vectors of `size` numbers, by encoder and text: `embeddings.sqlite` in pdojo's cache, or in `folder`.
 
-    Several processes may use it at once. A file that is damaged or cannot be written keeps nothing: programs are read
-    again, which gives the same vectors.
+    Several processes may use it at once. If the file is damaged or cannot be written, nothing is kept and programs are
+    encoded again, with equal vectors.
     """
 
     def __init__(self, encoder: str, size: int, folder: Path | None = None) -> None:
@@ -44,7 +44,7 @@ class Kept:
             yield connection
 
     def of(self, texts: Sequence[str]) -> dict[str, Vector]:
-        """The vectors that are there."""
+        """The stored vectors among `texts`."""
         found: dict[str, Vector] = {}
         with suppress(sqlite3.Error), self._opened() as connection:
             for text in dict.fromkeys(texts):
@@ -55,7 +55,7 @@ class Kept:
         return found
 
     def _vector(self, data: object) -> Vector | None:
-        """The vector in a cell; None for anything else."""
+        """The vector in a cell; None if the cell holds anything else."""
         if not isinstance(data, bytes) or len(data) != 4 * self._size:
             return None
         vector = numpy.frombuffer(data, dtype=numpy.float32)

@@ -1,6 +1,6 @@
-"""The value network, and how it learns (paper 3.2 and 3.3).
+"""The value network and its training (paper 3.2 and 3.3).
 
-PyTorch is loaded when a learner is made, so that nothing else needs it.
+PyTorch is imported only when a learner is made.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pdojo.search.perfllm.schema import COUNT, Array, Schema, Some
 from pdojo.search.perfllm.settings import Settings
 
 Vector: TypeAlias = NDArray[numpy.float32]
-"""What an encoder makes of a program."""
+"""The encoding of a program."""
 Vectors: TypeAlias = Mapping[str, Vector]
-"""Programs by fingerprint."""
+"""Encodings by the program's fingerprint."""
 
 
 def import_torch() -> Any:
@@ -37,7 +37,7 @@ def import_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Generator[None]:
-    """A context of one thread: that is faster for networks of this size, and adds up in one order."""
+    """A context of one thread, which is faster for networks of this size and keeps the order of sums fixed."""
     torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -50,8 +50,8 @@ def one_thread() -> Generator[None]:
 class Learner:
     """Q-values of actions, learned from transitions.
 
-    An action is the program before and the program after (paper 3.1), here E(s) and E(s') - E(s), and a bit that says
-    whether it stops. Rewards are positive; a value is about the best reward that the action leads to (target `max`).
+    An action is the program before and the program after (paper 3.1), here E(s) and E(s') - E(s), and a bit for the
+    stop. Rewards are positive; a value estimates the best reward that the action leads to (target `max`).
     """
 
     def __init__(self, settings: Settings, size: int, seed: int) -> None:
@@ -66,14 +66,14 @@ class Learner:
             [p for part in self._net.values() for p in part.parameters()], lr=settings.learning_rate
         )
         self.best = 0.0
-        """The best reward seen: no target is above it."""
+        """The best reward so far: no target exceeds it."""
         self.steps = 0
-        """Calls of `learn`."""
+        """Number of calls of `learn`."""
 
     # Values
 
     def values(self, visit: Visit, vectors: Vectors) -> list[float]:
-        """The value of each action in a state: stopping first."""
+        """The value of each action in a state, the stop first."""
         return self.values_of([visit], vectors)[0]
 
     def values_of(self, visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
@@ -81,7 +81,7 @@ class Learner:
         return self._floats(self._net, visits, vectors)
 
     def values_of_copy(self, visit: Visit, vectors: Vectors) -> list[float]:
-        """What the older copy of the network says (`Settings.sync`), for diagnosis."""
+        """The values by the target network (`Settings.sync`), for diagnosis."""
         return self._floats(self._frozen, [visit], vectors)[0]
 
     def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
@@ -90,7 +90,7 @@ class Learner:
         return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
     def _values(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> Any:
-        """Values [visits, actions]; -inf for actions that a shorter visit does not have."""
+        """Values [visits, actions]; -inf for missing actions of a shorter visit."""
         torch = self._torch
         most = 1 + max(len(visit.offers) for visit in visits)
         rows = [[vectors[visit.after(k)] for k in range(1 + len(visit.offers))] for visit in visits]
@@ -111,7 +111,7 @@ class Learner:
     # Learning
 
     def learn(self, replay: Replay, vectors: Vectors, random: Random) -> float:
-        """The updates after one step; the mean loss (0 with too few transitions)."""
+        """Make the updates after one step; returns the mean loss, 0 with too few transitions."""
         self.steps += 1
         if len(replay) < self.settings.batch:
             return 0.0
@@ -141,10 +141,10 @@ class Learner:
         return float(loss.detach())
 
     def targets(self, batch: Sequence[Transition], vectors: Vectors) -> Any:
-        """What the values of the actions should be, [transitions]: paper equations 3, 4 and 6.
+        """Training targets of the actions, [transitions]: paper equations 3, 4 and 6.
 
         `max` is max(r, gamma max Q(s', a')), `sum` is r + gamma max Q(s', a'), and `one-step` is r. With `double` the
-        network chooses a', and its older copy says what a' is worth.
+        network chooses a', and the target network gives its value.
         """
         torch, settings = self._torch, self.settings
         rewards = torch.tensor([one.reward for one in batch])
@@ -170,7 +170,7 @@ class Learner:
         return deepcopy({"net": _weights(self._net), "scale": self._scale.state()})
 
     def adopt(self, policy: Mapping[str, Any]) -> None:
-        """Begin with the network of a policy, as the older copy, too; it fits `policy_schema`."""
+        """Copy the network of a policy, also into the target network; the policy must fit `policy_schema`."""
         for name, part in self._net.items():
             part.load_state_dict(policy["net"][name])
             self._frozen[name].load_state_dict(policy["net"][name])
@@ -190,7 +190,7 @@ class Learner:
         )
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the learner that `state` was taken from; it fits `learner_schema`."""
+        """Restore a learner from its `state`, which must fit `learner_schema`."""
         for name, part in self._net.items():
             part.load_state_dict(state["net"][name])
             self._frozen[name].load_state_dict(state["frozen"][name])
@@ -223,13 +223,13 @@ def _weights(net: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def policy_schema(settings: Settings, size: int) -> Schema:
-    """The schema of `Learner.policy` for vectors of that length."""
+    """The schema of `Learner.policy` for vectors of a size."""
     with import_torch().device("meta"):
         return {"net": _weights(_network(settings, size, 0)), "scale": Scale.schema(size)}
 
 
 def learner_schema(settings: Settings, size: int) -> Schema:
-    """The schema of `Learner.state` for vectors of that length."""
+    """The schema of `Learner.state` for vectors of a size."""
     with import_torch().device("meta"):
         net = _network(settings, size, 0)
     parameters = [p for part in net.values() for p in part.parameters()]
@@ -243,7 +243,7 @@ def learner_schema(settings: Settings, size: int) -> Schema:
 
 
 def optimizer_schema(parameters: Sequence[Any]) -> Schema:
-    """The schema of the state of Adam; parameters without a gradient have none."""
+    """The schema of Adam's state; parameters without a gradient have none."""
     moments: dict[int, Schema] = {}
     for number, parameter in enumerate(parameters):
         squares = Array("float32", tuple(parameter.shape), least=0)
@@ -252,13 +252,13 @@ def optimizer_schema(parameters: Sequence[Any]) -> Schema:
 
 
 def restore_optimizer(optimizer: Any, state: Mapping[str, Any]) -> None:
-    """Restore moments. Rates are those of the settings, not of the file."""
+    """Restore moments. Learning rates come from the settings, not from the file."""
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state["state"], "param_groups": groups})
 
 
 class Scale:
-    """Inputs of the network have mean 0 and deviation 1 over the programs seen; deviations below 0.1 count as 0.1."""
+    """Normalises the network's inputs to mean 0 and deviation 1 over the programs seen; the least deviation is 0.1."""
 
     def __init__(self, size: int) -> None:
         self._count = 0
@@ -273,7 +273,7 @@ class Scale:
         self._squares = self._squares + distance * (vector - self._mean)
 
     def __call__(self, vectors: NDArray[numpy.float32]) -> NDArray[numpy.float32]:
-        """The scaled vectors [programs, size], cut off at 8 deviations."""
+        """The scaled vectors [programs, size], clipped at 8 deviations."""
         deviation = numpy.sqrt(self._squares / max(1, self._count))
         scaled = (vectors - self._mean) / numpy.maximum(deviation, 0.1)
         return numpy.clip(scaled, -8, 8).astype(numpy.float32)
@@ -284,10 +284,10 @@ class Scale:
 
     @staticmethod
     def schema(size: int) -> Schema:
-        """The schema of `state` for vectors of that length."""
+        """The schema of `state` for vectors of a size."""
         return {"count": COUNT, "mean": Array("float64", (size,)), "squares": Array("float64", (size,), least=0)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become the scale of a state."""
+        """Restore a scale from its `state`."""
         self._count = state["count"]
         self._mean, self._squares = numpy.asarray(state["mean"]), numpy.asarray(state["squares"])

@@ -1,4 +1,4 @@
-"""The memory of an agent as arrays: transitions, and the vectors of the programs that they name."""
+"""The memory of an agent as arrays: transitions, and the vectors of their programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pdojo.search.perfllm.replay import Replay, Transition, Visit
 from pdojo.search.perfllm.schema import Array, Schema
 
 NONE = -1
-"""The visit after the end of an episode."""
+"""Marks a missing visit after the end of an episode."""
 
 
 def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
-    """Everything as arrays.
+    """The transitions of a replay and their vectors, as arrays.
 
-    `names` [programs, 32] are fingerprints, `vectors` [programs, size] their vectors. A visit is a row of `visits`,
+    `names` [programs, 32] are fingerprints, and `vectors` [programs, size] their vectors. A visit is a row of `visits`,
     from `starts[k]` to `starts[k + 1]`: numbers of programs, the state first. Transition k has the visits `before[k]`
     and `after[k]`.
     """
@@ -52,7 +52,7 @@ def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
 
 
 def memory_schema(size: int) -> Schema:
-    """The schema of `packed` for vectors of that length."""
+    """The schema of `packed` for vectors of a size."""
     transitions = {name: Array("int64", ("transitions",), least=0) for name in ("before", "actions")}
     return {
         "names": Array("uint8", ("programs", 32)),
@@ -66,9 +66,9 @@ def memory_schema(size: int) -> Schema:
 
 
 def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
-    """Fill an empty replay with the transitions of `packed`, arrays or tensors; returns the vectors.
+    """Fill an empty replay with the transitions of `packed`, as arrays or tensors; returns the vectors.
 
-    `arrays` fit `memory_schema`. Raises UsageError if their numbers contradict each other.
+    `arrays` must fit `memory_schema`. Raises UsageError if their numbers contradict each other.
     """
     _check_numbers({name: numpy.asarray(array) for name, array in arrays.items()})
     names = [bytes(row).hex() for row in numpy.asarray(arrays["names"])]
@@ -82,7 +82,7 @@ def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
 
 
 def _check_numbers(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Raise UsageError for visits, programs or actions that do not exist."""
+    """Raise UsageError for numbers of missing visits, programs or actions."""
     starts, visits, actions = arrays["starts"], arrays["visits"], arrays["actions"]
     # A visit has a state, and may have no offers.
     whole = starts.size > 0 and starts[0] == 0 and starts[-1] == visits.size and bool((numpy.diff(starts) > 0).all())

@@ -1,4 +1,4 @@
-"""Policies: the networks of a trained agent in a file, to begin other kernels with."""
+"""Policies: the networks of a trained agent in a file, as a start for other kernels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KIND = "pdojo policy 1"
 
 
 def policy_of(learner: Learner, encoder: str, facts: Mapping[str, str]) -> bytes:
-    """The networks and the scale of their inputs as bytes. `encoder` names what made the vectors (`Encoder.name`).
+    """The networks and the scale of their inputs as bytes. `encoder` is the name of the encoder (`Encoder.name`).
 
-    `facts` are texts for people: what it was trained on.
+    `facts` are texts for people about the training.
     """
     return dump(learner.policy(), {**facts, "kind": _KIND, "shape": _shape(learner.settings), "encoder": encoder})
 
@@ -26,7 +26,7 @@ def policy_of(learner: Learner, encoder: str, facts: Mapping[str, str]) -> bytes
 def load_policy(path: str, settings: Settings, encoder: str, size: int) -> dict[str, Any]:
     """The networks of a policy file, for `Learner.adopt`; `size` is the length of the encoder's vectors.
 
-    Raises UsageError if the file is no policy, or one of other networks or of another encoder.
+    Raises UsageError if the file is no policy, or if its networks or its encoder differ.
     """
     data, stamp = read_stamped(path, "policy", _KIND)
     for what, wanted in (("shape", _shape(settings)), ("encoder", encoder)):
@@ -38,7 +38,7 @@ def load_policy(path: str, settings: Settings, encoder: str, size: int) -> dict[
 
 @lru_cache(maxsize=4)
 def identity_of(path: str) -> str:
-    """A hash of a file: its name says nothing about what is in it."""
+    """A hash of a file's contents, since its name does not identify them."""
     return sha256(read_file(path, "file")).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""A network that ranks the programs of a kernel by cost, learned from programs of many kernels."""
+"""A network that ranks the programs of a kernel by cost, trained on programs of many kernels."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pdojo.search.perfllm.schema import Schema
 
 WIDTH = 128
 PAIRS = 256
-"""Pairs of programs in an update."""
+"""Number of program pairs in an update."""
 LEARNING_RATE = 1e-3
 EVERY = 200
-"""Updates between two looks at the kernels that are held out."""
+"""Number of updates between two evaluations on the held-out kernels."""
 PATIENCE = 10
-"""Looks without progress after which training ends."""
+"""Number of evaluations without progress after which training ends."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,16 @@ class Sample:
     """A measured program."""
 
     kernel: str
-    """Names the problem: costs are compared within one only."""
+    """Name of the problem; only costs of one problem are compared."""
     vector: Vector
     cost: float
     """The logarithm of its cost."""
 
 
 class Ranking:
-    """Predicts differences of log costs between programs of one kernel: what all its programs share cancels."""
+    """Predicts differences of log costs between programs of one kernel, in which common features of its programs
+    cancel.
+    """
 
     def __init__(self, size: int, seed: int = 0) -> None:
         self._torch = torch = import_torch()
@@ -58,9 +60,9 @@ class Ranking:
         return self._torch.from_numpy(self._scale(numpy.stack(list(vectors))))
 
     def fit(self, samples: Sequence[Sample], held: Sequence[Sample], updates: int, random: Random) -> list[float]:
-        """Learn from pairs of programs of one kernel each; returns the rank correlations on `held`, in order.
+        """Train on pairs of programs of one kernel each; returns the rank correlations on `held`, in order.
 
-        The network is the one with the best of them. Without held-out samples it is the last one.
+        The network with the best correlation is kept; without held-out samples, the last one.
         """
         for sample in samples:
             self._scale.saw(sample.vector)

@@ -1,4 +1,4 @@
-"""What the agent remembers: states visited, what was on offer there, and the rewards of what it did."""
+"""The agent's memory: visited states, their offers, and the rewards of chosen actions."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from dataclasses import dataclass
 from random import Random
 
 STOP = 0
-"""The number of the action that ends an episode; others are numbered by the offer, from 1."""
+"""Number of the action that ends an episode; the offers are numbered from 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Visit:
-    """A state and the programs on offer in it, by fingerprint."""
+    """A state and its offered programs, by fingerprint."""
 
     state: str
     offers: tuple[str, ...]
-    """Action k leads to the program `offers[k - 1]`."""
+    """Programs after the actions: action k leads to `offers[k - 1]`."""
 
     def after(self, action: int) -> str:
-        """The program that an action leads to: stopping leads to the same one."""
+        """The program after an action; the stop leaves the program unchanged."""
         return self.state if action == STOP else self.offers[action - 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Transition:
-    """An action and what came of it."""
+    """An action and its result."""
 
     visit: Visit
     action: int
     reward: float
     following: Visit | None
-    """None if the episode ends with the action. The end of a horizon is no end."""
+    """The next visit; None if the action ends the episode. The horizon does not end it in this sense."""
 
 
 class Replay:
@@ -45,11 +45,11 @@ class Replay:
         return len(self._kept)
 
     def add(self, transition: Transition) -> None:
-        """Keep a transition; the oldest goes if there are too many."""
+        """Add a transition; a full replay drops the oldest."""
         self._kept.append(transition)
 
     def sample(self, count: int, random: Random) -> Sequence[Transition]:
-        """So many transitions, uniformly, with replacement."""
+        """`count` transitions, drawn uniformly with replacement."""
         return [self._kept[random.randrange(len(self._kept))] for _ in range(count)]
 
     def transitions(self) -> list[Transition]:
@@ -57,7 +57,7 @@ class Replay:
         return list(self._kept)
 
     def in_use(self) -> set[str]:
-        """The fingerprints of all programs that a transition names."""
+        """The fingerprints of all programs in transitions."""
         found: set[str] = set()
         for one in self._kept:
             for visit in (one.visit, *((one.following,) if one.following else ())):

@@ -1,4 +1,4 @@
-"""Schemas of stored trees: what a file holds is compared with one before anything is made of it.
+"""Schemas of stored trees; the contents of a file are checked against one before they are used.
 
 | schema | what fits it |
 | --- | --- |
@@ -26,29 +26,29 @@ from pdojo.errors import UsageError
 Schema: TypeAlias = Any
 """A schema, see the module's table."""
 COUNT = range(1 << 62)
-"""Schema of a number of things."""
+"""Schema of a count."""
 
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor. A name in `shape` stands for one length, wherever the name occurs in a schema."""
+    """A tensor. A name in `shape` stands for one length throughout a schema."""
 
     dtype: str
     shape: tuple[int | str, ...] = ()
     least: float = -inf
-    """The least of its numbers."""
+    """The least allowed number."""
 
 
 @dataclass(frozen=True)
 class Some:
-    """A dictionary with some of these keys."""
+    """A dictionary with some of the given keys."""
 
     items: Mapping[Any, Schema]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A list that begins with items of the schemas `head`; the other items, if any, fit `rest`."""
+    """A list that begins with items of the schemas `head`; any further items fit `rest`."""
 
     head: tuple[Schema, ...]
     rest: Schema = ()
@@ -59,13 +59,13 @@ RANDOM = Row((range(10), [range(1 << 32)], (None, float)))
 
 
 def stored_random(random: Random) -> list[Any]:
-    """The state of random numbers, as plain data."""
+    """The state of a random generator, as plain data."""
     version, words, gauss = random.getstate()
     return [version, list(words), gauss]
 
 
 def restore_random(random: Random, stored: Sequence[Any]) -> None:
-    """Become the random numbers of `stored_random`, which fits `RANDOM`. Raises UsageError for an impossible state."""
+    """Restore the state of `stored_random`, which must fit `RANDOM`. Raises UsageError for an impossible state."""
     version, words, gauss = stored
     try:
         random.setstate((version, tuple(words), gauss))
@@ -81,7 +81,7 @@ def check(value: object, schema: Schema) -> None:
 
 
 def _problems(value: object, schema: Schema, place: str, lengths: dict[str, int]) -> Iterator[str]:
-    """What is wrong; `lengths` are the lengths known by name."""
+    """The problems of a value; `lengths` are the lengths known by name."""
     match schema:
         case dict() | Some():
             yield from _of_dictionary(value, schema, place, lengths)
@@ -141,7 +141,7 @@ def _fits(value: Any, schema: Schema, lengths: dict[str, int]) -> bool:
 
 
 def _is_array(value: Any, schema: Array, lengths: dict[str, int]) -> bool:
-    """True for a tensor of the type and shape, whose numbers are large enough and finite."""
+    """True for a tensor of the right type and shape with finite numbers, none below the least."""
     if not hasattr(value, "dtype") or _dtype(value) != schema.dtype or len(value.shape) != len(schema.shape):
         return False
     for length, wanted in zip(value.shape, schema.shape, strict=True):

@@ -1,4 +1,4 @@
-"""A cost model over many kernels, which chooses the moves that an agent is offered among more that are drawn."""
+"""A cost model over many kernels, which selects an agent's offers from a larger draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.search.perfllm.storing import load_stamped, read_stamped
 
 KIND = "pdojo cost model 1"
 AT_RANDOM = 0.25
-"""Part of the offers that the model does not choose."""
+"""Fraction of the offers that are chosen at random instead of by the model."""
 
 
 class Screen:
@@ -31,7 +31,7 @@ class Screen:
         self.ranking = Ranking.from_state(load_stamped(data, Ranking.schema(SIZE), path, remedy))
 
     def kept(self, drawn: Sequence[Action], vectors: Mapping[str, Vector], count: int, random: Random) -> list[Action]:
-        """The stop, at most `count` of the other offers: the predicted fastest, and some at random."""
+        """The stop, and at most `count` other offers: the predicted fastest, and some at random."""
         stop, *others = drawn
         if len(others) <= count:
             return list(drawn)

@@ -1,4 +1,4 @@
-"""Every hyper-parameter of the agent, with its source."""
+"""Hyper-parameters of the agent, with their sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pdojo.search.contract.evaluation import JSON
 
 Target: TypeAlias = Literal["max", "sum", "one-step"]
-"""What an action's value is learned from: the best reward to come, the sum of them, or its own reward alone."""
+"""Training target of an action's value: the best reward to come, the sum of all rewards to come, or its own reward."""
 TARGETS: tuple[Target, ...] = get_args(Target)
 _BOOLEANS = {"true": True, "false": False}
 _MEANT = {bool: "true or false", int: "a whole number", float: "a number", str: "a name"}
@@ -29,78 +29,83 @@ EDITS: JSON = {
     "patience": 100,
     "parsimony": 0.002,
 }
-"""Defaults of the granularity `edits`. An edit goes anywhere, and takes long to make: episodes are short, each begins
-where the best ended, and most of what is made for a choice is evaluated."""
+"""Defaults of the granularity `edits`. An edit may change any part, and takes long to make: episodes are short, each
+begins at the end of the best one, and most programs made for a choice are evaluated.
+"""
 RUNS: JSON = {"horizon": 16}
-"""Defaults of the granularities with runs of moves, which lengthen a program by several moves at once."""
+"""Defaults of the granularities with runs of moves, which lengthen a trace by several moves at once."""
 DEFAULTS: Mapping[str, JSON] = {"edits": EDITS, "everywhere": RUNS, "both": RUNS}
-"""Defaults by granularity, where they differ from those of `Settings`."""
+"""Defaults by granularity that differ from those of `Settings`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Hyper-parameters. `P` is the paper, which names techniques but no numbers; `D` a choice of pdojo.
+    """Hyper-parameters. `P` is the paper, which names techniques but no numbers; `D` is a choice of pdojo.
 
-    Raises UsageError for values that make no sense.
+    Raises UsageError for invalid values.
     """
 
     target: Target = "max"
-    """`max`: the max-Bellman equation (P 3.2, equation 4; Gottipati et al., 2020). `sum`: the ordinary one (P equation
-    3). `one-step`: no look-ahead, a control."""
+    """`max`: the max-Bellman equation (P 3.2, equation 4; Gottipati et al., 2020). `sum`: the ordinary Bellman equation
+    (P equation 3). `one-step`: no look-ahead, as a control.
+    """
     encoder: str = "structure"
     """`structure` (D), or `hf:MODEL`, a transformer of `transformers` (P 3.1)."""
     granularity: str = "single"
     """`single` moves (P), the same move `everywhere` at once (D), `both`, or `edits` of traces (D):
     `environment.rules.Rules`."""
     horizon: int = 64
-    """D: moves of an episode. It cuts an episode, it does not end it: values look beyond."""
+    """D: greatest number of moves of an episode. It truncates an episode without ending it, so values look beyond."""
     successors: int = 32
-    """D: legal moves drawn in a state, of up to thousands, beside stopping."""
+    """D: number of legal moves drawn in a state, out of up to thousands, besides the stop."""
     discount: float = 0.995
-    """D: gamma. Gamma of 1 has spurious fixed points where moves can be taken back, 0.9 is blind beyond 50 moves."""
+    """D: gamma. With 1 there are spurious fixed points if moves can be taken back; 0.9 is blind beyond 50 moves."""
     epsilon_first: float = 1.0
-    """P 3.1: epsilon-greedy with decay; the first share of random actions (D)."""
+    """P 3.1: epsilon-greedy with decay; initial fraction of random actions (D)."""
     epsilon_last: float = 0.08
-    """D: the last share of random actions."""
+    """D: final fraction of random actions."""
     epsilon_decay: float = 0.6
-    """D: the part of the budget over which epsilon falls, linearly."""
+    """D: fraction of the budget over which epsilon falls linearly."""
     replay: int = 10_000
-    """P 3.3: experience replay; transitions kept (D)."""
+    """P 3.3: experience replay; number of transitions kept (D)."""
     batch: int = 32
-    """D: transitions of an update."""
+    """D: number of transitions in an update."""
     updates: int = 4
-    """D: updates after each step."""
+    """D: number of updates after each step."""
     double: bool = True
     """P equation 6: Double DQN."""
     sync: int = 50
-    """D: steps after which the target network is copied."""
+    """D: number of steps between copies to the target network."""
     dueling: bool = True
-    """P 3.3: dueling heads; the mean is over the actions on offer, stopping included."""
+    """P 3.3: dueling heads; the mean is over the offered actions, including the stop."""
     width: int = 128
-    """D: units of each hidden layer."""
+    """D: width of each hidden layer."""
     learning_rate: float = 5e-4
-    """D: of Adam."""
+    """D: learning rate of Adam."""
     clip: float = 5.0
-    """D: largest norm of a gradient."""
+    """D: greatest norm of a gradient."""
     policy: str = ""
-    """D: the file of a policy to begin with (`pdojo-train agent`); none if empty."""
+    """D: file of an initial policy (`pdojo-train agent`); none if empty."""
     demonstrations: bool = False
-    """D: the first episode makes the moves of the expert pass."""
+    """D: the first episode demonstrates the moves of the expert pass."""
     screen: str = ""
-    """D: the file of a cost model that chooses among the moves drawn (`pdojo-train costs`); none if empty."""
+    """D: file of a cost model that chooses among the drawn moves (`pdojo-train costs`); none if empty."""
     screened: int = 4
-    """D: moves drawn for each one that the cost model keeps."""
+    """D: number of moves drawn for each move that the cost model keeps."""
     resume_best: float = 0.5
-    """D: probability that an episode begins on the way to one of the best programs, not at the plain one."""
+    """D: probability that an episode begins on the path to one of the best programs, instead of at the plain one."""
     elites: int = 8
-    """D: how many of the best programs these are; better ones are likelier (`archive`)."""
+    """D: number of best programs to begin from; better ones are likelier (`archive`)."""
     patience: int = 0
-    """D: programs in a row without progress after which episodes forget the best ones (`archive`); 0 for never."""
+    """D: number of programs in a row without progress after which the best programs are forgotten (`archive`); 0 for
+    never.
+    """
     parsimony: float = 0.0
-    """D: relative penalty for each statement in the code of a program when the best ones are chosen."""
+    """D: relative penalty for each statement in a program's code, in the choice of the best programs."""
     fresh: bool = False
-    """D: only programs without a cost are chosen, what was drawn in a state stays on offer until half of it has a cost,
-    and episodes begin at the best programs, not on the way to them."""
+    """D: only programs without a cost are chosen, the offers of a state are kept until half of them have a cost, and
+    episodes begin at the best programs instead of on the paths to them.
+    """
 
     def __post_init__(self) -> None:
         for name, kind in _KINDS.items():
@@ -117,9 +122,9 @@ class Settings:
 
     @classmethod
     def parse(cls, text: str) -> Settings:
-        """The settings of a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError.
+        """Settings from a command line: `target=sum,horizon=32,granularity=both`. Raises UsageError.
 
-        What is left out has the defaults of the granularity (`DEFAULTS`).
+        Missing settings get the defaults of the granularity (`DEFAULTS`).
         """
         data: JSON = {}
         for part in text.split(","):
@@ -133,7 +138,7 @@ class Settings:
 
     @classmethod
     def from_json(cls, data: JSON) -> Settings:
-        """The settings of `to_json`. Raises UsageError for names that are none."""
+        """Settings from `to_json`. Raises UsageError for unknown names."""
         unknown = next((str(name) for name in data if name not in _KINDS), None)
         if unknown is not None:
             raise UsageError(f"unknown setting '{unknown}'; {did_you_mean(unknown, sorted(_KINDS))}")
@@ -155,7 +160,7 @@ _BOUNDS: Mapping[str, range | tuple[float, float]] = {
     "clip": (1e-12, 1e12),
     "parsimony": (0.0, 1e6),
 }
-"""Numbers that make sense, the last one of a pair included."""
+"""Allowed numbers; both ends of a pair are included."""
 
 
 def _check(name: str, kind: type[Any], value: object) -> None:

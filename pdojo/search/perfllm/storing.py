@@ -1,4 +1,4 @@
-"""Trees of plain data and tensors as bytes, in the format of safetensors: nothing is unpickled when they are read."""
+"""Trees of plain data and tensors as bytes, in the format of safetensors: nothing is unpickled on reading."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.schema import Schema, check
 
 LARGEST = 1 << 28
-"""Most bytes of a file."""
+"""Greatest size of a file in bytes."""
 _TREE = "tree"
-"""The name of the text that has the tree; its tensors are numbered."""
+"""Name of the metadata text with the tree, in which tensors are numbered."""
 
 
 def import_safetensors() -> Any:
@@ -31,16 +31,16 @@ def import_safetensors() -> Any:
 
 
 def dump(tree: Mapping[str, Any], stamp: Mapping[str, str] | None = None) -> bytes:
-    """Dictionaries, lists, texts, numbers, tensors and NumPy arrays as bytes. `stamp` are texts to be read first."""
+    """Dictionaries, lists, texts, numbers, tensors and NumPy arrays as bytes. `stamp` are texts readable first."""
     tensors: dict[str, Any] = {}
     text = json.dumps(_plain(tree, tensors))
     return bytes(import_safetensors().save(tensors, {**(stamp or {}), _TREE: text}))
 
 
 def load(data: bytes, schema: Schema) -> dict[str, Any]:
-    """The tree of `dump`, which fits the schema; arrays are tensors now. Raises UsageError for other data.
+    """The tree of `dump`, checked against the schema, with tensors for arrays. Raises UsageError for other data.
 
-    Tensors take as much memory as they do in `data`.
+    Tensors take as much memory as in `data`.
     """
     try:
         tree = json.loads(stamp_of(data)[_TREE])
@@ -72,7 +72,7 @@ def read_stamped(path: str, what: str, kind: str) -> tuple[bytes, dict[str, str]
 
 
 def load_stamped(data: bytes, schema: Schema, path: str, remedy: str) -> dict[str, Any]:
-    """The tree of a file's bytes, as `load`. Raises UsageError, which names the file and the remedy, for other data."""
+    """The tree of a file's bytes, as by `load`. Raises UsageError, naming the file and the remedy, for other data."""
     try:
         return load(data, schema)
     except UsageError as error:
@@ -80,7 +80,7 @@ def load_stamped(data: bytes, schema: Schema, path: str, remedy: str) -> dict[st
 
 
 def stamp_of(data: bytes) -> dict[str, str]:
-    """The texts in front of the data. Raises UsageError for data of another kind."""
+    """The stamp in front of the data. Raises UsageError for data of another kind."""
     try:
         size = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + size])

@@ -17,16 +17,16 @@ from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Vector, import_torch
 
 BATCH = 32
-"""Programs that the model reads at once."""
+"""Number of programs in a batch of the model."""
 MOST_TOKENS = 2048
-"""Tokens of a program that are read, where the model's own limit is not lower; the others are cut off."""
+"""Greatest number of tokens of a program, unless the model's own limit is lower; further tokens are cut off."""
 
 
 class TransformerEncoder:
     """The mean of the last hidden states of a model, over the tokens of a program.
 
     `model` is a folder, or the name of a model in the cache of `transformers`: nothing is downloaded, and no code of a
-    model is run. Raises UsageError if packages or the model are missing, or the model cannot read programs. It runs in
+    model runs. Raises UsageError if packages or the model are missing, or the model cannot read programs. It runs in
     bfloat16, on the GPU if PyTorch has one, and vectors are kept on disk (`Kept`).
     """
 
@@ -38,7 +38,7 @@ class TransformerEncoder:
             from transformers import AutoModel, AutoTokenizer
         except ImportError:
             raise UsageError("the encoder 'hf' needs transformers: pip install 'pdojo[learn]'") from None
-        # Code in the folder would need a consent, which nobody is asked for; weights are not unpickled.
+        # Loading a folder's code would need consent, and is refused; weights are not unpickled.
         safe = {"trust_remote_code": False, "local_files_only": True}
         try:
             self._tokenizer = AutoTokenizer.from_pretrained(model, **safe)
@@ -49,14 +49,14 @@ class TransformerEncoder:
         self._kept = Kept(self.name, self.size, cache)
 
     def _prepare(self) -> None:
-        """Prepare tokenizer and model, and read a text for the length of vectors. Raises whatever the model does."""
+        """Load tokenizer and model, and encode a text to learn the vectors' length. Raises the model's errors."""
         torch = self._torch
         if self._tokenizer.pad_token is None:
             self._tokenizer.pad_token = self._tokenizer.eos_token
         if self._tokenizer.pad_token is None:
             raise UsageError("its tokenizer has neither a padding nor an end token")
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        # Encoders and decoders alike are used for their hidden states only.
+        # Only the hidden states are used, of encoders and decoders alike.
         self._model.to(self._device).eval()
         limit = min(MOST_TOKENS, self._tokenizer.model_max_length)
         positions: Any = getattr(self._model.config, "max_position_embeddings", None)
@@ -102,7 +102,7 @@ def transformer_encoder(model: str) -> TransformerEncoder:
 
 
 def _identity(model: Any, limit: int) -> str:
-    """A hash of the weights and of the longest text: a folder's name says nothing about what is in it."""
+    """A hash of the weights and of the token limit, since a folder's name does not identify its contents."""
     digest = sha256(str(limit).encode())
     for name, weights in sorted(model.state_dict().items()):
         digest.update(name.encode())

@@ -1,4 +1,4 @@
-"""Strategies propose states to evaluate and learn their costs; they use neither clock nor files.
+"""Strategies propose states to evaluate and learn their costs; they use neither clocks nor files.
 
 The driver (`pdojo.search.engine.search`) calls `start` once. Then it repeatedly asks for a batch of proposals,
 evaluates the new programs, and tells the whole batch in the order of the proposals.
@@ -21,7 +21,7 @@ from pdojo.search.perfllm.settings import Settings
 __all__ = ["Breeder", "Node", "Proposal", "Saved", "Strategy", "check_proposers", "strategy"]
 
 MOST_PROPOSERS = 1024
-"""Most processes that propose."""
+"""Greatest number of proposing processes."""
 
 
 class Strategy(Protocol):
@@ -34,16 +34,16 @@ class Strategy(Protocol):
 
     @property
     def settings(self) -> JSON:
-        """Everything that proposals depend on beside the name and the arguments of `start`; stored with a run."""
+        """Everything, besides the name and the arguments of `start`, that proposals depend on; stored with a run."""
         ...
 
     @property
     def batch(self) -> int:
-        """Number of proposals before the first of them is told; 1 if each step needs the last cost."""
+        """Number of proposals before `tell` is called; 1 if each step needs the last cost."""
         ...
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
-        """Begin a new search. The root is evaluated; its cost is infinite if it failed.
+        """Begin a new search. The root is already evaluated; its cost is infinite if it failed.
 
         All random numbers come from `random`.
         """
@@ -52,8 +52,8 @@ class Strategy(Protocol):
     def ask(self) -> Proposal | None:
         """The next state to evaluate; None if the strategy needs the costs of earlier proposals first.
 
-        None as the first answer of a batch ends the search. States whose program is known are allowed: they do not
-        count, and the known cost is told.
+        None as the first answer of a batch ends the search. A state whose program is known is allowed: it does not
+        count, and `tell` receives the known cost.
         """
         ...
 
@@ -61,38 +61,38 @@ class Strategy(Protocol):
         """Receive the result of a proposal, in the order of `ask`; a failed one has infinite cost.
 
         `node.parent` is the proposal's parent. An incumbent may fail later: `node.cost` then becomes infinite without
-        notice. At the end of a search only a part of the last batch may be asked for.
+        notice. At the end of a search, only part of the last batch may be asked for.
         """
         ...
 
 
 @runtime_checkable
 class Saved(Strategy, Protocol):
-    """A strategy whose state is saved: an interrupted search restores it instead of proposing everything again."""
+    """A strategy with a saved state, so that an interrupted search need not propose everything again."""
 
     def save(self) -> bytes:
-        """The state when a whole batch was told, random numbers included: it determines all that comes later."""
+        """The state after a whole batch was told, including random numbers; it determines everything later."""
         ...
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that was saved. Called after `start`; `nodes` are all programs told then, by number."""
+        """Restore the strategy from `save`, after `start`; `nodes` are all programs told before, by number."""
         ...
 
 
 @runtime_checkable
 class Breeder(Strategy, Protocol):
-    """A strategy that says whose children it proposes, so that several processes can make those of a batch."""
+    """A strategy that names the parents of its proposals, so that several processes can make a batch's children."""
 
     def breed(self, children: ProposalExecutor) -> None:
-        """Take all children from there. Called after `start`; without it they are made in this process."""
+        """Take all children from an executor. Called after `start`; without it, this process makes them."""
         ...
 
 
 def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Strategy:
-    """The strategy of that name, for about `steps` evaluations, with its default settings.
+    """The strategy with this name, for about `steps` evaluations, with its default settings.
 
-    `agent` are the hyper-parameters of `perfllm`, None for the default ones. Raises UsageError if there is no such
-    strategy, if a package is missing, and for hyper-parameters of another strategy.
+    `agent` are the hyper-parameters of `perfllm`, None for the defaults. Raises UsageError if there is no such
+    strategy, if a package is missing, or if `agent` is given for another strategy.
     """
     if agent is not None and name != "perfllm":
         raise UsageError(f"the strategy '{name}' has no agent; only 'perfllm' has")
@@ -126,7 +126,7 @@ def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Str
 
 
 def check_proposers(searching: Strategy, proposers: int) -> None:
-    """Raise UsageError for a number of processes that cannot propose."""
+    """Raise UsageError for an impossible number of proposing processes."""
     if type(proposers) is not int or not 1 <= proposers <= MOST_PROPOSERS:
         raise UsageError(f"1 to {MOST_PROPOSERS} processes propose, not {proposers!r}")
     if proposers > 1 and not isinstance(searching, Breeder):

@@ -67,25 +67,25 @@ class Anneal:
             self.current = node
 
     def save(self) -> bytes:
-        """The current program. Valid while nothing is asked for that was not told."""
+        """The current program. Valid while no proposal waits for `tell`."""
         assert not self._is_waiting
         table = NodeTable()
         state = {"current": table.index(self.current), "latest": self._latest}
         return dump({**state, "nodes": table.rows}, self._random)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from."""
+        """Restore the strategy from `save`."""
         state = load(data, self._random)
         self.current = nodes_of(state["nodes"], nodes)[state["current"]]
         self._latest = state["latest"]
 
     @property
     def temperature(self) -> float:
-        """The temperature now."""
+        """The current temperature."""
         return self.hot * (self.cold / self.hot) ** min(1.0, self._latest / max(1, self.steps))
 
     def acceptance(self, node: Node) -> float:
-        """The probability of accepting a program now."""
+        """The probability of accepting a program at the current temperature."""
         if node.cost == inf:
             return 0.0
         if self.current.cost == inf:

@@ -15,14 +15,14 @@ from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.strategies.proposed_set import ProposedSet
 
 Draw: TypeAlias = Parents | Callable[[], Proposal | None]
-"""Whose child is proposed, or what makes a proposal in this process."""
+"""The parents of a proposal, or a function that proposes locally."""
 
 
 class Around:
-    """The nearest neighbours of a node, one after the other; none if the neighbourhood lists none."""
+    """The nearest neighbours of a node, one by one; none if the neighbourhood lists none."""
 
     def __init__(self, node: Node, near: Neighbourhood, seed: int, taken: int = 0) -> None:
-        """`seed` determines their order; the first `taken` ones are left out."""
+        """Begin the list: `seed` determines its order; the first `taken` neighbours are left out."""
         self.node = node
         self._near, self._seed, self._taken = near, seed, taken
         self._listed: Iterator[Dojo] | None = None
@@ -30,11 +30,11 @@ class Around:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The seed, and the number of neighbours that were taken."""
+        """The seed, and the number of neighbours taken."""
         return self._seed, self._taken
 
     def next(self) -> Proposal | None:
-        """The next one; None if there are no more."""
+        """The next neighbour; None if there are no more."""
         if self._listed is None and isinstance(self._near, Listing):
             self._listed = islice(self._near.nearest(self.node.dojo, Random(self._seed)), self._taken, None)
         self._taken += 1
@@ -44,22 +44,22 @@ class Around:
 
 
 class BatchProposer:
-    """Proposals from what a strategy draws. Known costs do not change within a batch, so it is drawn at once.
+    """Proposals from a strategy's draws. Known costs do not change within a batch, so the batch is drawn at once.
 
-    What was drawn and not asked for is dropped when costs are told.
+    Draws that were not asked for are dropped when costs are told.
     """
 
     def __init__(self, root: Node, near: Neighbourhood, draw: Callable[[], Draw], batch: int, tries: int) -> None:
         self.seen = ProposedSet(root)
         self.children: ProposalExecutor = LocalExecutor(near)
         self.batch = batch
-        """Most proposals that are drawn at once."""
+        """Greatest number of draws at once."""
         self._draw, self._tries = draw, tries
         self._drawn: deque[Draw] = deque()
         self._made: Iterator[Dojo | None] = iter(())
 
     def ask(self) -> Proposal | None:
-        """The first new proposal of some draws, as `ProposedSet.fresh`."""
+        """The first new proposal of some draws; see `ProposedSet.fresh`."""
         return self.seen.fresh(self._next, self._tries)
 
     def told(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""MAP-Elites (Mouret and Clune, 2015): the fastest program of each kind is kept and has children."""
+"""MAP-Elites (Mouret and Clune, 2015): the fastest program of each kind stays and has children."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Elite:
 
     node: Node
     length: float
-    """Factor on its cost: longer programs count as slightly slower."""
+    """Factor on its cost, by which longer programs count as slightly slower."""
     near: Around
     """Its nearest neighbours that are not proposed yet."""
 
@@ -35,11 +35,11 @@ class Elite:
 
 
 class Elites:
-    """The fastest program of each kind is kept, and has children even if other kinds are faster.
+    """The fastest program of each kind stays, and has children even if other kinds are faster.
 
     Programs of one kind use the same features: mappings of scopes, registers, partial sums. A feature that only pays
-    together with another one survives until that one comes; a population of the fastest would lose it. A child is a
-    neighbour of its parent, or of a cross of its parent with another elite.
+    together with a second one survives until the second one appears; a population of the fastest programs would lose
+    it. A child is a neighbour of its parent, or of a cross of its parent with another elite.
     """
 
     name = "elites"
@@ -55,7 +55,7 @@ class Elites:
     ) -> None:
         self.batch = batch
         self.greed = greed
-        """Probability that the fastest elite is the parent; otherwise it is drawn uniformly."""
+        """Probability that the fastest elite is the parent; otherwise the parent is drawn uniformly."""
         self.crossover = crossover
         """Probability that a child has two parents."""
         self.polish = polish
@@ -63,7 +63,7 @@ class Elites:
         self.parsimony = parsimony
         """Relative penalty for each statement when elites are compared."""
         self.tries = tries
-        """Most children drawn for one proposal."""
+        """Greatest number of children drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
@@ -87,7 +87,7 @@ class Elites:
         """The elites by kind."""
 
     def breed(self, children: ProposalExecutor) -> None:
-        """Take children from there."""
+        """Take children from an executor."""
         self._brood.children = children
 
     def ask(self) -> Proposal | None:
@@ -108,20 +108,20 @@ class Elites:
             self._best = elite
 
     def save(self) -> bytes:
-        """The elites by kind, and the neighbours of each that were proposed."""
+        """The elites by kind, and the number of proposed neighbours of each."""
         table = NodeTable()
 
         def stored(elite: Elite) -> list[float]:
             return [table.index(elite.node), elite.length, *elite.near.place]
 
-        # The fastest is usually an elite, too, and shares its neighbours then.
+        # The fastest is usually also an elite, and then shares its neighbours.
         same = next((k for k, each in enumerate(self.elites.values()) if each is self._best), None)
         elites = [[sorted(kind), *stored(elite)] for kind, elite in self.elites.items()]
         state = {"elites": elites, "best": stored(self._best), "same": same}
         return dump({**state, "nodes": table.rows}, self._random)
 
     def restore(self, data: bytes, nodes: abc.Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from."""
+        """Restore the strategy from `save`."""
         state = load(data, self._random)
         known = nodes_of(state["nodes"], nodes)
         self._brood.seen.restore(nodes.values())
@@ -145,7 +145,7 @@ class Elites:
         return Parents(elite.node, self._any().node if two else None, seed_of(self._random))
 
     def _fastest(self) -> Elite:
-        """The elite of least cost, whatever its length, that has not failed."""
+        """The elite of least cost, regardless of its length, that has not failed."""
         if not self._best.node.evaluation.is_ok:
             self._best = min(self.elites.values(), key=lambda elite: elite.node.cost)
         return self._best

@@ -20,7 +20,7 @@ class Evolve:
 
     Members age, so that a luckily measured program does not stay for ever. A child is a neighbour of its parent, or of
     a cross of its parent with another member. A population without progress is replaced: the next one begins with the
-    root, every third one with the champions of the earlier ones.
+    root, and every third one with the champions of the earlier ones.
     """
 
     name = "evolve"
@@ -39,15 +39,15 @@ class Evolve:
         self.population = population
         """Number of members; the first ones are random descendants of the root."""
         self.tournament = tournament
-        """Number of members of which the fastest becomes a parent."""
+        """Number of members drawn, of which the fastest becomes a parent."""
         self.crossover = crossover
         """Probability that a child has two parents."""
         self.patience = patience
-        """Number of programs without progress after which a population is replaced."""
+        """Number of programs without progress before a population is replaced."""
         self.polish = polish
         """Probability of proposing a nearest neighbour of the champion, once the population is complete."""
         self.tries = tries
-        """Most children drawn for one proposal."""
+        """Greatest number of children drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
@@ -75,7 +75,7 @@ class Evolve:
         self._around: Around | None = None
 
     def breed(self, children: ProposalExecutor) -> None:
-        """Take children from there."""
+        """Take children from an executor."""
         self._brood.children = children
 
     def ask(self) -> Proposal | None:
@@ -96,7 +96,7 @@ class Evolve:
             self._begin_again()
 
     def save(self) -> bytes:
-        """The population, the champions, and the neighbours of the champion that were proposed."""
+        """The population, the champions, and the number of the champion's proposed neighbours."""
         table = NodeTable()
         around = self._around
         state = {
@@ -109,7 +109,7 @@ class Evolve:
         return dump({**state, "nodes": table.rows}, self._random)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from."""
+        """Restore the strategy from `save`."""
         state = load(data, self._random)
         known = nodes_of(state["nodes"], nodes)
         self._brood.seen.restore(nodes.values())
@@ -130,7 +130,7 @@ class Evolve:
         return self._polished() or self._born()
 
     def _polished(self) -> Callable[[], Proposal | None] | None:
-        """The champion's next nearest neighbour, with probability `polish`; None otherwise."""
+        """A proposal of the champion's next nearest neighbour, with probability `polish`; None otherwise."""
         listing = self._neighbourhood
         if not isinstance(listing, Listing) or len(self.members) < self.population:
             return None
@@ -146,6 +146,6 @@ class Evolve:
         return Parents(first, self._select() if two else None, seed_of(self._random))
 
     def _select(self) -> Node:
-        # The first parents are drawn uniformly: else all members would descend from the first fast one.
+        # The first parents are drawn uniformly; otherwise all members would descend from the first fast one.
         drawn = self.tournament if len(self.members) >= self.population else 1
         return min((self._random.choice(self.members) for _ in range(drawn)), key=lambda member: member.cost)

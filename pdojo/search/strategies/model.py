@@ -1,4 +1,4 @@
-"""A learned cost model that filters candidates before they are evaluated."""
+"""A learned cost model that filters candidates before evaluation."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FAILED = 3.0
-"""Logarithm of the assumed cost of a failed program, relative to the slowest that did not fail."""
+"""Logarithm of the assumed cost of a failed program, relative to the slowest correct one."""
 MOST_LEAVES = 8
-"""Leaves of each tree: few, as a search has hundreds of samples, not millions."""
+"""Greatest number of leaves of each tree: small, as a search has hundreds of samples, not millions."""
 
 
 class Model:
     """Gradient boosting on features of programs predicts costs; only the predicted best are evaluated.
 
-    A batch is the predicted best of several times as many candidates, plus some random ones, which keep the model
-    accurate. Candidates are drawn as in `sample`, with a higher power. Until enough programs are known, this is
-    sampling.
+    A batch is the predicted best of several times as many candidates, plus some random candidates, which keep the model
+    accurate. Candidates are drawn as in `sample`, with a higher power. Until enough programs are known, proposals are
+    drawn as in `sample`.
     """
 
     name = "model"
@@ -50,9 +50,9 @@ class Model:
         self.pool = pool
         """Number of candidates per evaluated program."""
         self.random_share = random_share
-        """Fraction of a batch that the model does not choose."""
+        """Fraction of a batch chosen at random instead of by the model."""
         self.enough = enough
-        """Number of programs before the model is used."""
+        """Number of known programs from which the model is used."""
         self.power = power
         """Exponent of 1 / cost in the probability of a parent."""
         self.trees = trees
@@ -81,11 +81,11 @@ class Model:
         self._numbers: set[int] = set()
         self._planned: list[Proposal] = []
         self._is_fresh = True
-        """True if all costs of the last batch were told."""
+        """True if `tell` has received all costs of the last batch."""
         self._learn(root)
 
     def breed(self, children: ProposalExecutor) -> None:
-        """Take children from there."""
+        """Take children from an executor."""
         self._sample.breed(children)
 
     def ask(self) -> Proposal | None:
@@ -110,7 +110,7 @@ class Model:
         return dump(state, self._random)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from."""
+        """Restore the strategy from `save`."""
         state = load(data, self._random)
         self._sample.restore(state["sample"].encode(), nodes)
         self._seed, self._rows = state["seed"], state["rows"]
@@ -173,7 +173,7 @@ def _matrix(rows: Sequence[Sequence[float]]) -> NDArray[Any]:
 
 
 def import_learner() -> Any:
-    """The model's class and the limiter of its threads. Raises UsageError if scikit-learn is not installed."""
+    """The model's class, and the limiter of its threads. Raises UsageError if scikit-learn is not installed."""
     try:
         from sklearn.ensemble import HistGradientBoostingRegressor
         from threadpoolctl import threadpool_limits

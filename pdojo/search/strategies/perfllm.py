@@ -30,32 +30,32 @@ from pdojo.search.perfllm.storing import dump, load
 from pdojo.transforms.move import Move
 
 PASSING = ("Timeout",)
-"""Failures after which an episode goes on: the program may be slow only because it is not finished."""
+"""Failures after which an episode goes on: the program may be slow only because it is unfinished."""
 STOPS = 128
-"""Episodes in a row that are stopped at once, after which the search ends."""
+"""Number of episodes in a row that stop at once, after which the search ends."""
 MATES = 2
-"""Best programs whose moves a state's edits may take."""
+"""Number of best programs whose moves a state's edits may take."""
 
 
 @dataclass(frozen=True)
 class _Menu:
-    """What is on offer in a state."""
+    """The offers of a state."""
 
     moves: tuple[Move, ...]
     """The trace of the state."""
     mates: Sequence[Sequence[Move]]
-    """Traces that its edits took moves from."""
+    """Traces whose moves the state's edits may take."""
     look: int
-    """The number of the look that drew it."""
+    """Number of the look that drew the offers."""
     visit: Visit
     moment: Moment | None
-    """None if it has not been drawn again since it was restored."""
+    """The offers as drawn; None after a restore, until they are drawn again."""
 
 
 class PerfLLM:
-    """Q-learning over programs; each proposal is the next move of an episode, whatever the neighbourhood.
+    """Q-learning over programs; each proposal is the next move of an episode, regardless of the neighbourhood.
 
-    The reward of a move is c / T: T is the cost afterwards, c the cost of the program that the search starts from.
+    The reward of a move is c / T: T is the cost afterwards, c the cost of the search's root.
     """
 
     name = "perfllm"
@@ -64,7 +64,7 @@ class PerfLLM:
     def __init__(self, steps: int = 1000, settings: Settings | None = None) -> None:
         import_torch()
         self.steps = steps
-        """The budget, over which exploration falls."""
+        """The budget, over which exploration decreases."""
         self.agent_settings = settings = settings or Settings()
         reader = encoder(settings.encoder, host())
         self._encoded_by = reader.name
@@ -75,7 +75,7 @@ class PerfLLM:
 
     @property
     def settings(self) -> JSON:
-        """The hyper-parameters, and what identifies the encoder and the files that they name."""
+        """The hyper-parameters, and identities of the encoder and of the named files."""
         given = self.agent_settings
         files = {"policy": given.policy, "screen": given.screen}
         identities = {name: identity_of(path) if path else "" for name, path in files.items()}
@@ -87,13 +87,13 @@ class PerfLLM:
         reader = encoder(self.agent_settings.encoder, root.dojo.machine)
         self._agent = Agent(self.agent_settings, reader, random, self._policy, self._screen)
         self._shown = deque(_moves_of_pass(root.dojo) if self.agent_settings.demonstrations else ())
-        """The moves of a demonstration that are still to be made."""
+        """Remaining moves of a demonstration."""
         self._random = random
         self._scale = root.cost if 0 < root.cost < inf else 1.0
         self.episodes = 0
-        """Episodes that have begun."""
+        """Number of episodes begun."""
         self._made = 0
-        """Moves of this episode."""
+        """Number of moves made in this episode."""
         self._path: list[Node] = []
         """The states of the episode, in order, the root first."""
         given = self.agent_settings
@@ -102,7 +102,7 @@ class PerfLLM:
         self._known = {root.fingerprint}
         """Programs with a cost, by fingerprint."""
         self._menus: dict[str, _Menu] = {}
-        """What is on offer in some states, by fingerprint, the latest last: only with `fresh`."""
+        """The offers of some states, by fingerprint, the latest last; only with `fresh`."""
         self._asked: int | None = None
         self._latest = root.number
         self._begin()
@@ -122,7 +122,7 @@ class PerfLLM:
         return None
 
     def _chosen(self) -> int:
-        """The action that is shown, else the agent's."""
+        """The demonstrated action, else the agent's."""
         if self._shown:
             self._shown.popleft()
             if self._moment.shown is not None:
@@ -133,9 +133,9 @@ class PerfLLM:
         return self._agent.choose(self._moment, epsilon, self._actions())
 
     def _actions(self) -> list[int] | None:
-        """The actions to choose from: with `fresh` those that lead to programs without a cost; None for all.
+        """The allowed actions; with `fresh`, the actions that lead to programs without a cost; None for all.
 
-        Stopping where an episode began would say nothing new.
+        Stopping at the start of an episode is excluded, as it would say nothing new.
         """
         if not self.agent_settings.fresh:
             return None
@@ -146,8 +146,8 @@ class PerfLLM:
         return [action for action, after in enumerate(visit.offers, start=1) if after not in self._known]
 
     def _moment_of(self, node: Node) -> Moment:
-        """What is on offer in a state: with `fresh`, what was drawn there before, until half of it has a cost."""
-        # What a demonstration adds to an offer would be missing if it was drawn again later.
+        """The offers of a state; with `fresh`, the earlier ones until half of them have a cost."""
+        # Offers of a demonstration include its move, which a later draw would miss.
         if not self.agent_settings.fresh or self._shown:
             return self._look(node.dojo)
         menu = self._menus.pop(node.fingerprint, None)
@@ -166,7 +166,7 @@ class PerfLLM:
         return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, mates=mates, again=again)
 
     def tell(self, node: Node) -> None:
-        """Learn from the cost of the program, and go on from it."""
+        """Learn from the cost of the program, and continue from it."""
         assert self._asked is not None
         action, self._asked = self._asked, None
         self._latest = max(self._latest, node.number)
@@ -177,7 +177,7 @@ class PerfLLM:
         self._made += 1
         is_over = self._made >= self.agent_settings.horizon and not self._shown
         goes_on = node.evaluation.is_ok or node.evaluation.failure in PASSING
-        # Making edits takes long: only where another action is taken, now or probably soon.
+        # Making edits takes long, so it happens only if another action follows here, now or probably soon.
         looks = goes_on and (not self.agent_settings.fresh or is_best or not is_over)
         following = self._moment_of(node) if looks else None
         self._agent.observe(moment, action, reward, following, [menu.visit for menu in self._menus.values()])
@@ -190,7 +190,7 @@ class PerfLLM:
     # Keeping
 
     def save(self) -> bytes:
-        """The agent, the episode, and the best ones. Valid while nothing is asked for that was not told."""
+        """The agent, the episode, and the best programs. Valid while no proposal waits for `tell`."""
         assert self._asked is None
         state = {
             "agent": self._agent.state(),
@@ -208,7 +208,7 @@ class PerfLLM:
         return dump(state)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from; `nodes` are the first nodes of the programs, by number.
+        """Restore the strategy from `save`; `nodes` are the first nodes of the programs, by number.
 
         Raises UsageError for other data.
         """
@@ -232,12 +232,12 @@ class PerfLLM:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
 
     def _worth(self, node: Node) -> float:
-        """The cost of a program, longer code counting as slower; less is better."""
+        """The cost of a program with a penalty for longer code; less is better."""
         parsimony = self.agent_settings.parsimony
         return node.cost * (1 + parsimony * lengths(node.dojo)[1]) if parsimony and node.cost < inf else node.cost
 
     def _begin(self) -> None:
-        """Begin an episode at the root, or in a state on the way to one of the best programs."""
+        """Begin an episode at the root, or in a state on the path to one of the best programs."""
         self.episodes += 1
         self._made = 0
         self._path = [self._root]
@@ -258,11 +258,11 @@ _SCHEMA: Mapping[str, Schema] = {
     "menus": [Row((COUNT, str, [str], [str]), [str])],
     "shown": [str],
 }
-"""Schema of what is saved beside the agent."""
+"""Schema of the saved state, without the agent's."""
 
 
 def _moves_of_pass(dojo: Dojo) -> list[Move]:
-    """The moves that the heuristic pass makes in a state, by identifier."""
+    """The moves of the heuristic pass in a state, by identifier."""
     game = dojo.fork().game
     before = len(game.trace.steps)
     play_pass("heuristic", game)
@@ -295,7 +295,7 @@ def _restored_elite(stored: Sequence[Any], nodes: Mapping[int, Node]) -> Elite[N
 
 
 def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> list[Node]:
-    """The nodes of an episode. A known program may have been reached by other moves than at first.
+    """The nodes of an episode. A known program may have another trace than its first node.
 
     Raises UsageError for an unknown number, NotationError for a text that is no move.
     """

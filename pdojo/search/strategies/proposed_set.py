@@ -16,7 +16,7 @@ class ProposedSet:
 
     @property
     def asked(self) -> int:
-        """Number of new programs that were proposed and not told."""
+        """Number of new programs that were proposed and not told yet."""
         return len(self._asked)
 
     def told(self, node: Node) -> None:
@@ -39,7 +39,7 @@ class ProposedSet:
     def fresh(self, draw: Callable[[], Proposal | None], tries: int) -> Proposal | None:
         """The first new proposal of `tries` draws.
 
-        Without a new one, a known program is proposed, as it may lead on; None if other proposals are not told yet.
+        If none is new, a known program is proposed, as it may lead on; None while other proposals are not told yet.
         """
         known: Proposal | None = None
         for _ in range(tries):

@@ -17,7 +17,7 @@ LOWEST = 1e-30
 
 
 class Sample:
-    """Draw an evaluated program, fast ones more often, then one of its new neighbours.
+    """Draw an evaluated program, more often a fast one, then one of its new neighbours.
 
     A candidate's cost is its parent's runtime, so that children of slow programs take no time. The probability of a
     parent is proportional to (1 / runtime) ** power. Failed programs are no parents.
@@ -29,7 +29,7 @@ class Sample:
         self.batch = batch
         self.power = power
         self.tries = tries
-        """Most neighbours drawn for one proposal."""
+        """Greatest number of neighbours drawn for one proposal."""
 
     @property
     def settings(self) -> JSON:
@@ -46,11 +46,11 @@ class Sample:
         self._add(root)
 
     def draw_at_once(self, count: int) -> None:
-        """Draw at most so many proposals at once from now on; at first it is the size of a batch."""
+        """Limit the number of proposals drawn at once; the default is the size of a batch."""
         self._brood.batch = count
 
     def breed(self, children: ProposalExecutor) -> None:
-        """Take children from there."""
+        """Take children from an executor."""
         self._brood.children = children
 
     def ask(self) -> Proposal | None:
@@ -58,7 +58,7 @@ class Sample:
         return self._brood.ask()
 
     def tell(self, node: Node) -> None:
-        """Make a program that did not fail a parent."""
+        """Make the program a parent unless it failed."""
         self._brood.told(node)
         if node.number not in self._told:
             self._told.add(node.number)
@@ -70,7 +70,7 @@ class Sample:
         return dump(state, self._random)
 
     def restore(self, data: bytes, nodes: Mapping[int, Node]) -> None:
-        """Become the strategy that `data` was saved from."""
+        """Restore the strategy from `save`."""
         state = load(data, self._random)
         self._brood.seen.restore(nodes.values())
         self._told |= set(nodes)

@@ -14,11 +14,11 @@ from pdojo.search.contract.node import Node
 from pdojo.transforms.move import Move
 
 CODE = ("dialect/**/*.py", "search/**/*.py", "transforms/**/*.py")
-"""Files that decide what a strategy proposes in a state, and what its state is."""
+"""Files that decide a strategy's proposals and the form of its state."""
 
 
 class OutdatedState(Exception):  # noqa: N818  # an event, handled by the driver
-    """The state was saved by other code, which would have proposed other programs."""
+    """Raised if a state was saved by other code, whose proposals would differ."""
 
 
 def dump(state: JSON, random: Random) -> bytes:
@@ -38,13 +38,13 @@ def load(data: bytes, random: Random) -> JSON:
 
 
 class NodeTable:
-    """Nodes that a state refers to by index: a program has several nodes if several traces lead to it."""
+    """Nodes to which a state refers by index: a program has several nodes if several traces lead to it."""
 
     def __init__(self) -> None:
         self._indices: dict[Node, int] = {}
 
     def index(self, node: Node) -> int:
-        """The index of a node, which is added if it is new."""
+        """The index of a node; a new node is added."""
         return self._indices.setdefault(node, len(self._indices))
 
     @property

@@ -1,4 +1,4 @@
-"""Demands of a trace's moves on the extents of the plain program, so that the same cases occur at other sizes."""
+"""Constraints of a trace's moves on the extents of the plain program, so that the same cases occur at other sizes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pdojo.transforms.game import Game
 _WHOLE = ("vectorize", "tensorize")
 """Moves that need the exact extent of their scope."""
 _PARTS = frozenset("rgs")
-"""Suffixes of the identifiers of scopes that moves cut in two or separated."""
+"""Suffixes of scope identifiers for scopes that moves cut in two or separated."""
 
 
 @dataclass(frozen=True)
 class ExtentConstraint:
-    """The iterations of merged scopes, less `rest`, make tiles of size `tile`, with the same remainder.
+    """A constraint: the iterations of merged scopes, less `rest`, keep their remainder by the tile size `tile`.
 
     Several whole tiles stay several. A `tile` of 0 demands the exact extent.
     """
@@ -28,7 +28,7 @@ class ExtentConstraint:
     rest: int = 0
 
     def is_met(self, whole: Sequence[int], smaller: Sequence[int], least: int) -> bool:
-        """True if the extents `smaller` meet the demand that the extents `whole` meet, with at least `least` tiles."""
+        """True if the extents `smaller` meet the constraint as the extents `whole` do, with at least `least` tiles."""
         old, new = (prod(extents[k] for k in self.scopes) - self.rest for extents in (whole, smaller))
         if self.tile == 0:
             return old == new
@@ -46,7 +46,7 @@ class _Follows:
 
 
 def constraints_of(game: Game) -> list[ExtentConstraint]:
-    """The demands of every scope of the plain program, and of every move."""
+    """The constraints of every scope of the plain program, and of every move."""
     nest = game.initial.nest
     sizes: dict[str, _Follows | None] = {scope.id: _Follows((k,)) for k, scope in enumerate(nest.scopes)}
     demands = [ExtentConstraint((k,), 1) for k in range(len(nest.scopes))]

@@ -1,4 +1,4 @@
-"""The last measurement of a kernel in the database, and its verification: the same programs are not judged twice."""
+"""The last measurement of a kernel in the database, and its verification, so that neither is repeated."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from pdojo.search.tuning.timing import MeasuredRow, Timed
 from pdojo.search.tuning.verify import Verification
 
 KIND = "quoted"
-"""The kind of the race under which a measurement is stored; no other race is compared with it."""
+"""Kind of the race that stores a measurement; no other race is compared with it."""
 _CODE = "**/*.py"
-"""Files of pdojo whose change makes a verification outdated."""
+"""Files of pdojo whose change outdates a verification."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Quoted:
 
 
 class QuotedMemory:
-    """The last measurements of the programs of a problem."""
+    """The last measurements of a problem's programs."""
 
     def __init__(self, memory: SearchMemory) -> None:
         self._memory = memory
@@ -46,7 +46,7 @@ class QuotedMemory:
     def find(self, rows: Sequence[MeasuredRow]) -> Quoted | None:
         """The measurement of these programs, the tuned one last; None if there is none.
 
-        Raises DatabaseError for a row that holds something else.
+        Raises DatabaseError for an invalid row.
         """
         names = [fingerprint_of(print_notation(kernel)) for _, kernel, _ in rows]
         found = self._memory.find_race(names[-1], None, KIND)
@@ -80,7 +80,7 @@ class QuotedMemory:
         self._keep(texts[-1], Evaluation(timed[-1].cost, detail=detail))
 
     def keep_verification(self, tuned: KernelOp, decision: Verification) -> None:
-        """Store a verification with the measurement of its program, which there is."""
+        """Store a verification with its program's measurement, which must exist."""
         text = print_notation(tuned)
         found = self._memory.find_race(fingerprint_of(text), None, KIND)
         if found is not None:
@@ -96,7 +96,7 @@ def _stored(decision: Verification, moment: str) -> dict[str, Any]:
 
 
 def _decision(stored: object) -> Verification | None:
-    """The verification that this code made earlier; None if other code made it, or nobody."""
+    """The stored verification by the same code; None if other code made it, or if there is none."""
     match stored:
         case {"said": str(said), "exact": bool(is_exact), "moment": str(moment), "code": str(code)}:
             found = Verification(f"verified at {moment}: {said}", is_exact=is_exact)

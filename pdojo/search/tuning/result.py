@@ -24,7 +24,7 @@ from pdojo.transforms.trace import Trace
 
 @dataclass(frozen=True, repr=False)
 class TuneResult:
-    """A tuned kernel. `pdojo.tune` makes it.
+    """A tuned kernel, made by `pdojo.tune`.
 
     >>> import pdojo
     >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
@@ -36,13 +36,13 @@ class TuneResult:
 
     subject: TuningTask
     tuning: ScheduledKernel
-    """The game that led to the best program, and the reasons of an expert pass."""
+    """The game to the best program, and an expert pass's reasons."""
     decision: Verification
     """The verification of the program's meaning."""
     timed: Sequence[Timed] = ()
     """The last measurement, the plain program first, the tuned one last; empty if nothing was measured."""
     found: SearchOutcome | None = None
-    """The search's result; None if there was no search."""
+    """The search's result; None without a search."""
     is_interrupted: bool = False
     """True if Ctrl-C ended the search or the last measurement."""
 
@@ -63,12 +63,12 @@ class TuneResult:
 
     @property
     def machine(self) -> Machine:
-        """The machine that it was tuned for."""
+        """The machine of the tuning."""
         return self.subject.machine
 
     @property
     def before(self) -> float | None:
-        """The cost of the plain program; None if it was not measured or could not be run."""
+        """The cost of the plain program; None if it was not measured or could not run."""
         return self._costs[0]
 
     @property
@@ -107,7 +107,7 @@ class TuneResult:
         return compile_for(self.kernel, self.machine)
 
     def run(self, *arrays: AnyArray) -> Outputs:
-        """Run it once, as `pdojo.run` does."""
+        """Run the tuned program once, as `pdojo.run` does."""
         return call(self.kernel, arrays, self.machine)
 
     def __repr__(self) -> str:

@@ -34,13 +34,14 @@ def usual_neighbourhood(machine: Machine) -> str:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Costs of the plain kernel and of the pass's program; infinite if one could not be run."""
+    """Costs of the plain kernel and of the pass's program; infinite if one could not run."""
 
     plain: float = inf
     passed: float = inf
     start: str = ""
-    """The start of the search (`plain`, `pass`) if programs are timed: the best is timed only beside it. '' if all
-    costs are comparable."""
+    """The start of the search (`plain`, `pass`) if programs are timed, as only it races with the best; '' if all costs
+    are comparable.
+    """
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,21 @@ class SearchConfig:
     evaluator: str
     start: str
     seed: int | None = None
-    """None: the seed of the most recent matching run, else 0."""
+    """The seed; None: the most recent matching run's, else 0."""
     is_fresh: bool = False
-    """True to take a seed that no matching run has had."""
+    """True to use a seed that no matching run has had."""
     agent: Settings | None = None
-    """The hyper-parameters of `perfllm`; None for the default ones, and for other strategies."""
+    """The hyper-parameters of `perfllm`; None for the defaults, and for other strategies."""
     proposers: int = 1
     """Number of processes that make the proposals of a batch; the result does not depend on it."""
 
     @property
     def steps(self) -> int:
-        """Number of evaluations that the strategy plans for."""
+        """Number of evaluations for which the strategy plans."""
         return self.budget.evaluations or EVALUATIONS
 
     def made(self) -> Strategy:
-        """The strategy, before a search."""
+        """A new strategy."""
         return strategy(self.strategy, self.steps, self.agent)
 
 
@@ -88,7 +89,7 @@ class SearchOutcome:
     """Keys of the problem and of the evaluator's settings in the database."""
 
     def store_last(self, best: ScheduledKernel, passed: Dojo, race: Race) -> None:
-        """Make the pass's program the incumbent: it won the race with the best in the last measurement."""
+        """Make the pass's program the incumbent, after it beat the best in the last measurement."""
         if self.database is None or race.other is None:
             return
         with Database(self.database) as database:
@@ -99,7 +100,7 @@ class SearchOutcome:
 
     @property
     def best(self) -> ScheduledKernel:
-        """The best known program. Raises MeasurementError if no program could be run."""
+        """The best known program. Raises MeasurementError if no program could run."""
         if self.result.known is None:
             failed = self.result.root.evaluation
             raise MeasurementError(
@@ -125,7 +126,7 @@ class SearchRun:
     memory: SearchMemory
     seed: int
     known: int
-    """Number of its evaluations in the database."""
+    """Number of the run's evaluations in the database."""
 
     @staticmethod
     def of(subject: TuningTask, plan: SearchConfig, database: Database, evaluator: Evaluator) -> SearchRun:
@@ -142,7 +143,7 @@ class SearchRun:
         return SearchRun(subject, plan, database, evaluator, memory, wanted, known)
 
     def baselines(self) -> Baselines:
-        """The costs that the result is compared with."""
+        """The reference costs for the result."""
         return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
 
     def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> SearchOutcome:
@@ -171,9 +172,9 @@ class SearchRun:
 def baselines_of(
     subject: TuningTask, start: str, evaluator: Evaluator, memory: SearchMemory, *, in_turns: bool = False
 ) -> Baselines:
-    """The costs of the plain program and of the pass's, from the memory or evaluated.
+    """The costs of the plain program and of the pass's, stored or newly evaluated.
 
-    With `in_turns`, a timed program that is not the start costs the start's cost times the ratio in their match.
+    With `in_turns`, a timed program other than the start costs the start's cost times the ratio in their match.
     """
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
@@ -191,7 +192,7 @@ def baselines_of(
 
 
 def reason(evaluation: Evaluation) -> str:
-    """The reason of a failure, on one line."""
+    """The reason for a failure, on one line."""
     try:
         text = outcome_from_json(evaluation.detail).summary
     except ValueError:
@@ -200,4 +201,4 @@ def reason(evaluation: Evaluation) -> str:
 
 
 def _ignore(_: str) -> None:
-    """The listener that ignores everything."""
+    """Ignore progress."""

@@ -1,4 +1,4 @@
-"""A scheduled kernel: the moves of a trace, then those of an expert pass."""
+"""A scheduled kernel: the moves of a trace, followed by an expert pass's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ScheduledKernel:
     notes: list[Note] = field(default_factory=list[Note])
     """The expert pass's notes on its moves."""
     choices: tuple[TuningParameter, ...] = ()
-    """The questions that the pass leaves open, with the answers that it took."""
+    """The tuning parameters of the pass, with the chosen answers."""
 
     @property
     def before(self) -> KernelOp:
@@ -51,7 +51,7 @@ def make_moves(
     trace: Trace | None = None,
     decisions: ParameterValues | None = None,
 ) -> ScheduledKernel:
-    """Replay a trace, then run an expert pass; either may be None. `decisions` answer what the pass leaves open.
+    """Replay a trace, then run an expert pass; either may be None. `decisions` set the pass's tuning parameters.
 
     Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply.
     """

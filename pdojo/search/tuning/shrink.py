@@ -1,13 +1,13 @@
-"""A tuned kernel at smaller sizes: the same moves on the same program, small enough to be executed exactly.
+"""A tuned kernel at smaller sizes: the same moves on the same program, small enough for exact execution.
 
-A `Family` gives a kernel at any sizes. The trace determines demands on the scopes (`ExtentConstraint`): a scope that
-tiles of 32 cut with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are
-the smallest that meet the demands. Parameters that contain an extent, such as where a scope is peeled, are rewritten;
-tiles, vectors and everything else stay. The small program counts only if its text equals the large one's but for the
+A `Family` gives a kernel at any sizes. The trace determines constraints on the scopes (`ExtentConstraint`): a scope cut
+by tiles of 32 with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are the
+smallest that meet the constraints. Parameters that contain an extent, such as the place of a peel, are rewritten;
+tiles, vectors and everything else stay. The small program counts only if its text equals the large one's except for the
 numbers, before the first move and after the last.
 
 An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
-peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations goes unseen. Every
+peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations stays unnoticed. Every
 move's legality is checked at the small sizes as it was at the large ones.
 """
 
@@ -33,15 +33,15 @@ from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Step
 
 QUICK = 30_000
-"""Statement instances that are tried first: comparing them takes a fraction of a second."""
+"""Limit of statement instances for the first attempts: comparing them takes a fraction of a second."""
 MOST = 1_500_000
-"""Most statement instances: comparing them takes a quarter of a minute and a gigabyte."""
+"""Greatest number of statement instances: comparing them takes a quarter of a minute and a gigabyte."""
 ATTEMPTS = ((3, QUICK, False), (2, QUICK, False), (2, MOST, False), (2, MOST, True))
-"""Attempts: the least number of whole tiles, the limit of statement instances, and whether equal sizes stay equal."""
+"""Attempts: the least number of whole tiles, the limit of statement instances, and True if equal sizes stay equal."""
 SMALL = 4
-"""Sizes up to this one stay: windows, strides, paddings."""
+"""Greatest size that stays: windows, strides, paddings."""
 COMBINATIONS = 8
-"""Most rewritings of one move's numbers that are tried."""
+"""Greatest number of tried rewritings of one move's numbers."""
 _NUMBER = re.compile(r"\d+")
 _SCOPES = re.compile(r"^(?:\d+ )+")
 _SHAPE = re.compile(r"\[[\d, ]*\]")
@@ -52,7 +52,7 @@ class Family:
     """One kernel at all its sizes."""
 
     sizes: Mapping[str, int]
-    """The sizes of the kernel in question."""
+    """The sizes of the given kernel."""
     at: Callable[[Mapping[str, int]], KernelOp]
     """The plain kernel at other sizes. Raises PdojoError for impossible sizes."""
 
@@ -71,9 +71,10 @@ class Small:
 
 
 def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
-    """The family of a kernel: that of its workload, of its text in the notation if that names sizes, or of its extents.
+    """The family of a kernel: from its workload, from its text in the notation if that names sizes, or from its
+    extents.
 
-    In the last case equal extents stay equal; None if an index is neither 0 nor the variable of a scope over its whole
+    From extents, equal extents stay equal; None if an index is neither 0 nor the variable of a scope over its whole
     dimension.
     """
 
@@ -124,14 +125,16 @@ def shrunk(game: Game, family: Family) -> Small | None:
 
 @dataclass(frozen=True)
 class _Slope:
-    """How extents follow a size: reducing the size by `step` reduces the scopes' extents by `less`, in nest order."""
+    """The effect of a size on extents: reducing the size by `step` reduces the scopes' extents by `less`, in nest
+    order.
+    """
 
     step: int
     less: tuple[int, ...]
 
 
 def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
-    """The sizes that may shrink, with a step, found by trying, at which the extents of all scopes follow linearly."""
+    """The sizes that may shrink, each with the first tried step for which all extents change linearly."""
     found: dict[str, _Slope] = {}
     for name, size in family.sizes.items():
         if size <= SMALL:
@@ -165,7 +168,7 @@ def _least_sizes(
     *,
     tied: bool,
 ) -> dict[str, int]:
-    """The least sizes with at least `least` tiles or iterations of each kind; `tied`: equal sizes stay equal."""
+    """The least sizes with at least `least` tiles or iterations of each kind; with `tied`, equal sizes stay equal."""
     found, extents = dict(sizes), [scope.extent for scope in nest.scopes]
     whole = tuple(extents)
     groups: dict[int | str, list[str]] = {}
@@ -187,7 +190,7 @@ def _least_sizes(
 
 
 def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
-    """The moves replayed at these sizes; None if one does not apply, or the program differs or is too large."""
+    """The moves replayed at these sizes; None if one does not apply, or if the program differs or is too large."""
     try:
         small = Game(family.at(sizes), game.machine)
     except PdojoError:
@@ -210,13 +213,13 @@ def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) ->
 
 
 def _alike(one: KernelOp, other: KernelOp) -> bool:
-    """True if two programs have the same text but for the numbers."""
+    """True if two programs have the same text except for the numbers."""
     first, second = (_NUMBER.sub("#", print_notation(kernel)) for kernel in (one, other))
     return first == second
 
 
 def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
-    """The small extents for each extent of a scope or dimension."""
+    """The small extents for each large extent of a scope or dimension."""
     pairs = [(one.extent, other.extent) for one, other in zip(large.scopes, small.scopes, strict=True)]
     for name, array in large.arrays.items():
         pairs += zip(array.shape, small.arrays[name].shape, strict=True)
@@ -227,12 +230,12 @@ def _numbers(large: Nest, small: Nest) -> dict[int, list[int]]:
 
 
 def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
-    """Make a move with its extents rewritten; returns False if no rewriting applies."""
+    """Make a move with rewritten extents; returns False if no rewriting applies."""
     params = dict(step.resolved.params)
     if step.move.name == "peel_scope":
         choices = _peeled(game.places[number].extent, int(str(params["after"])), small, step)
     else:
-        # Extents at this move: earlier ones may have collapsed scopes and dimensions.
+        # Extents at this move: earlier moves may have collapsed scopes and dimensions.
         large = game.programs[number]
         if not _alike(small.kernel, large.kernel):
             return False
@@ -245,7 +248,7 @@ def _rewritten(game: Game, small: Game, number: int, step: Step) -> bool:
 
 
 def _peeled(extent: int, after: int, small: Game, step: Step) -> Iterator[dict[str, str | int]]:
-    """Keep the iterations of the part that was the shorter one."""
+    """Rewrite the parameters of a peel so that the shorter part keeps its iterations."""
     here = small.program.nest.by_id.get(step.resolved.at.removeprefix("%"))
     now = getattr(here, "extent", 0)
     yield {"after": after if 2 * after <= extent else now - (extent - after)}

@@ -1,4 +1,4 @@
-"""Subjects of tuning: a kernel, its machine, and the expert pass's program."""
+"""Tuning tasks: a kernel, its machine, and the expert pass's program."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class TuningTask:
     title: str
     """The name in messages and tables."""
     workload: Workload | None
-    """The workload; None for a kernel that is not the library's."""
+    """The workload; None if the kernel is not the library's."""
     begun: ScheduledKernel
     """The kernel after the given trace, before the expert pass."""
     source: Workload | str | None
-    """The kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
+    """A source for the kernel at other sizes: its workload, or its text in the notation; None if there is neither."""
     expert: str
     """The name of the pass, or `none`."""
     trace: Trace | None = None
@@ -42,7 +42,7 @@ class TuningTask:
 
     @property
     def machine(self) -> Machine:
-        """The machine that it is tuned for."""
+        """The machine to tune for."""
         return self.begun.game.machine
 
     @property
@@ -63,7 +63,7 @@ class TuningTask:
         return dojo
 
     def remade(self, decisions: ParameterValues) -> ScheduledKernel:
-        """The trace and the pass with answers to what the pass leaves open."""
+        """The trace and the pass, with decisions for the pass's tuning parameters."""
         return self._made(decisions) if decisions or self.raced is not None else self.passed
 
     def _made(self, decisions: ParameterValues) -> ScheduledKernel:

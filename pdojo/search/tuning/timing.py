@@ -15,9 +15,9 @@ from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.engine.racing import Race
 
 FRESH = 1 << 62
-"""Offset of the seed of the last measurement's inputs: no search has such seeds."""
+"""Offset of the seeds of the last measurement's inputs, beyond the seeds of searches."""
 SECONDS = 2.5
-"""Seconds of the samples of the last measurement; the plain kernel's are at most as many more."""
+"""Seconds of samples in the last measurement; the plain kernel's samples take at most as many more."""
 
 
 MeasuredRow: TypeAlias = tuple[str, KernelOp, int]
@@ -38,7 +38,9 @@ class Timed:
         return cost_of(self.outcome)
 
     def beside(self, other: Timed) -> Race | None:
-        """The race with a program of the same measurement: the samples of their common turns; None without pairs."""
+        """The race with a program of the same measurement: the samples of their common turns; None if they share no
+        turns.
+        """
         mine, its = self.outcome, other.outcome
         if not (isinstance(mine, Ok) and isinstance(its, Ok)):
             return None
@@ -52,9 +54,9 @@ def _on_turns(outcome: Ok, turns: AbstractSet[int]) -> Evaluation:
 
 
 class Stopwatch:
-    """Times programs and compares their results with those of a reference.
+    """Times programs and compares their results with a reference.
 
-    Processes are started once. One thread measures; another one may call `interrupt`.
+    Processes start once. One thread measures; another thread may call `interrupt`.
     """
 
     def __init__(self, machine: Machine, reference: KernelReference, options: Options | None = None) -> None:
@@ -93,7 +95,7 @@ def measure(
     seed: int,
     tell: Callable[[str], None],
 ) -> list[Timed]:
-    """Check programs on fresh inputs against the kernel `plain`, and time them in turns, steadily and `plain` briefly.
+    """Check programs on fresh inputs against the kernel `plain`, and time them in turns: steadily, and `plain` briefly.
 
     Equal programs are timed once. `tell` receives the current phase.
     """

@@ -1,7 +1,8 @@
-"""Variants: the programs of an expert pass with other answers to what it leaves open; the fastest one by racing.
+"""Variants: the programs of an expert pass for other answers to its tuning parameters; the fastest wins by racing.
 
-First the program of the pass's preferences races with those that differ from it in one answer, then with the one that
-has all answers that won. What won is remembered by kind of kernel; the next kernel of the kind starts from it.
+First the program of the pass's preferences races with the programs that differ from it in one answer, then with the
+program of all winning answers. The winning answers are stored by kind of kernel; the next kernel of the kind starts
+from them.
 """
 
 from __future__ import annotations
@@ -20,23 +21,25 @@ from pdojo.search.kinds.common.parameters import ParameterValues
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 MOST = 16
-"""Most programs that are timed."""
+"""Greatest number of timed programs."""
 SECONDS = 4.0
-"""Time limit of all turns together, without starting processes and compiling; the turn in progress is finished."""
+"""Time limit in seconds for all turns together, without starting processes and compiling; a turn in progress is
+finished.
+"""
 MAKING = 0.75
-"""No further programs are made after so much time, as a fraction of the limit."""
+"""Fraction of the time limit after which no further programs are made."""
 SINGLES = 0.75
-"""The greatest fraction of the time left that the races of single answers take; the answers that won race last."""
+"""Greatest fraction of the remaining time for races of single answers; the combined answers race last."""
 EARLY = 0.5
-"""The greatest fraction of a race's time left that a stage takes before the last one."""
+"""Greatest fraction of a race's remaining time for a stage before the last one."""
 
 Remake = Callable[[ParameterValues], ScheduledKernel]
-"""Runs the pass on the plain kernel with these answers."""
+"""Runs the pass on the plain kernel with the given answers."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A program of the pass, and the answers that differ from the pass's preferences."""
+    """A program of the pass, and its answers that differ from the pass's preferences."""
 
     decisions: ParameterValues
     tuning: ScheduledKernel
@@ -58,15 +61,14 @@ class Raced:
 
     best: Variant
     start: Variant
-    """The variant that all others raced with: of the remembered answers, or of the pass's preferences."""
+    """The variant that all others raced with: of the stored answers, or of the pass's preferences."""
     others: tuple[tuple[Variant, Race], ...]
-    """The other variants with their last races beside the start."""
-    """Empty if the answers were known."""
+    """The other variants with their last races against the start; empty if the answers were known."""
     seconds: float
 
     @property
     def undecided(self) -> tuple[tuple[Variant, Race], ...]:
-        """The variants of which the pairs do not show whether they are faster than the start."""
+        """The variants whose races do not decide if they are faster than the start."""
         return tuple(each for each in self.others if each[1].is_undecided)
 
     @property
@@ -76,7 +78,7 @@ class Raced:
 
     @property
     def gain(self) -> float:
-        """The factor by which the best is faster than the start, in turns; 1 if it is the start."""
+        """The speed-up of the best variant over the start, in turns; 1 if it is the start."""
         return max((1 / r.ratio for v, r in self.others if v is self.best and r.ratio), default=1.0)
 
 
@@ -102,9 +104,9 @@ class VariantRace:
         self._left, self._making = seconds, seconds * MAKING
 
     def run(self, *, again: bool = False) -> Raced:
-        """Race the variants; the best one is remembered. Ctrl-C raises KeyboardInterrupt, and remembers nothing.
+        """Race the variants, and store the best answers. Ctrl-C raises KeyboardInterrupt, and nothing is stored.
 
-        Answers that were decided for the same kernel are taken as they are, unless `again`.
+        Stored answers for the same kernel are used without a race, unless `again`.
         """
         known = None if self._memory is None else self._memory.find()
         start = self._start({} if known is None else known.answers)
@@ -123,7 +125,7 @@ class VariantRace:
         return result
 
     def _start(self, answers: ParameterValues) -> Variant:
-        """The program with these answers, without those that the pass does not know or prefers anyway."""
+        """The program of these answers; unknown and preferred answers are dropped."""
         made = self._remake(answers)
         valid = _valid(answers, made)
         return Variant(valid, made if valid == answers else self._remake(valid))
@@ -132,7 +134,7 @@ class VariantRace:
         return Raced(best, start, tuple(others), perf_counter() - self._began)
 
     def _singles(self, start: Variant) -> Iterator[Variant]:
-        """Programs with one other answer than the start, the preferred answers to all questions first."""
+        """Programs that differ from the start in one answer, the most preferred answers to all questions first."""
         wanted = [(rank, c.question, other) for c in start.tuning.choices for rank, other in enumerate(c.others)]
         for _, question, answer in sorted(wanted, key=lambda each: each[0]):
             if perf_counter() - self._began > self._making:
@@ -150,7 +152,7 @@ class VariantRace:
             yield self._made({**start.decisions, **{question: answer for question, (_, answer) in won.items()}})
 
     def _new(self, variants: Iterable[Variant], texts: set[str], count: int) -> list[Variant]:
-        """The variants whose programs no other one had, as many as may still be timed after `count`."""
+        """The variants with new programs, as many as may still be timed after `count`."""
 
         def is_new(variant: Variant) -> bool:
             text = variant.candidate.program.text
@@ -167,7 +169,7 @@ class VariantRace:
         return variant
 
     def _raced(self, start: Variant, variants: Sequence[Variant], share: float = 1.0) -> list[tuple[Variant, Race]]:
-        """The variants with their races beside the start, as far as they got in a share of the time that was left."""
+        """The variants with their races against the start, as far as a share of the remaining time allows."""
         if not variants:
             return []
         reserved = self._left * (1 - share)
@@ -195,15 +197,15 @@ class VariantRace:
 
 
 def _was_cut_short(found: Race) -> bool:
-    """True if a race might have been decided with more time: it is not remembered that nothing was."""
+    """True if a race might have been decided with more time; an undecided result is then not stored."""
     return found.goes_on and len(found.ratios) < STAGES[1]
 
 
 class _TimeIsUpError(Exception):
-    """No further stage of a race begins."""
+    """Raised when no further stage of a race may begin."""
 
 
 def _valid(answers: ParameterValues, tuning: ScheduledKernel) -> ParameterValues:
-    """The answers to questions that the pass asks."""
+    """The answers to the pass's own questions that differ from its preferences."""
     options = {choice.question: choice.options for choice in tuning.choices}
     return {q: a for q, a in answers.items() if a in options.get(q, ()) and a != options[q][0]}

@@ -1,4 +1,4 @@
-"""Checks whether the moves of a game keep the meaning of its kernel."""
+"""Verification that the moves of a game keep the meaning of its kernel."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Verification:
     """The result of checking a tuned kernel."""
 
     said: str
-    """The check and its answer, in a sentence."""
+    """The check and its result, in a sentence."""
     fault: str | None = None
-    """The fault that was found; None if there is none."""
+    """The fault found; None if there is none."""
     is_exact: bool = False
     """True if the values of all outputs were compared, or the flow of all values at the kernel's own sizes."""
     is_reduced: bool = False
@@ -38,12 +38,12 @@ class Verification:
 
 
 def verify_moves(tuning: ScheduledKernel, source: Workload | str | None = None, limit: int = QUICK) -> Verification:
-    """Compare a kernel with the program that a game's moves make of it.
+    """Compare a kernel with the program after a game's moves.
 
     The exact oracle runs under adversarial schedules: at the kernel's own sizes if it has at most `limit` statement
     instances, else at reduced sizes with the same moves (`pdojo.search.tuning.shrink`). If no such sizes are found,
-    integer sets check the own sizes. `source` is the workload of the kernel, or its text in the notation with named
-    sizes.
+    integer sets check the kernel's own sizes. `source` is the workload of the kernel, or its text in the notation with
+    named sizes.
     """
     before, after = _nests(tuning.game, tuning.before, tuning.after)
     if _instances(before, after) <= limit:

@@ -28,7 +28,7 @@ from pdojo.search.tuning.verify import Verification, verify_moves
 
 
 class TuneListener:
-    """Receives the progress of tuning. Its methods do nothing; override those of interest.
+    """Receives the progress of tuning. The methods do nothing by default; override those of interest.
 
     >>> import pdojo
     >>> class Printer(pdojo.TuneListener):
@@ -50,32 +50,32 @@ class TuneListener:
         return nullcontext(self.progress)
 
     def raced(self, raced: Raced) -> None:
-        """Variants of the pass were raced, or an earlier race had decided; the best one is tuned further."""
+        """Called when a race, or an earlier one, has decided the best variant of the pass, which is tuned further."""
 
     def goes_on(self, search: SearchRun) -> None:
-        """The search resumes an earlier one, which was interrupted or had a smaller budget."""
+        """Called if the search resumes an earlier one, which was interrupted or had a smaller budget."""
 
     def found(self, found: SearchOutcome) -> None:
-        """The search has ended."""
+        """Called when the search has ended."""
 
     def chosen(self, tuning: ScheduledKernel, note: str) -> None:
-        """`tuning` is verified and measured next. `note` says why it is not the search's result, '' if it is."""
+        """Called before `tuning` is verified and measured. `note` is '' for the search's result, else the reason."""
 
     def verified(self, decision: Verification) -> None:
-        """The verification of the program has passed."""
+        """Called when the program has passed verification."""
 
     def recalled(self, moment: str) -> None:
-        """The last measurement that follows was made at an earlier moment, by a call for the same programs."""
+        """Called before `measured` if the last measurement is an earlier one, of the same programs at time `moment`."""
 
     def measured(self, timed: Sequence[Timed]) -> None:
-        """The last measurement: the plain program first if it was timed, the tuned one last."""
+        """Called with the last measurement: the plain program first if it was timed, the tuned one last."""
 
     def decided(self, note: str) -> None:
-        """The last measurement changed the result, or could not decide."""
+        """Called if the last measurement changed the result, or could not decide."""
 
 
 def _ignore(_: str) -> None:
-    """The listener that ignores details."""
+    """Ignore details."""
 
 
 def tune_task(
@@ -90,15 +90,15 @@ def tune_task(
     is_fresh: bool = False,
     with_plain: bool = True,
 ) -> TuneResult:
-    """Search as planned, verify the best program, and measure it beside the plain program and the pass's.
+    """Search by the plan, verify the best program, and measure it against the plain program and the pass's.
 
-    Without a search, the pass's variants race first, unless nothing is measured. What an earlier call has raced and
-    measured is taken from the database, unless `is_fresh`. The plain program is not timed if `with_plain` is false.
+    Without a search, the pass's variants race first, unless nothing is measured. Races and measurements of earlier
+    calls come from the database, unless `is_fresh`. The plain program is not timed if `with_plain` is false.
 
     A `plan` of None does not search. `database` is a file or an open database; None is one in memory. `seed` is the
     seed of the measured inputs without a search. `rivals` are programs from elsewhere. Ctrl-C ends the search; its best
-    so far is verified and not measured. Ctrl-C in the last measurement skips that. Raises InvalidKernel for a program
-    of another meaning, MeasurementError if it cannot be run, KeyboardInterrupt before a program is verified.
+    so far is verified but not measured. Ctrl-C in the last measurement skips the measurement. Raises InvalidKernel for
+    a program of another meaning, MeasurementError if it cannot run, KeyboardInterrupt before a program is verified.
     """
     if plan is None and is_measured:
         with _opened(database) as opened:
@@ -126,7 +126,7 @@ def tune_task(
 def _passed(
     subject: TuningTask, database: Database, listener: TuneListener, seed: int, *, is_fresh: bool, with_plain: bool
 ) -> TuneResult:
-    """A kernel tuned without a search: the fastest variant of the pass, verified and measured, or remembered."""
+    """A kernel tuned without a search: the fastest variant of the pass, verified and measured, or from the database."""
     evaluator = make_evaluator(evaluator_for(subject.machine, None), subject.machine, subject.plain, 0)
     try:
         start = subject.start("plain")
@@ -187,7 +187,7 @@ def _searched(
 
 
 def _opened(database: str | Path | Database | None) -> AbstractContextManager[Database]:
-    """An open database, which stays open if it was; None is one in memory."""
+    """A context with an open database, which closes it only if it was not open before; None is one in memory."""
     if isinstance(database, Database):
         return nullcontext(database)
     return Database.in_memory() if database is None else Database(database)
@@ -213,12 +213,12 @@ def find(
 def verify_found(
     subject: TuningTask, found: SearchOutcome | None, listener: TuneListener
 ) -> tuple[ScheduledKernel, Verification]:
-    """The best program and the decision about it. Raises InvalidKernel if it is wrong."""
+    """The best program and its verification. Raises InvalidKernel if the program is wrong."""
     passed = _passed_tuning(subject, listener)
     tuning, note = passed if found is None else found.best, ""
     if found is not None and print_notation(tuning.after) == print_notation(passed.after):
         note = "the search found nothing better than what the pass makes"
-        # The pass's tuning has the reasons of its moves.
+        # The pass's tuning has the reasons for its moves.
         tuning = passed
     listener.chosen(tuning, note)
     return tuning, _verify(tuning, subject, listener)
@@ -252,7 +252,7 @@ def _rows(
 
 
 def require_timed(timed: Sequence[Timed], listener: TuneListener) -> None:
-    """Tell the listener of the last measurement. Raises MeasurementError if the tuned program failed in it."""
+    """Report the last measurement to the listener. Raises MeasurementError if the tuned program failed in it."""
     listener.measured(timed)
     if timed[-1].cost == inf:
         raise MeasurementError(f"the tuned program: {timed[-1].outcome.summary}")
@@ -268,7 +268,7 @@ def settle(
 ) -> tuple[ScheduledKernel, Verification]:
     """The result: the pass's program if it is faster than the search's best in the last measurement.
 
-    Timed programs compare by pairs: if these decide nothing, the last match of the search stands.
+    Timed programs compare by pairs of samples: if these decide nothing, the last match of the search stands.
     """
     if found is None or tuning is subject.passed:
         return tuning, decision

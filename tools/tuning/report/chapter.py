@@ -24,7 +24,7 @@ from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.timing import Timed
 
 MOST_LINES = 4000
-"""Most lines of generated code that are shown."""
+"""Greatest number of shown lines of generated code."""
 _KINDS = {
     "CompileError": "does not compile",
     "Timeout": "took too long",
@@ -180,7 +180,7 @@ def _code(tuning: ScheduledKernel) -> Iterator[Html]:
 
 
 _TITLES = {"asm": "Assembly", "snitch-asm": "Assembly", "llvm": "LLVM IR", "c": "C"}
-"""Headings of forms of code; others have their name."""
+"""Headings of forms of code; other forms have their name as heading."""
 
 
 def _failures(found: SearchOutcome) -> Html:

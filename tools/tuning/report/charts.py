@@ -21,7 +21,7 @@ def convergence(
 ) -> Html:
     """The cost of every program as dots and of the incumbent as a line, over evaluations and over time.
 
-    `lines` are titles and costs to compare with. If `relative`, costs are shown as multiples of the first program's.
+    `lines` are titles and costs to compare with. If `relative`, costs are multiples of the first program's.
     """
     factor = 1 / history[0].cost if relative else _factor(unit)
     levels = [(title, cost * factor) for title, cost in lines if isfinite(cost)]

@@ -1,4 +1,4 @@
-"""The frame of all reports: one file that loads nothing, whatever a program in it is called."""
+"""The frame of all reports: one file that loads nothing, with all text escaped."""
 
 from __future__ import annotations
 

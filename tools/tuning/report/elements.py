@@ -7,7 +7,7 @@ from html import escape
 
 
 class Html(str):
-    """Text that is HTML."""
+    """Text in HTML."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ def tag(name: str, *content: object, **attributes: str) -> Html:
 
 
 def table(headings: Sequence[object], rows: Iterable[Sequence[object]], *, left: Iterable[int] = (0,)) -> Html:
-    """A table; the columns with numbers in `left` hold words, the others numbers."""
+    """A table. Columns with indices in `left` hold words, the others numbers."""
     words = set(left)
 
     def cells(row: Sequence[object], kind: str) -> Html:
@@ -46,7 +46,7 @@ def section(title: str, anchor: str, *content: object) -> Html:
 
 
 def folded(summary: str, *content: object) -> Html:
-    """A section that is folded at first."""
+    """A section that is initially folded."""
     return tag("details", tag("summary", summary), *content)
 
 

@@ -24,7 +24,7 @@ _OF_SEARCHES = ("convergence", "failures", "time")
 
 
 def page(chapters: Sequence[Chapter], made: str) -> str:
-    """The whole page; `made` says when and by what."""
+    """The whole page; `made` gives the time and the tool."""
     title = f"pdojo-tune: {', '.join(chapter.result.subject.title for chapter in chapters)}"
     overview = _overview(chapters) if len(chapters) > 1 else _links(chapters[0], 0)
     bodies = [chapter.html(number) for number, chapter in enumerate(chapters)]

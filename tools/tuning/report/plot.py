@@ -10,7 +10,7 @@ from pdojo_tools.tuning.report.elements import Html, joined, tag
 
 TEXT, LINE, FIRST, SECOND = "currentColor", "var(--line)", "var(--accent)", "var(--second)"
 SPREAD = 3.0
-"""A greater ratio of the largest to the least value gives a logarithmic axis."""
+"""Ratio of the largest to the least value above which an axis is logarithmic."""
 _LABEL = 12
 """Height of text in drawing units."""
 
@@ -43,7 +43,7 @@ class Axis:
 
 
 def value_axis(values: Sequence[float], start: float, end: float) -> Axis:
-    """An axis of values of at least 0: logarithmic if they differ much, else from 0."""
+    """An axis of nonnegative values: logarithmic if they differ much, else from 0."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and high > SPREAD * low:
         return Axis(low / 1.1, high * 1.1, start, end, is_logarithmic=True)

@@ -1,4 +1,4 @@
-"""Two programs side by side, with differing lines marked."""
+"""Two programs side by side, with marks on differing lines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _column(title: str, kind: str, lines: list[tuple[str | None, bool]]) -> Html
 
 
 def _aligned(left: list[str], right: list[str]) -> Iterator[tuple[str | None, str | None, bool]]:
-    """Pairs of lines, and whether they differ; None if one side has no such line."""
+    """Pairs of lines, and True if they differ; None if one side has no such line."""
     for kind, a, b, c, d in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         for one, other in zip_longest(left[a:b], right[c:d]):
             yield one, other, kind != "equal"

@@ -1,6 +1,6 @@
 """Costs from many machines: the runtime evaluator in actors of a Ray cluster. See docs/cluster.md.
 
-Only `connection` imports Ray, when a connection is made.
+Only `connection` imports Ray, and only when it connects.
 """
 
 from pdojo.search.evaluators.cluster.connection import Connection

@@ -22,7 +22,7 @@ REACH = 10.0
 START = 120.0
 """Seconds within which a worker must start once there is room for it."""
 _STORE = 128 << 20
-"""Bytes of a private cluster's object store: messages are small."""
+"""Bytes of a private cluster's object store; messages are small."""
 
 
 class Connection:
@@ -53,7 +53,7 @@ class Connection:
             }
         else:
             _reach(self.address)
-        # A private cluster listens to this machine only: anybody who reaches a cluster can run programs on it.
+        # A private cluster listens to this machine only: anyone who reaches a cluster can run programs on it.
         constants: Any = import_module("ray._private.ray_constants")
         constants.ENABLE_RAY_CLUSTER = not self.is_private
         # pdojo reports deaths of workers itself.
@@ -68,7 +68,7 @@ class Connection:
             hint = "" if self.is_private else "; is it of the same Ray and Python, and has this process its token?"
             raise UsageError(f"no Ray cluster at '{self.address}': {_first_line(error)}{hint}") from None
         if os.getpgrp() != group:
-            # Ray moved this process out of its group, to end its children as a group; Ctrl-C would not reach it there.
+            # Ray moved this process out of its group, to end its children as a group; there Ctrl-C would not reach it.
             os.setpgid(0, group)
 
     def processors(self) -> list[int]:
@@ -88,7 +88,7 @@ class Connection:
             raise self.translated(error) from None
 
     def translated(self, error: Exception) -> Exception:
-        """The exception to raise for an error of Ray: a mistake found by a worker, or a bug with its traceback."""
+        """The exception to raise for a Ray error: the worker's own error, or a bug with its traceback."""
         cause = getattr(error, "cause", None)
         if isinstance(cause, PdojoError):
             return type(cause)(str(cause))
@@ -129,7 +129,7 @@ def _ray() -> Any:
 
 
 def _reach(address: str) -> None:
-    """Check that the address accepts connections: Ray itself waits for a minute and then ends the process.
+    """Check that the address accepts connections. Ray itself would wait for a minute and then end the process.
 
     Raises UsageError.
     """

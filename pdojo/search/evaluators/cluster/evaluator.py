@@ -17,7 +17,7 @@ from pdojo.search.evaluators.runtime import Runtime, settings_of
 WORKER_LOST = "WorkerLost"
 """Failure of a program that kills workers."""
 SHARE = 4
-"""Programs of one job for each processor of a worker; a job's programs compile together and are timed in turns."""
+"""Number of programs in a job, per processor of a worker. A job's programs compile together and are timed in turns."""
 
 
 class OnCluster:
@@ -39,14 +39,14 @@ class OnCluster:
 
     @property
     def settings(self) -> JSON:
-        """The runtime evaluator's settings on a machine of the cluster: both share costs."""
+        """The runtime evaluator's settings on a machine of the cluster, so that both share stored costs."""
         return settings_of(self._cluster.machine, self._cluster.environment)
 
     def expect(self, candidate: Candidate) -> None:
         """Do nothing: programs are sent in jobs of several."""
 
     def heat(self, wanted: TimingRequest, listener: Listener | None = None) -> list[Race]:
-        """Time each share of the programs on one worker, in turns with the program beside them."""
+        """Time each share of the programs on one worker, in turns with the request's `beside` program."""
         count = len(wanted.candidates)
         if listener is not None:
             listener(f"timing {count} on {self._cluster.size} workers")
@@ -78,7 +78,7 @@ class OnCluster:
             if beside is None and len(candidates) == 1:
                 return [Race(_lost())]
         if beside is None or len(candidates) > 1:
-            # Some program kills workers: timing each alone finds it.
+            # One of the programs kills workers: timing each alone finds it.
             return [race for each in candidates for race in self._heat(replace(share, candidates=[each]))]
         alone = [replace(share, candidates=[each], beside=None) for each in (*candidates, beside)]
         own, best = (self._heat(each)[0].evaluation for each in alone)

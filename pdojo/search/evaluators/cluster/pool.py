@@ -1,4 +1,4 @@
-"""The workers of a cluster: started, given jobs, replaced after they died."""
+"""The workers of a cluster: started, given jobs, replaced after a death."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pdojo.search.evaluators.cluster.connection import START, Connection
 from pdojo.search.evaluators.cluster.worker import KEPT, Facts
 
 ATTEMPTS = 3
-"""Workers that a job is given to before it counts as lost."""
+"""Number of workers that try a job before it counts as lost."""
 POLL = 0.2
-"""Seconds between two checks whether a wait is to end."""
+"""Seconds between two checks whether to end a wait."""
 _VARYING = ("cpus", "system")
 """Facts of an environment that may differ within a cluster."""
 
@@ -41,9 +41,9 @@ class Cluster:
     """Workers for any number of searches, each of which may run in its own thread.
 
     There are as many workers as the cluster has room for, at most `most`; each has as many processors as the machine
-    description has threads. On a private cluster one processor is left to the search, unless `most` is given. Costs of
-    different processors or tool chains are not comparable: raises UsageError if the cluster's machines or their pdojo
-    differ, or if no worker starts.
+    description has threads. On a private cluster one processor is left to the search, unless `most` is given. Raises
+    UsageError if no worker starts, or if the cluster's machines or their pdojo differ: costs of different processors or
+    tool chains are not comparable.
     """
 
     def __init__(self, connection: Connection, machine: Machine, *, most: int | None = None) -> None:
@@ -80,7 +80,7 @@ class Cluster:
         return room if most is None else min(room, most)
 
     def _start_all(self, count: int) -> JSON:
-        """Start workers; returns the environment that they share."""
+        """Start workers; returns their common environment."""
         pending = {self._begin(actor): actor for actor in (self._new() for _ in range(count))}
         ready, late = self._ray.wait(list(pending), num_returns=count, timeout=START)
         for answer in late:
@@ -114,7 +114,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """Number of workers, with the replacements that are starting."""
+        """Number of workers, including replacements that are still starting."""
         with self._changed:
             return len(self._alive()) + self._starting
 
@@ -127,8 +127,8 @@ class Cluster:
     def call(self, kernel: str, method: str, *arguments: object, is_over: Callable[[], bool]) -> Any:
         """The answer of a worker, preferably one that keeps the kernel's evaluator.
 
-        Raises WorkersLost if every attempt killed a live worker while another one stayed alive, KeyboardInterrupt if
-        `is_over` says so, MeasurementError if no workers are left, and any PdojoError of the worker.
+        Raises WorkersLost if every attempt killed a live worker while another one stayed alive; KeyboardInterrupt if
+        `is_over` returns True; MeasurementError if no workers are left; and any PdojoError of the worker.
         """
         for _ in range(ATTEMPTS):
             actor = self._take_alive(kernel, is_over)
@@ -140,14 +140,14 @@ class Cluster:
         raise WorkersLost
 
     def _take_alive(self, kernel: str, is_over: Callable[[], bool]) -> _Actor:
-        """A worker that answers a ping: a later death is the job's fault."""
+        """A worker that answers a ping, so that a later death is the job's fault."""
         while True:
             actor = self._take(kernel, is_over)
             if self._ask(actor, is_over, "ping")[0]:
                 return actor
 
     def _ask(self, actor: _Actor, is_over: Callable[[], bool], method: str, *arguments: object) -> tuple[bool, Any]:
-        """True and a worker's answer; False if it died and is replaced. Raises as `call` does."""
+        """True and a worker's answer; False if it died and is replaced. Raises the errors of `call`."""
         try:
             return True, self._answer(getattr(actor.handle, method).remote(*arguments), is_over)
         except self._ray.exceptions.RayTaskError as error:
@@ -179,7 +179,7 @@ class Cluster:
                 self._changed.wait(POLL)
             if is_over():
                 raise KeyboardInterrupt
-            # Prefer a worker with the kernel, then one with few kernels, then the one that was idle longest.
+            # Prefer a worker with the kernel, then one with few kernels, then the one idle for longest.
             actor = min(self._idle, key=lambda a: (kernel not in a.kernels, len(a.kernels)))
             self._idle.remove(actor)
             actor.kernels = [*(k for k in actor.kernels if k != kernel), kernel][-KEPT:]
@@ -247,7 +247,7 @@ class Cluster:
 
 
 def common(facts: Sequence[Facts]) -> JSON:
-    """The common environment. Raises UsageError if facts that costs depend on differ."""
+    """The common environment of the workers. Raises UsageError if facts that influence costs differ."""
     first = min((f.environment for f in facts), key=lambda e: json.dumps(e, sort_keys=True))
     for key in first:
         found: dict[str, str] = {}

@@ -28,7 +28,7 @@ def core_order(processors: Iterable[int]) -> list[int]:
 
 
 def core_count(processors: Iterable[int]) -> int:
-    """Number of cores of the processors: processors of one core disturb each other's timings."""
+    """Number of cores of the processors. Processors of one core disturb each other's timings."""
     return len({_core(processor) for processor in processors})
 
 
@@ -45,7 +45,7 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
             claimed = _locked(core_order(allowed), count, opened)
             if len(claimed) == count:
                 os.close(opened)
-                # The locks last as long as the handles, and those as long as the process.
+                # The locks are released when the process exits.
                 return sorted(claimed)
             for handle in claimed.values():
                 os.close(handle)
@@ -60,9 +60,9 @@ def claim(count: int, allowed: Sequence[int], folder: Path | None = None, patien
 
 
 def _own_folder(folder: Path) -> int:
-    """A handle of the folder, made if missing.
+    """A handle of the folder; creates the folder if missing.
 
-    Raises MeasurementError if it is a link or others may write to it: they could make us lock or create any file.
+    Raises MeasurementError if it is a link, or if others may write to it: they could make us lock or create any file.
     """
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
@@ -76,7 +76,7 @@ def _own_folder(folder: Path) -> int:
 
 
 def _locked(processors: Iterable[int], count: int, folder: int) -> dict[int, int]:
-    """Handles of the locks of the first processors that are free, at most `count`."""
+    """Handles of locks on the first free processors, at most `count`."""
     claimed: dict[int, int] = {}
     for processor in processors:
         if len(claimed) == count:
@@ -92,7 +92,7 @@ def _locked(processors: Iterable[int], count: int, folder: int) -> dict[int, int
 
 
 def _core(processor: int) -> str:
-    """The processors of its core, as the system lists them; itself if the system does not tell."""
+    """The processors of a processor's core, as the system lists them; the processor alone if the system lists none."""
     try:
         return Path(_TOPOLOGY.format(processor)).read_text().strip()
     except OSError:

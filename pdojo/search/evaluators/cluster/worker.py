@@ -53,12 +53,12 @@ class Facts:
     """The name of the machine."""
     process: int
     processors: tuple[int, ...]
-    """The processors that it has for itself."""
+    """Processors reserved for the worker."""
 
 
 @lru_cache(maxsize=1)
 def release() -> Release:
-    """The pdojo of this process."""
+    """The release of pdojo in this process."""
     return Release(version("pdojo"), whole_digest(*_SOURCES))
 
 
@@ -69,21 +69,21 @@ def host_of(wanted: Release) -> JSON:
 
 
 class Measurer:
-    """The actor. It does nothing before `begin`, so that errors are answers to a call."""
+    """The actor. It does nothing before `begin`, so that every error is the answer to a call."""
 
     def begin(self, wanted: Release, machine: str, processors: int) -> Facts:
         """Reserve processors for a machine description in JSON.
 
-        Raises UsageError if another pdojo is installed, LoweringError if this computer is no such machine, and
-        MeasurementError if too few processors are free.
+        Raises UsageError if another pdojo is installed, LoweringError if the machine description does not fit this
+        computer, and MeasurementError if too few processors are free.
         """
         _check(wanted)
         self._machine = machine_from_json(json.loads(machine))
         _check_machine(self._machine)
-        # Read the environment before the process is bound to its processors: it is what every search here sees.
+        # Read the environment before this process is bound to its processors, as every search on this machine sees it.
         facts = dict(environment())
         own = claim(processors, sorted(os.sched_getaffinity(0)))
-        # Compilers inherit the binding: elsewhere they would disturb other timings.
+        # Compilers inherit the binding; otherwise they would disturb other timings.
         os.sched_setaffinity(0, own)
         self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
@@ -94,7 +94,7 @@ class Measurer:
     def heat(
         self, plain: str, seed: int, texts: Sequence[str], beside: str | None, rounds: int, inputs: int | None
     ) -> list[Race]:
-        """Time programs in turns with `beside`; see `Runtime.heat`. `seed` is the seed of checking inputs."""
+        """Time programs in turns with `beside`; see `Runtime.heat`. `seed` is the seed of the checked inputs."""
         evaluator = self._evaluator(plain)
         evaluator.seed = seed
         other = None if beside is None else self._candidate(beside)

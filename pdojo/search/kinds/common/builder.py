@@ -16,7 +16,7 @@ from pdojo.transforms.move import Move, Param
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Why an expert pass made a move."""
+    """The reason why an expert pass made a move."""
 
     move: Move
     why: str
@@ -24,14 +24,14 @@ class Note:
 
 @dataclass
 class PassBuilder:
-    """Makes moves on a game and notes the reasons. Nodes are named by identifier: objects change with every move."""
+    """Makes moves on a game and notes the reasons. Passes name nodes by identifier: objects change with every move."""
 
     game: Game
     notes: list[Note] = field(default_factory=list[Note])
     sealed: set[str] = field(default_factory=set[str])
     """Finished scopes: passes fuse nothing with them and move nothing out of them."""
     choices: TuningParameters = field(default_factory=TuningParameters)
-    """Questions that the pass leaves open."""
+    """Tuning parameters of the pass."""
 
     @property
     def nest(self) -> Nest:
@@ -64,8 +64,8 @@ class PassBuilder:
         return True
 
     def transact(self, plan: Callable[[], bool]) -> bool:
-        """Make all moves of a plan, or none if it returns False; returns the plan's result."""
-        # Most plans succeed; for those that do not, a few moves are made again in less time than a copy for each takes.
+        """Make all moves of a plan, or none if the plan returns False; returns the plan's result."""
+        # Most plans succeed. Replaying a few moves after a failure is faster than copying the state for each plan.
         mark, noted = self.game.mark(keeps=not self.game.programs.is_near()), len(self.notes)
         if plan():
             return True
@@ -77,7 +77,7 @@ class PassBuilder:
     def play(
         cls, game: Game, plan: Callable[[PassBuilder], None], decisions: ParameterValues | None = None
     ) -> PassResult:
-        """Make all moves of a plan on a game at once, with these answers to the questions that it leaves open."""
+        """Make all moves of a plan on a game at once, with the decisions as answers to the pass's questions."""
 
         def played() -> PassResult:
             builder = cls(game, choices=TuningParameters(decisions))
@@ -110,13 +110,13 @@ class PassBuilder:
         return self.nest.scopes
 
     def temporaries(self) -> Iterator[str]:
-        """Names of the first arrays of all buffers that are not the caller's."""
+        """Names of the first arrays of all buffers except the caller's."""
         for buffer in self.nest.buffers:
             if buffer.op is not None:
                 yield buffer.names[0]
 
     def dimensions(self) -> Iterator[str]:
-        """Locations of all dimensions of temporaries outside of registers (lanes need the dimensions of these)."""
+        """Locations of all dimensions of temporaries outside of registers; lanes need the dimensions of registers."""
         for name in self.temporaries():
             if self.nest.arrays[name].buffer.memory is not Memory.REGISTER:
                 yield from (f"{name}:{d}" for d in range(len(self.nest.arrays[name].shape)))

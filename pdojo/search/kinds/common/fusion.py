@@ -17,11 +17,11 @@ from pdojo.search.kinds.cpu.sums import part_sum
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
-"""Functions that are cheaper than a store and a load of their result."""
+"""Functions cheaper than a store and a load of their result."""
 
 
 def fuse_outer(builder: PassBuilder) -> None:
-    """Fuse neighbouring loops, unless both become vector loops: these are fused later, tile by tile."""
+    """Fuse neighbouring loops, unless both become vector loops; these are fused later, tile by tile."""
     align(builder)
     _split_few(builder)
 
@@ -43,10 +43,10 @@ _Dimensions = set[tuple[str, int]]
 
 
 def align(builder: PassBuilder) -> None:
-    """Move the loops of statistics outermost, those that most statistics share first.
+    """Move the loops of statistics outermost, beginning with the loops that most statistics share.
 
-    A statistic is a temporary that a sum writes and a nest with more loops reads. All nests can share the loops that
-    index it; then values computed from it need no memory, and its inputs may still be cached.
+    A statistic is a temporary that a sum writes and a nest with more loops reads. If all nests share the loops that
+    index it, values computed from it need no memory, and its inputs may still be cached.
     """
     shared = _shared(builder, _statistics(builder))
     plans = [(leaf.id, _wanted(leaf, shared)) for leaf in builder.nest.leaves]
@@ -68,7 +68,7 @@ def _shared(builder: PassBuilder, statistics: _Dimensions) -> dict[tuple[str, in
 
 
 def _statistics(builder: PassBuilder) -> _Dimensions:
-    """The dimensions of arrays that are summed up and read in nests with more loops."""
+    """The dimensions of arrays written by sums and read in nests with more loops."""
     found: _Dimensions = set()
     for name, writers in builder.nest.writers.items():
         array = builder.nest.arrays[name]
@@ -81,12 +81,12 @@ def _statistics(builder: PassBuilder) -> _Dimensions:
 
 
 def _is_finished(builder: PassBuilder, leaf: Leaf) -> bool:
-    """True if a loop around a statement is sealed: its order is chosen."""
+    """True if a loop around a statement is sealed, so that its order is fixed."""
     return any(scope.id in builder.sealed for scope in leaf.chain)
 
 
 def _spread(builder: PassBuilder, dimension: tuple[str, int]) -> _Dimensions:
-    """The dimensions of all arrays that the same loops index, directly or through a common array."""
+    """The dimensions of all arrays that are indexed by the same loops, directly or through a common array."""
     found = {dimension}
     size = 0
     while size != len(found):
@@ -126,7 +126,7 @@ def _interchangeable(leaf: Leaf) -> int:
 
 
 def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
-    """The loops of a statement; of those that can be interchanged, the loops that most statistics share come first."""
+    """The loops of a statement in the wanted order: the interchangeable loops that most statistics share come first."""
     counts = dict.fromkeys(range(leaf.depth), 0)
     for place, depth in _indices(leaf):
         counts[depth] = max(counts[depth], shared.get(place, 0))
@@ -135,7 +135,7 @@ def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
 
 
 def _split_few(builder: PassBuilder) -> None:
-    """Split sums with too few results for the threads: one partial result for each iteration of the outermost loop."""
+    """Split sums with too few results for the threads: one partial result per iteration of the outermost loop."""
     threads = builder.game.machine.threads
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
         leaf = builder.leaf(identifier)
@@ -154,7 +154,7 @@ def _split_few(builder: PassBuilder) -> None:
 
 
 def _chunk(builder: PassBuilder, identifier: str) -> bool:
-    """Cut the loop of a sum, and the loops that it can be fused with, into a chunk for each thread.
+    """Cut the loop of a sum, and the loops fusible with it, into a chunk for each thread.
 
     Chunks are whole groups of vectors; the rest is peeled off first.
     """
@@ -172,9 +172,9 @@ def _chunk(builder: PassBuilder, identifier: str) -> bool:
 
 
 def _related(builder: PassBuilder, leaf: Leaf) -> list[str]:
-    """The single loops of a statement's extent around statements that share arrays with it, directly or through others.
+    """The single loops of equal extent around statements that share arrays with `leaf`, directly or through others.
 
-    The loop of the statement is one of them.
+    The loop of the statement itself is included.
     """
     (loop,) = leaf.chain
     single = [
@@ -194,7 +194,7 @@ def _related(builder: PassBuilder, leaf: Leaf) -> list[str]:
 
 
 def _split(builder: PassBuilder, identifier: str, depth: int, count: int, why: str) -> bool:
-    """Part a sum for the threads; the loop that combines their partial results stays out of the threads' loops."""
+    """Split a sum for the threads; the loop that combines the partial results stays out of the threads' loops."""
     parts = part_sum(builder, identifier, depth, count, why)
     if parts is None:
         return False
@@ -226,7 +226,7 @@ def _is_cheap(builder: PassBuilder, leaf: Leaf) -> bool:
 
 
 def _kept(builder: PassBuilder, name: str) -> int:
-    """Bytes of an array that live between writer and readers, once the loops that they share reuse it."""
+    """Bytes of an array that live between writer and readers, after reuse along the loops that they share."""
     nest = builder.nest
     array = nest.arrays[name]
     users = dict.fromkeys((*nest.writers[name], *nest.readers[name]))
@@ -241,7 +241,7 @@ def _kept(builder: PassBuilder, name: str) -> int:
 
 
 def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> bool:
-    """Inline a statement at all of its uses and delete it."""
+    """Inline a statement at all of its uses, and delete it."""
     why = f"computed once more where it is used: '{name}' need not be kept in between"
     for reader in [r.id for r in builder.nest.readers[name]]:
         while (use := _use(builder, reader, name)) is not None:
@@ -254,7 +254,7 @@ def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> bool:
 
 
 def _materialize(builder: PassBuilder, name: str) -> None:
-    """Give every element its own memory, so that the loop can be distributed; later moves reuse it again."""
+    """Give every element its own memory, so that the loop can be distributed; later moves reuse the memory again."""
     builder.attempt("set_location", name, "room for an element for each lane", location="heap")
     for dimension in range(len(builder.nest.arrays[name].shape)):
         builder.attempt("materialize_dims", f"{name}:{dimension}", "vectors need an element for each lane")

@@ -67,7 +67,7 @@ def _unroll_small(builder: PassBuilder) -> None:
 
 
 def place_buffers(builder: PassBuilder) -> None:
-    """Put buffers that only constants index into registers, and other small ones on the stack."""
+    """Put buffers with only constant indices into registers, and other small ones on the stack."""
     for name in list(builder.temporaries()):
         if builder.nest.arrays[name].buffer.memory is Memory.REGISTER:
             continue

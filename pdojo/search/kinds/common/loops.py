@@ -1,4 +1,4 @@
-"""Loop simplification: no loops of one iteration, one loop over contiguous memory instead of several."""
+"""Loop simplification: no loops of one iteration, and one loop over contiguous memory instead of several."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def drop_unit_loops(builder: PassBuilder) -> None:
 
 
 def flatten(builder: PassBuilder) -> None:
-    """Collapse two loops wherever they walk through contiguous memory: fewer peeled rests, aligned vectors.
+    """Collapse two loops that run over contiguous memory: fewer peeled rests, aligned vectors.
 
-    Two loops are collapsed iff every access in them uses neither, or both as whole neighbouring dimensions, and all
-    other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
+    Two loops are collapsed iff every access in them uses either neither loop, or both as whole neighbouring dimensions,
+    and all other accesses to the arrays written there can be collapsed in the same way, so that fusion stays possible.
     """
     why = "rows that follow each other in memory are one"
     while pairs := _flat_pairs(builder):
-        # Innermost first: a collapsed loop can be collapsed with the loop around it next.
+        # Innermost first, so that a collapsed loop can be collapsed with the loop around it next.
         inner = {i: d for i, d in pairs.items() if _only_child_of(builder, i).id not in pairs}
         for scope in inner:
             if not builder.attempt("collapse_scopes", f"%{scope}", why):
@@ -43,9 +43,9 @@ def flatten(builder: PassBuilder) -> None:
 
 
 def unfold(builder: PassBuilder) -> None:
-    """Give every element of a temporary memory of its own; later steps reuse what loops do not need.
+    """Give every element of a temporary its own memory; later steps reuse dimensions that loops do not need.
 
-    A temporary that takes one slot keeps the statements of a loop together, so that none of them becomes vectors.
+    A temporary with one slot ties the statements of a loop together, which prevents vectorisation.
     """
     why = "vectors need an element for each lane"
     for name in list(builder.temporaries()):
@@ -104,7 +104,7 @@ def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> Tiles | None:
 
 
 class Tiles(NamedTuple):
-    """Identifiers of the loop over tiles and of the loop inside one; they avoid names that are taken."""
+    """Identifiers of the loop over tiles and of the loop inside a tile; they avoid taken names."""
 
     outer: str
     inner: str
@@ -130,7 +130,7 @@ def indexing(builder: PassBuilder, array: str) -> list[str]:
 
 
 _Pairs = dict[str, set[tuple[str, int]]]
-"""Outer loops that can be collapsed with their only child, and the array dimensions that the two index."""
+"""Outer loops that can be collapsed with their only child, and the array dimensions that the two loops index."""
 
 
 def _flat_pairs(builder: PassBuilder) -> _Pairs:
@@ -166,7 +166,7 @@ def _only_child_of(builder: PassBuilder, identifier: str) -> Scope:
 
 
 def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
-    """The array dimensions that a loop and its only child index together; None if they index one separately."""
+    """The array dimensions that a loop and its only child index together; None if any access uses one alone."""
     if _only_child(scope) is None:
         return None
     found: set[tuple[str, int]] = set()
@@ -181,7 +181,7 @@ def _dimensions(scope: Scope) -> set[tuple[str, int]] | None:
 
 
 def _joint(access: Access, scope: Scope) -> int | None:
-    """The dimension that the loop indexes while its child indexes the whole next one; None if there is none."""
+    """The dimension that the loop indexes while its child indexes the whole next dimension; None if there is none."""
     child = _only_child(scope)
     for dimension, (first, second) in enumerate(zip(access.index, access.index[1:], strict=False)):
         whole = child is not None and access.array.shape[dimension + 1] == child.extent
@@ -192,7 +192,7 @@ def _joint(access: Access, scope: Scope) -> int | None:
 
 
 def _everywhere(builder: PassBuilder, found: _Pairs, array: str, dimension: int) -> bool:
-    """True if all accesses of a written array treat the two dimensions as one."""
+    """True if all accesses to a written array treat the two dimensions as one."""
     nest = builder.nest
     if nest.arrays[array].intent is Intent.IN:
         return True

@@ -1,4 +1,4 @@
-"""Temporaries in the memory of an output that is written later: less cache traffic."""
+"""Temporaries in the memory of a later output: less cache traffic."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ WHY = "rows exceed the first cache: two arrays in one memory leave more of it to
 def share_outputs(builder: PassBuilder) -> None:
     """Put temporaries into an output of the same shape if they exceed the first cache, but not half of the second.
 
-    Smaller ones stay in the first cache anyway. Larger ones leave the second cache before the output is written, so its
-    memory would be written twice.
+    Smaller temporaries stay in the first cache anyway. Larger ones leave the second cache before the output is written,
+    so its memory would be written twice.
     """
     machine = builder.game.machine
     if not machine.cache_bytes:

@@ -1,6 +1,6 @@
-"""Questions that an expert pass cannot decide from the program and the machine description, with ordered answers.
+"""Tuning parameters: questions that program and machine description do not decide, with ordered answers.
 
-The pass takes the first answer unless it is told another one. Programs of other answers are its *variants*, which
+A pass takes the first answer unless another one is given. The programs of other answers are its *variants*, which
 `pdojo.search.tuning.variants` races.
 """
 
@@ -14,43 +14,44 @@ if TYPE_CHECKING:
     from pdojo.search.kinds.common.builder import Note
 
 ParameterValues: TypeAlias = Mapping[str, str]
-"""Answers by question; questions without one get the first answer."""
+"""Answers by question; a question without one gets the first answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class TuningParameter:
-    """A question that the pass asked."""
+    """A question of a pass, with its answers."""
 
     question: str
     options: tuple[str, ...]
-    """The answers, the pass's preference first."""
+    """The possible answers, the pass's preference first."""
     taken: str
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The answers that were not taken, in order."""
+        """The other answers, in order."""
         return tuple(option for option in self.options if option != self.taken)
 
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """What an expert pass did on a game."""
+    """The result of an expert pass on a game."""
 
     notes: list[Note]
     choices: tuple[TuningParameter, ...] = ()
 
 
 class TuningParameters:
-    """The decisions of one run of a pass, and the questions it has asked."""
+    """The given answers for one run of a pass, and the questions asked so far."""
 
     def __init__(self, decisions: ParameterValues | None = None) -> None:
         self._decisions = dict(decisions or {})
         self._asked: dict[str, tuple[str, ...]] = {}
 
     def choose(self, question: str, options: Iterable[str]) -> str:
-        """The answer to a question; the first option unless another one was decided.
+        """The answer to a question: the given one, else the first option.
 
-        A question may be asked at several places, with options of their own; it has one answer wherever that is one.
+        A pass may ask a question at several places with different options; the given answer applies wherever it is an
+        option.
         """
         offered = tuple(dict.fromkeys(options))
         self._asked[question] = tuple(dict.fromkeys((*self._asked.get(question, ()), *offered)))
@@ -59,7 +60,7 @@ class TuningParameters:
 
     @property
     def made(self) -> tuple[TuningParameter, ...]:
-        """The questions with more than one answer, in the order in which they were asked."""
+        """The questions with more than one answer, in the order of asking."""
         return tuple(
             TuningParameter(question, options, self._decisions[question])
             for question, options in self._asked.items()

@@ -22,7 +22,7 @@ def share_reciprocals(builder: PassBuilder) -> None:
         for scope in leaf.chain:
             shared *= 1 if scope.depth in used else scope.extent
         if shared >= SHARED:
-            # As far outside as the divisor is available.
+            # As far out as the divisor is available.
             any(
                 builder.transact(lambda depth=depth, i=identifier: _share(builder, i, depth))
                 for depth in range(leaf.depth)

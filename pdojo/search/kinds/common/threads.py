@@ -7,9 +7,9 @@ from pdojo.dialect.view.nest import Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 
 EVEN = 0.95
-"""Balance above which no better loop is looked for."""
+"""Balance above which the search for a better loop ends."""
 SMALL = 16384
-"""Statement instances below which starting threads costs more than the work."""
+"""Statement instances below which starting threads costs more than it saves."""
 
 
 def share_work(builder: PassBuilder) -> None:
@@ -35,14 +35,14 @@ def work(scope: Scope) -> int:
 
 
 def balance(extent: int, threads: int) -> float:
-    """The fraction of the time that threads work if they share `extent` iterations."""
+    """The fraction of the time that threads work if they divide `extent` iterations."""
     return extent / (-(-extent // threads) * threads)
 
 
 def costs_threads(builder: PassBuilder, first: Scope, second: Scope) -> bool:
-    """True if one of two loops is a sum over its iterations and the other one could be parallelised.
+    """True if one loop sums over its iterations and the other one could be parallelised.
 
-    False if a loop around them balances already.
+    False if a loop around them already balances.
     """
     threads = builder.game.machine.threads
     around = [scope.extent for scope in first.leaves[0].chain[: first.depth]]
@@ -60,8 +60,8 @@ def _sums(scope: Scope) -> bool:
 
 
 def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
-    """Try the balanced loops around the whole nest, then those of each part of it, then the other loops."""
-    # Each start of the threads must be worth its cost.
+    """Try the balanced loops around the whole nest, then those of each part of the nest, then the other loops."""
+    # A loop must have enough work for each start of the threads.
     worth = [s for s in perfect(nest) if work(s) >= SMALL]
     loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
     even = [s for s in loops if balance(s.extent, threads) >= EVEN]
@@ -83,7 +83,7 @@ def _why(loop: Scope, threads: int) -> str:
 
 
 def perfect(scope: Scope) -> list[Scope]:
-    """A scope and the sequential ones inside it, down to the first with several children or with a statement."""
+    """A scope and the sequential scopes nested in it, down to the first with several children or a statement."""
     found = [scope]
     while len(found[-1].children) == 1:
         child = found[-1].children[0]

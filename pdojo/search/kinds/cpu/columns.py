@@ -1,7 +1,8 @@
-"""Sums over rows: reductions whose neighbouring results, and the elements that they sum up, lie beside each other.
+"""Sums over rows: reductions with neighbouring results of neighbouring elements.
 
-Whole rows are read one after the other, instead of a column of every row. Each thread has partial results of a part of
-the rows. Several rows are added to a vector of results at a time (`join_terms`), so that it is loaded less often.
+The pass reads whole rows one after the other, instead of one column of every row. Each thread has partial results for a
+part of the rows. Several rows are added to a vector of results at a time (`join_terms`), which saves loads of the
+vector.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ WHY = "whole rows are read one after the other"
 
 
 def sum_columns(builder: PassBuilder) -> set[str]:
-    """Give reductions over rows a nest of their own, in which the rows are outermost, in parts for the threads.
+    """Give reductions over rows their own nests, with the rows outermost, in parts for the threads.
 
-    Returns the names of the arrays that they add up in.
+    Returns the names of the arrays of (partial) results.
     """
     found: set[str] = set()
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
@@ -37,7 +38,7 @@ def sum_columns(builder: PassBuilder) -> set[str]:
 
 
 def _is_of_columns(leaf: Leaf) -> bool:
-    """True for a reduction of one operand over one loop, along whose results both are contiguous."""
+    """True for a reduction of one operand over one loop, with result and operand contiguous along another loop."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain) or not has_terms(leaf):
         return False
     terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
@@ -86,7 +87,7 @@ def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> boo
 
 
 def join_terms(builder: PassBuilder, arrays: set[str]) -> None:
-    """Add several rows to each vector of results at a time, in sums in these arrays."""
+    """Add several rows to each vector of results at a time, for sums into these arrays."""
     sums = [leaf for leaf in builder.nest.leaves if leaf.accumulate is not None and leaf.output.array.name in arrays]
     for identifier in [leaf.id for leaf in sums]:
         rows = _rows_around(builder.leaf(identifier))

@@ -1,8 +1,8 @@
 """Register tiles for contractions: sums of products whose operands are each used by many results.
 
-The plan is that of fast matrix products. A block of rows by vectors of columns stays in registers over the whole sum;
-the operand that the columns index (the *panel*) is packed, so that the sum reads contiguous memory; the rest that does
-not fill a block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
+The plan is the usual one of fast matrix products. A block of rows by vectors of columns stays in registers over the
+whole sum. The operand that the columns index (the *panel*) is packed, so that the sum reads contiguous memory. The rest
+that fills no block is peeled off and gets smaller blocks. Sizes follow from extents, vector length and registers.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from pdojo.search.kinds.common.threads import balance, work
 FEW_APART = 4
 """Largest stride in elements at which a gather still touches few cache lines."""
 MOST_STRAIGHT = 32
-"""Most iterations of each of a block's two loops that are unrolled."""
+"""Greatest extent of each of a block's two loops that is unrolled."""
 MOST_TERMS = 64
-"""Most vector operations of a block's whole sum that is unrolled."""
+"""Greatest number of vector operations of a block's whole sum that is unrolled."""
 CLOSE, MOST_PLANS = 1.25, 3
-"""Blocks are tried if their estimates are at most this many times the least, and at most so many."""
+"""Greatest estimate of a tried block, as a multiple of the least one; greatest number of tried blocks."""
 UNLIKE = 2.0
-"""The best plan with another panel or other columns is tried if its estimate is at most this many times the least."""
+"""The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
 WORTH_CHOOSING = 1 << 20
 """Fewest products of a contraction whose plan is left open."""
 FEW_SETS = 16
-"""Lines at equal distances fit into this fraction of a cache."""
+"""Lines at equal distances fit into a cache divided by this number."""
 VECTORS = (1, 2, 4, 5, 6, 8)
 """Numbers of vectors in a block's row. Not three: LLVM takes seconds to keep arrays of three vectors in registers."""
 MOST_PADDED = 1.25
-"""Largest size of a packed copy as a multiple of the array's."""
+"""Greatest size of a packed copy, as a multiple of the array's."""
 WORTH_PACKING = 4
 """Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
-"""The rows of a block must fill this many first-level caches before they are packed."""
+"""Rows of a block are packed if they fill at least this many first-level caches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Roles:
     outer: tuple[str, ...]
     """Spatial loops that are not tiled, in their order."""
     rows: str | None
-    """The spatial loop whose iterations share the panel; None if there is none: rows of one vector after another."""
+    """The spatial loop whose iterations share the panel; None if no loop shares it."""
     columns: str
     """The spatial loop of the vectors."""
     lanes: int
@@ -85,7 +85,7 @@ def tile_contractions(builder: PassBuilder) -> None:
 
 
 def _ordered(builder: PassBuilder, leaf: Leaf) -> list[Roles]:
-    """The plans for a contraction, the cheapest first; which of the cheapest ones is fastest is left open."""
+    """The plans for a contraction, the cheapest first; a tuning parameter chooses among the cheapest ones."""
     plans = _roles(builder, leaf)
     close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
     unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
@@ -98,12 +98,12 @@ def _ordered(builder: PassBuilder, leaf: Leaf) -> list[Roles]:
 
 
 def has_terms(leaf: Leaf) -> bool:
-    """True for an accumulation of one or two reads over loops of terms, into results that other loops index."""
+    """True for an accumulation of one or two reads over loops of terms, into results indexed by other loops."""
     return leaf.accumulate is not None and 0 < len(spatial_loops(leaf)) < len(leaf.chain) and len(leaf.reads) in (1, 2)
 
 
 def spatial_loops(leaf: Leaf) -> set[int]:
-    """Depths of the loops that index the result, and of loops of one iteration outside of these."""
+    """Depths of the loops that index the result, and of one-iteration loops outside of these."""
     used = {s.depth for s in leaf.chain if any(e.uses(s.depth) for e in leaf.output.index)}
     return used | {s.depth for s in leaf.chain if s.extent == 1 and s.depth < max(used, default=0)}
 
@@ -118,7 +118,7 @@ def uses(access: Access, scope: Scope) -> bool:
 
 
 def _roles(builder: PassBuilder, leaf: Leaf) -> list[Roles]:
-    """The possible choices of rows, columns and block, the cheapest first; then those with results close together."""
+    """The possible choices of rows, columns and block, the cheapest first, then choices with results close together."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return []
     spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
@@ -162,15 +162,15 @@ def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
 
 
 def can_pack(leaf: Leaf, panel: Access) -> bool:
-    """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array (not for overlapping windows).
+    """True if a copy of the panel in loop order is at most `MOST_PADDED` times the array; overlapping windows are not.
 
-    Rows are padded to whole vectors.
+    The copy's rows are padded to whole vectors.
     """
     return prod(leaf.chain[v].extent for v in _variables(panel)) <= MOST_PADDED * prod(panel.array.shape)
 
 
 def _sized(builder: PassBuilder, leaf: Leaf, roles: Roles) -> list[Roles]:
-    """The blocks with the lowest estimates that fit the registers, one for each number of vectors."""
+    """The cheapest blocks by estimate that fit the registers, one for each number of vectors."""
     lanes = roles.lanes
     rows = 1 if roles.rows is None else leaf.chain[_depth(leaf, roles.rows)].extent
     columns = leaf.chain[_depth(leaf, roles.columns)].extent
@@ -215,7 +215,7 @@ def _sized(builder: PassBuilder, leaf: Leaf, roles: Roles) -> list[Roles]:
 
 
 def _load(machine: Machine, panel: int) -> float:
-    """Cycles to load a vector of a panel of that many bytes."""
+    """Cycles to load a vector of a panel of `panel` bytes."""
     return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
 
 
@@ -228,7 +228,7 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
 
 
 def _is_packed(leaf: Leaf, roles: Roles, rows: int, height: int) -> bool:
-    """True if enough blocks of `height` rows reuse the panel to pay for packing it."""
+    """True if enough blocks of `height` rows reuse the panel to repay packing."""
     return roles.rows is not None and rows >= 2 * height and can_pack(leaf, leaf.reads[roles.panel])
 
 
@@ -276,7 +276,7 @@ def _tile(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
 
 
 def _is_flat(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
-    """True if the sum is short and its results are many: all panels stay in a core's cache, and results do not."""
+    """True if the sum is short and has many results: all panels stay in a core's cache, and the results do not."""
     leaf = builder.leaf(identifier)
     machine, output = builder.game.machine, leaf.output.array
     panels = prod(s.extent for s in leaf.chain if uses(leaf.reads[roles.panel], s))
@@ -285,7 +285,7 @@ def _is_flat(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
 
 
 def _rests(builder: PassBuilder, identifier: str, before: set[str]) -> list[str]:
-    """The sums of peeled rests of a contraction."""
+    """The sums of the peeled rests of a contraction."""
     like = builder.leaf(identifier)
     return [
         leaf.id
@@ -295,7 +295,7 @@ def _rests(builder: PassBuilder, identifier: str, before: set[str]) -> list[str]
 
 
 def _rows_first(builder: PassBuilder, pieces: Sequence[str], depth: int) -> None:
-    """Put the loops over blocks of rows around those over panels: results are stored row by row."""
+    """Put the loops over blocks of rows around those over panels, so that results are stored row by row."""
     why = "all panels are in the cache: whole rows of results are stored"
     for identifier in pieces:
         while len((panels := loop_at(builder, identifier, depth)).children) > 1:
@@ -305,7 +305,7 @@ def _rows_first(builder: PassBuilder, pieces: Sequence[str], depth: int) -> None
 
 
 def _lone_row(builder: PassBuilder, identifier: str, depth: int) -> bool:
-    """Put a loop of one iteration inside the columns, in place of the rows."""
+    """Put a loop of one iteration inside the columns, in place of the missing rows."""
     columns = builder.leaf(identifier).chain[depth]
     why = "a block of one row"
     made = builder.attempt("tile_scope", columns, why, size=columns.extent)
@@ -333,7 +333,7 @@ def is_alone(builder: PassBuilder, leaf: Leaf) -> bool:
 
 
 def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: int, why: str) -> list[str]:
-    """Peel the rest behind whole tiles off the loop at `depth`, at least `least` iterations; returns all statements."""
+    """Peel off the rest behind whole tiles, but at least `least` iterations; returns the sums of both parts."""
     scope = builder.leaf(identifier).chain[depth]
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < least:
@@ -377,7 +377,7 @@ def loop_at(builder: PassBuilder, identifier: str, depth: int) -> Scope:
 
 
 def _pack(builder: PassBuilder, identifier: str, rows: int, roles: Roles) -> None:
-    """Copy the panel in the order in which the sum reads it, if that pays."""
+    """Copy the panel in the order of the sum's reads, if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[roles.panel]
     if not _is_packed(leaf, roles, leaf.chain[rows].extent, roles.height):
@@ -400,7 +400,7 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, roles: Roles) -> Non
 
 
 def _copies(outer: Sequence[Scope], panel: Access) -> int:
-    """Number of outer loops, from the outermost, whose iterations each need their own copy of the panel."""
+    """Number of outer loops, counted from the outermost, whose iterations each need their own copy of the panel."""
     return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
 
 
@@ -435,7 +435,7 @@ def _pack_rows(builder: PassBuilder, identifier: str, panels: int, roles: Roles)
 
 
 def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int) -> bool:
-    """Read the copy of an operand that an earlier contraction packed in blocks of `height` rows, if there is one."""
+    """Read an operand from a copy that an earlier contraction packed in blocks of `height` rows, if there is one."""
     leaf = builder.leaf(identifier)
     read = leaf.reads[position]
     for writer in builder.nest.leaves[: leaf.order]:
@@ -450,12 +450,12 @@ def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int
 
 
 def is_copy(leaf: Leaf) -> bool:
-    """True for a statement that copies an element."""
+    """True for a statement that copies elements."""
     return leaf.function is None and leaf.accumulate is None and len(leaf.reads) == len(leaf.inputs) == 1
 
 
 def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:
-    """Where a copy holds what a statement reads; '' if its loops do not run over the elements one by one."""
+    """Location in a copy of an element that a statement reads; '' if the copy's loops do not run by elements."""
     places: dict[int, Expr] = {}
     for source, wanted in zip(writer.reads[0].index, read.index, strict=True):
         (variable, step), *others = source.terms or ((None, 0),)

@@ -24,7 +24,7 @@ MEMORY_CORES = 2.0
 LOOP = 1.0
 """Cycles of an iteration's counter and branch."""
 START = 4000.0
-"""Cycles to start the threads and to wait for the last one."""
+"""Cycles to start the threads and to wait for the last of them."""
 FUNCTION_CYCLES = {
     "arith.divf": 10.0,
     "arith.remf": 40.0,
@@ -55,9 +55,9 @@ class ModelCost:
     """The parts of an estimate, in cycles."""
 
     cycles: float
-    """The sum over the program's parts of their bounds."""
+    """The sum of the bounds of all parts of the program."""
     compute: float
-    """All arithmetic, loads, stores and loops, without any waiting."""
+    """All arithmetic, loads, stores and loops, without waiting."""
     memory: tuple[float, ...]
     """The traffic from each cache level to the one before, and from memory to the last."""
     starts: float
@@ -65,7 +65,7 @@ class ModelCost:
 
 
 def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
-    """The cost of one call; None for programs with mappings of other machines than CPUs."""
+    """The cost of one call; None for programs with mappings of machines other than CPUs."""
     if any(scope.mapping not in _UNMAPPED and scope.mapping is not Mapping.TENSOR for scope in nest.scopes):
         return None
     model = _Model(nest, machine)
@@ -81,12 +81,12 @@ def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
 
 
 def cycles(node: Node, nest: Nest, machine: Machine) -> float:
-    """Cycles of computing in one run of a node, without waiting for memory or threads."""
+    """Cycles of computing in one run of a node, without waits for memory or threads."""
     return _Model(nest, machine).compute(node)[0]
 
 
 def _shared(leaf: Leaf, access: Access) -> float:
-    """The fraction of a load that one instance pays, if unrolled loops around it share the element."""
+    """The fraction of a load charged to one instance, if unrolled loops around it share the element."""
     part = 1.0
     for scope in reversed(leaf.chain):
         if scope.mapping not in (Mapping.UNROLL, Mapping.VECTOR):
@@ -174,7 +174,7 @@ class _Model:
         if leaf.accumulate is None or any(e.uses(scope.depth) for e in leaf.output.index):
             return 0.0
         inside = leaf.chain[scope.depth + 1 :]
-        # Only the innermost accumulating loop counts: loops around it wait for it anyway.
+        # Only the innermost accumulating loop counts; the loops around it wait for it anyway.
         if any(s.mapping is Mapping.SEQUENTIAL for s in inside):
             return 0.0
         repeats = prod(s.extent for s in inside if not any(e.uses(s.depth) for e in leaf.output.index))
@@ -210,7 +210,9 @@ class _Model:
         return node.extent * sum(self._traffic(child, depth + 1, capacity) for child in node.children)
 
     def _footprint(self, node: Node, depth: int) -> float:
-        """Bytes of cache lines that one run of a node touches; stores count twice, as the line is read first."""
+        """Bytes of cache lines touched in one run of a node; stores count twice, as a line is read before it is
+        written.
+        """
         key = id(node), depth
         if key not in self._footprints:
             leaves = [node] if isinstance(node, Leaf) else node.leaves
@@ -242,7 +244,7 @@ class _Model:
             counts.append(min(high - low + 1, extent, instances))
         rows, run = prod(counts[:-1]), counts[-1] if counts else 1
         size = rows * (run * width if run * width >= line else line)
-        # A row shorter than a line shares the line with the next row.
+        # Rows shorter than a line share it with the next row.
         size = min(size, max(prod(shape) * width, line))
         stores = access is leaf.output
         bypasses = "nontemporal" in access.hints.data

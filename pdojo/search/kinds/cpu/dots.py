@@ -1,10 +1,10 @@
-"""Dot products of narrow numbers: contractions that an instruction of the machine computes, tile by tile.
+"""Dot products of narrow numbers: contractions computed by an instruction of the machine, tile by tile.
 
-The machine description gives the instructions and their meanings: an accumulation of products of two operands, cast to
-a wider type, over loops that index the first operand, the second (the columns) or both (the terms). In a contraction
-of that form the casts move to the product, loops of the instruction's extents move innermost, the operand of the
-columns is packed into panels in the instruction's layout, and blocks of accumulators stay in registers over the whole
-sum. The rest that fills no tile does not use the instruction.
+The machine description gives each instruction a meaning: an accumulation of products of two operands, cast to a wider
+type, over loops that index the first operand, the second (the columns) or both (the terms). In a contraction of that
+form, the casts move to the product, and loops of the instruction's extents move innermost. The operand of the columns
+is packed into panels in the instruction's layout, and blocks of accumulators stay in registers over the whole sum. The
+rest that fills no tile does not use the instruction.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ from pdojo.search.kinds.cpu.contraction import (
 from pdojo.search.kinds.cpu.units import Unit, units
 
 TILES = (1.0, 2.0, 4.0)
-"""Rates of tile registers: instructions and loads that start, and the latency of a sum, in units of one instruction's
-time (Intel Optimization Reference Manual, AMX: TDPBF16PS 16 cycles, TILELOADD 8, sums 52)."""
+"""Costs of tile registers, in units of one instruction's time: issue of an instruction, issue of a load, latency of a
+sum (Intel Optimization Reference Manual, AMX: TDPBF16PS 16 cycles, TILELOADD 8, sums 52).
+"""
 FEW = 8
-"""Fewest terms in tiles per term that is left to vectors: a smaller unit leaves fewer."""
+"""Fewest terms in tiles per term left to vectors; a smaller unit leaves fewer."""
 STORING = 4
-"""Cycles to zero and to store an accumulator, beside the sum."""
+"""Cycles to zero and to store an accumulator, besides the sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class DotPlan:
-    """The mapping of a contraction to a unit; loops by identifier."""
+    """The mapping of a contraction to a unit, with loops by identifier."""
 
     unit: Unit
     outer: tuple[str, ...]
     rows: str | None
     columns: str
     group: str
-    """The loop of terms that is cut into the instruction's loops."""
+    """The loop of terms to cut into the instruction's loops."""
     height: int
     """Rows of a block, in tiles."""
     vectors: int
@@ -78,7 +79,7 @@ def use_dot_units(builder: PassBuilder) -> None:
 
 
 def _is_wanted(builder: PassBuilder, identifier: str, unit: Unit) -> bool:
-    """True unless vectors of the wide type are chosen; on some processors they are faster than the instruction."""
+    """True unless vectors of the wide type are chosen, which some processors run faster than the instruction."""
     leaf = builder.leaf(identifier)
     if _plan(builder, leaf, unit) is None:
         return False
@@ -114,7 +115,7 @@ def _narrow(builder: PassBuilder, leaf: Leaf, unit: Unit) -> bool:
 
 
 def _plan(builder: PassBuilder, leaf: Leaf, unit: Unit) -> DotPlan | None:
-    """The loops for the unit's loops, and the block of accumulators; None if the unit does not fit."""
+    """The contraction's loops for the unit's loops, and the block of accumulators; None if the unit does not fit."""
     if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain):
         return None
     program = builder.game.program
@@ -138,7 +139,7 @@ def _plan(builder: PassBuilder, leaf: Leaf, unit: Unit) -> DotPlan | None:
 
 
 def _block(builder: PassBuilder, unit: Unit, rows: int, columns: int, *, share: bool = False) -> tuple[int, int]:
-    """Rows and columns of a block in tiles: the cheapest estimate that fits the registers.
+    """Rows and columns of a block in tiles: the cheapest block by estimate that fits the registers.
 
     With `share`, threads share the panels of columns.
     """
@@ -161,9 +162,9 @@ def _block(builder: PassBuilder, unit: Unit, rows: int, columns: int, *, share: 
 
 
 def _cycles(machine: Machine, unit: Unit, height: int, vectors: int) -> float:
-    """Time for one instruction's terms in all tiles of a block, and a part of the fixed costs.
+    """Time of one instruction's terms for all tiles of a block, with a share of the fixed costs.
 
-    In cycles for vectors; in units of one instruction's time for tile registers.
+    The unit is cycles for vectors, and one instruction's time for tile registers.
     """
     rate, loads, wait = TILES
     if not unit.intrinsic.registers:
@@ -209,7 +210,7 @@ def _tile(builder: PassBuilder, identifier: str, unit: Unit) -> bool:
 
 
 def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: DotPlan) -> bool:
-    """Peel the rest that does not fill a tile off the loop at `depth`, into its own nest."""
+    """Peel off the part of the loop at `depth` that fills no tile, into its own nest."""
     scope = loop_at(builder, identifier, depth)
     if scope.extent % size == 0:
         return True
@@ -222,7 +223,7 @@ def _whole(builder: PassBuilder, identifier: str, depth: int, size: int, plan: D
 
 
 def _cut_terms(builder: PassBuilder, identifier: str, plan: DotPlan) -> list[str] | None:
-    """Make the loop of grouped terms the innermost; returns the sum, and the sum of the terms that fill no group."""
+    """Move the loop of grouped terms innermost; returns the sum, and the sum of the terms that fill no group."""
     spatial = len(plan.outer) + 2
     chain = [s.id for s in builder.leaf(identifier).chain]
     others = [s for s in chain[spatial:] if s != plan.group]
@@ -243,7 +244,7 @@ def _cut_terms(builder: PassBuilder, identifier: str, plan: DotPlan) -> list[str
 
 
 def _rest_later(builder: PassBuilder, sums: list[str], plan: DotPlan) -> bool:
-    """Sum up the last terms in their own nest: vector code does not reach into tiles."""
+    """Sum up the last terms in their own nest, so that vector code does not interrupt tiles."""
     while len(sums) > 1:
         rest = sums.pop()
         spatial = len(plan.outer) + 2
@@ -270,7 +271,7 @@ def _new(builder: PassBuilder, identifier: str, before: set[str]) -> list[str]:
 
 
 def _narrow_factors(builder: PassBuilder, sums: list[str]) -> bool:
-    """Inline the casts at the product and delete casts that nothing reads any more."""
+    """Inline the casts at the product, and delete casts without readers."""
     identifier = sums[0]
     wide = {read.array.name for read in builder.leaf(identifier).reads}
     why = "the instruction takes narrow numbers"
@@ -323,13 +324,13 @@ def _columns(builder: PassBuilder, sums: list[str], depth: int, plan: DotPlan) -
 
 
 def _factor(builder: PassBuilder, identifier: str, position: int) -> Leaf:
-    """The statement beside a product that casts one of its factors."""
+    """The statement besides a product that casts one of its factors."""
     leaf = builder.leaf(identifier)
     return next(w for w in builder.nest.writers[leaf.reads[position].array.name] if w.parent is leaf.parent)
 
 
 def _tile_loops(builder: PassBuilder, identifier: str, inner: int, unit: Unit) -> list[int]:
-    """Depths of the loops for the instruction's loops, in its meaning's order; rows of blocks are at `inner`."""
+    """Depths of the loops for the instruction's loops, in the order of its meaning; rows of blocks are at `inner`."""
     last = len(builder.leaf(identifier).chain)
     height = unit.height > 1
     place = {"rows": inner + 2, "columns": inner + 2 + height}
@@ -338,7 +339,7 @@ def _tile_loops(builder: PassBuilder, identifier: str, inner: int, unit: Unit) -
 
 
 def _pack(builder: PassBuilder, identifier: str, top: int, inner: int, position: int, plan: DotPlan) -> bool:
-    """Copy a narrow operand into the layout in which the sum and the instruction read it."""
+    """Copy a narrow operand into the layout of the sum and of the instruction."""
     unit = plan.unit
     read = _factor(builder, identifier, position).reads[0]
     chain = builder.leaf(identifier).chain
@@ -381,7 +382,7 @@ def _arrange(builder: PassBuilder, name: str, wanted: list[int]) -> None:
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, top: int, inner: int, plan: DotPlan) -> bool:
-    """Copy the other operand too if its terms are not contiguous."""
+    """Copy the other operand too, if its terms are not contiguous."""
     unit = plan.unit
     position = 1 - unit.columns
     read = _factor(builder, identifier, position).reads[0]
@@ -406,7 +407,7 @@ def _rows(builder: PassBuilder, sums: list[str], inner: int, height: int, plan: 
     why = "one instruction for a tile"
     if not builder.attempt("tensorize", root, why, intrinsic=unit.intrinsic.name):
         return False
-    # Blocks that do not fit registers are on the stack, and the compiler loads them from there.
+    # Blocks beyond the registers are on the stack, and the compiler loads them from there.
     copied = builder.leaf(main).output.array.name
     builder.attempt("set_location", copied, "the block is in registers until it is complete", location="register")
     return True
@@ -465,7 +466,7 @@ def _straight(builder: PassBuilder, identifier: str, depth: int) -> None:
 
 
 def tensorize_copy(builder: PassBuilder, identifier: str) -> bool:
-    """Tensorise a statement that is no sum by the first matching instruction, largest tile first."""
+    """Tensorise a statement other than a sum by the first matching instruction, largest tile first."""
     leaf = builder.leaf(identifier)
     for scope in leaf.chain:
         for name, intrinsic in available(builder.game.machine).items():

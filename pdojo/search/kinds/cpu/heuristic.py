@@ -1,11 +1,12 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-It simplifies loops (`loops.py`), turns shared divisors into reciprocals (`reciprocals.py`) and parts rows under strided
-windows (`windows.py`). Contractions get register tiles (`contraction.py`) or the machine's dot products (`dots.py`).
-For everything else it fuses the outer loops (`fusion.py`); gives every statement its own innermost vector loop along
-contiguous memory, with several accumulators for reductions, and fuses the loops over vectors, so that intermediate
-values stay in registers (`vectors.py`); reuses memory, also that of outputs (`sharing.py`); parallelises the loops that
-balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs that exceed the caches (`streams.py`).
+It simplifies loops (`loops.py`), turns shared divisors into reciprocals (`reciprocals.py`) and splits rows under
+strided windows (`windows.py`). Contractions get register tiles (`contraction.py`) or the machine's dot products
+(`dots.py`). For everything else it fuses the outer loops (`fusion.py`); gives every statement its own innermost vector
+loop along contiguous memory, with several accumulators for reductions, and fuses the loops over vectors, so that
+intermediate values stay in registers (`vectors.py`); reuses memory, also of outputs (`output_sharing.py`); parallelises
+the loops that balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs that exceed the caches
+(`streams.py`).
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from pdojo.transforms.game import Game
 
 
 def heuristic(game: Game) -> list[Note]:
-    """Tune for a CPU from general rules; no kernel is treated specially."""
+    """Tune for a CPU by general rules; no kernel gets special treatment."""
     return open_heuristic(game).notes
 
 
 def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
-    """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
+    """`heuristic` with the decisions as answers to its questions; the result includes the questions."""
     return PassBuilder.play(game, _tune, decisions)
 
 

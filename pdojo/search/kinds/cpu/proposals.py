@@ -56,7 +56,7 @@ def _is_legal(program: Program, move: Move) -> bool:
 
 
 def threads(dojo: Dojo, random: Random) -> Edit | None:
-    """Parallelise another loop of the same nest, or none."""
+    """Parallelise another loop of the same nest, or no loop."""
     moves = _moves(dojo)
     places = _positions(moves, "parallelize")
     if not places:
@@ -94,13 +94,13 @@ def hints(dojo: Dojo, random: Random) -> Edit | None:
 
 
 def unrolling(dojo: Dojo, random: Random) -> Edit | None:
-    """Unroll one more loop, or one less."""
+    """Unroll one loop more, or one fewer."""
     moves = _moves(dojo)
     return _edit(dojo, random, [None, *(_without(moves, at) for at in _positions(moves, "unroll"))], "unroll")
 
 
 def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name: str) -> Edit | None:
-    """Draw a trace of `options`; half of the time, or if all are None, append a legal move of that name."""
+    """Draw a trace of `options`; half of the time, or if all options are None, append a legal move of the name."""
     wanted = random.choice(options[1:]) if len(options) > 1 and random.random() < 0.5 else None
     if wanted is None:
         drawn = draw(dojo.game.program, random, [name])
@@ -174,7 +174,7 @@ def _recomputable(nest: Nest) -> list[Leaf]:
 
 
 def _complete(moves: Sequence[Move]) -> int:
-    """Number of moves before the first one with a size: there, loops are still whole."""
+    """Number of moves before the first one with a size; up to there, loops are whole."""
     return next((k for k, move in enumerate(moves) if any(name == "size" for name, _ in move.params)), len(moves))
 
 
@@ -189,7 +189,7 @@ _STEPS: tuple[tuple[Callable[[PassBuilder], None], frozenset[str]], ...] = (
 
 
 def mend(builder: PassBuilder, skipped: Sequence[Skipped], spared: str) -> None:
-    """Run the pass's last steps whose moves were skipped, except the step of the edited kind `spared`."""
+    """Repeat the pass's last steps whose moves were skipped, except the step of the edited kind `spared`."""
     for skip in skipped:
         if skip.move.name == "vectorize":
             _vectorize_again(builder, skip.move.at)
@@ -200,10 +200,10 @@ def mend(builder: PassBuilder, skipped: Sequence[Skipped], spared: str) -> None:
 
 
 def _vectorize_again(builder: PassBuilder, at: str) -> None:
-    """Vectorise the statements of a scope that vanished or cannot be vectorised any more."""
+    """Vectorise the statements of a scope that vanished or can no longer be vectorised."""
     identifier = at.removeprefix("%")
     while identifier and identifier not in builder.nest.by_id:
-        # A cut scope's name begins with the name of the scope that it was cut from.
+        # The name of a cut scope begins with the name of its original scope.
         identifier = identifier.rpartition(".")[0]
     node = builder.nest.by_id.get(identifier)
     for leaf in [leaf.id for leaf in leaves_of(node)] if node is not None else ():

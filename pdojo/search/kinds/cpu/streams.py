@@ -1,7 +1,7 @@
 """Hints for arrays beyond the caches: non-temporal stores for outputs, prefetches for inputs.
 
-Whether a store past the caches pays, and how far ahead a prefetch should reach, depends on the memory system, which is
-measured: both are left open for kernels that do not fit the caches of the cores (`choices.py`).
+The benefit of non-temporal stores, and the best prefetch distance, depend on the memory system and must be measured.
+Both are tuning parameters for kernels that do not fit the caches of the cores (`parameters.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pdojo.search.kinds.cpu.cost_model import cycles
 
 NONE = "none"
 STREAMS = 4
-"""Places of an array that a thread may walk through at the same time."""
+"""Number of places in an array that a thread may read at the same time."""
 AHEAD = (1024, 4096)
-"""Bytes that a prefetch may reach ahead, beside the distance to the next iteration of the outermost scope."""
+"""Prefetch distances in bytes, besides the distance to the next iteration of the outermost scope."""
 
 
 def stream(builder: PassBuilder) -> None:
@@ -37,9 +37,9 @@ def stream(builder: PassBuilder) -> None:
 
 
 def part_streams(builder: PassBuilder) -> None:
-    """Walk through arrays beyond the caches at several places at a time: more misses are in flight.
+    """Read arrays beyond the caches at several places at a time, so that more misses are in flight.
 
-    A single loop over whole vectors becomes a loop over a part of the iterations, around one over the parts.
+    A single loop over whole vectors becomes a loop over the parts, inside a loop over the iterations of a part.
     """
     _several_at_once(builder, "address streams", _is_single, _part)
 
@@ -55,7 +55,7 @@ def _several_at_once(
     fits: Callable[[PassBuilder, Scope], bool],
     cut: Callable[[PassBuilder, str], bool],
 ) -> None:
-    """Cut fitting outermost loops into `STREAMS`, if the arrays exceed the caches and the answer is not one."""
+    """Cut fitting outermost loops into `STREAMS` parts, if the arrays exceed the caches and the answer is not one."""
     machine = builder.game.machine
     if _footprint(builder) <= machine.streaming_bytes:
         return
@@ -68,7 +68,7 @@ def _several_at_once(
 
 
 def _is_of_sums(builder: PassBuilder, root: Scope) -> bool:
-    """True for a loop over rows in which loops over vectors, one statement each, sum up a large input."""
+    """True for a loop over rows with only vector loops of one statement each, which sum up a large input."""
     loops = [child for child in root.children if isinstance(child, Scope)]
     alone = all(len(s.children) == 1 for child in loops for leaf in child.leaves for s in leaf.chain[1:])
     summed = [leaf for leaf in root.leaves if leaf.accumulate is not None]
@@ -77,7 +77,7 @@ def _is_of_sums(builder: PassBuilder, root: Scope) -> bool:
 
 
 def _stores(root: Scope) -> bool:
-    """True if a nest stores vectors of an output: it has streams enough."""
+    """True if a nest stores vectors of an output, and so has enough streams."""
     outputs = (leaf for leaf in root.leaves if leaf.output.array.intent is Intent.OUT)
     return any(_is_vector(leaf, leaf.output) for leaf in outputs)
 
@@ -91,7 +91,7 @@ def _join_rows(builder: PassBuilder, identifier: str) -> bool:
     if groups is None:
         return False
     for name, dimension in _indexed_by(builder, groups.outer):
-        # What only one group of rows needs gets a dimension of its own, which can be reused.
+        # Values that only one group of rows needs get their own dimension, which can be reused.
         builder.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
     return True
 
@@ -135,7 +135,7 @@ def _footprint(builder: PassBuilder) -> int:
 
 
 def _bypass_caches(builder: PassBuilder, *, is_likely: bool) -> None:
-    """Hint non-temporal stores wherever they can be used."""
+    """Hint non-temporal stores wherever they are legal."""
     stores = [leaf.id for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
     options = ("past the caches", "plain") if is_likely else ("plain", "past the caches")
     if stores and builder.choices.choose("stores", options) == "past the caches":
@@ -157,7 +157,7 @@ def _may_bypass(builder: PassBuilder, leaf: Leaf) -> bool:
 
 
 def _fetch_ahead(builder: PassBuilder, *, is_likely: bool) -> None:
-    """Prefetch large inputs in one pass over each row: rows ahead, or some bytes."""
+    """Prefetch large inputs in one pass over each row, by one row or by a number of bytes."""
     plans = {root.id: _passes(builder, root) for root in builder.nest.children if isinstance(root, Scope)}
     rows = any(len(passes) > 1 for passes in plans.values())
     if not any(plans.values()):
@@ -176,7 +176,9 @@ def _fetch_ahead(builder: PassBuilder, *, is_likely: bool) -> None:
 
 
 def _preferred(builder: PassBuilder, *, rows: bool, is_likely: bool) -> str:
-    """The distance to try first: what reads gain from by measurement, the next row if that is not known."""
+    """The first distance to try: the next row if `rows`, else the measured distance of the machine; "none" if unlikely
+    to help.
+    """
     if not is_likely:
         return NONE
     measured = builder.game.machine.measured.prefetch_distance(builder.game.machine.threads)
@@ -195,7 +197,7 @@ def _prefetch(builder: PassBuilder, root: str, identifier: str, number: int, dis
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """One of the parts of a nest that follow each other in an iteration of its outermost scope."""
+    """One of the successive parts of a nest in an iteration of its outermost scope."""
 
     cost: float
     """Estimated cycles of computing."""

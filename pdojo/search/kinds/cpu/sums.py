@@ -10,7 +10,9 @@ from pdojo.search.kinds.cpu.contraction import loop_at
 
 
 class Parts(NamedTuple):
-    """The statements of a sum in parts, by identifier, and the array of partial results, by part first."""
+    """The statements of a sum in parts, by identifier, and the array of partial results, whose first dimension is the
+    part.
+    """
 
     zero: str
     total: str
@@ -19,10 +21,10 @@ class Parts(NamedTuple):
 
 
 def split_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> Parts | None:
-    """Cut the innermost loop around a sum, over its terms, into `count` parts; None if a move is illegal.
+    """Cut the innermost loop around a sum, a loop over terms, into `count` parts; None if a move is illegal.
 
-    [spatial, terms] becomes [spatial {parts zero, terms of a part, parts}, parts combined]; a rest of the terms is
-    peeled off behind it. The loops stay together.
+    [spatial, terms] becomes [spatial {parts zero, terms of a part, parts}, parts combined]; remaining terms are peeled
+    off behind it. The loops stay together.
     """
     leaf = builder.leaf(identifier)
     depth, extent = len(leaf.chain) - 1, leaf.chain[-1].extent
@@ -65,7 +67,7 @@ def part_sum(builder: PassBuilder, identifier: str, depth: int, count: int, why:
 
 
 def alone(builder: PassBuilder, identifier: str, why: str, depth: int | None = None) -> bool:
-    """Split the first `depth` loops around a statement (None: all) until they hold nothing else, innermost first."""
+    """Split the first `depth` loops around a statement (None: all), innermost first, until they hold nothing else."""
     chain = builder.leaf(identifier).chain
     for level in reversed(range(len(chain) if depth is None else depth)):
         while len((scope := loop_at(builder, identifier, level)).children) > 1:

@@ -1,7 +1,7 @@
-"""Tall sums: contractions of many terms into few results, cut into parts that are contractions of their own.
+"""Tall sums: contractions of many terms into few results, cut into parts that are themselves contractions.
 
-Each part has partial results, which are added up at the end. The parts go to the threads, and the operands of one part
-stay in the cache, which those of the whole sum would leave.
+Each part has partial results, which are added up at the end. Threads divide the parts. The operands of one part stay in
+the cache; the operands of the whole sum would not.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pdojo.search.kinds.cpu.contraction import has_terms, is_alone, loop_at, reo
 from pdojo.search.kinds.cpu.sums import alone, split_terms
 
 PART = 2048
-"""Most terms of a part: a panel of two vectors of 64 bytes for each term is 256 KiB."""
+"""Greatest number of terms of a part: a panel of two 64-byte vectors per term is then 256 KiB."""
 BLOCKS = 4
-"""Blocks of results for each thread from which a contraction has enough of them."""
+"""Blocks of results per thread from which a contraction is not split."""
 BLOCK = 512
 """Results of a block in registers, roughly."""
 
 
 def split_tall(builder: PassBuilder) -> None:
-    """Split contractions whose terms are many and whose results are few."""
+    """Split contractions with many terms and few results."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.leaf(identifier)
         if has_terms(leaf) and len(leaf.reads) == 2 and is_alone(builder, leaf):

@@ -1,4 +1,4 @@
-"""Instructions that sum up products of narrow numbers, by their meanings in the machine description."""
+"""Instructions that sum up products of narrow numbers, found by their meanings in the machine description."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Unit:
     casts: tuple[Leaf, Leaf]
     """The statements that cast the factors, in order."""
     columns: int
-    """Index of the factor that the accumulators' innermost dimension indexes."""
+    """Index of the factor that is indexed by the accumulators' innermost dimension."""
     lanes: int
     """Columns of a tile."""
     height: int
@@ -49,7 +49,7 @@ class Unit:
         return self.terms * self.lanes * self.height
 
     def role(self, scope: Scope) -> str:
-        """`terms`, `columns` or `rows`: what a loop of the meaning runs over."""
+        """`terms`, `columns` or `rows`: the role of a loop of the meaning."""
         in_columns, in_rows = (uses(self.factor(p), scope) for p in (self.columns, 1 - self.columns))
         return "terms" if in_columns and in_rows else "columns" if in_columns else "rows"
 
@@ -58,7 +58,7 @@ class Unit:
         return self.casts[position].reads[0]
 
     def layout(self, position: int) -> list[int]:
-        """Depths of the loops that index a narrow operand, longest steps in memory first."""
+        """Depths of the loops that index a narrow operand, the longest strides first."""
         access = self.factor(position)
         steps, free = self.pattern.address(access)
         depths = [s.depth for s in self.casts[position].chain if uses(access, s)]
@@ -72,7 +72,7 @@ def units(machine: Machine) -> list[Unit]:
 
 
 def _unit(intrinsic: Intrinsic) -> Unit | None:
-    """The unit of an intrinsic whose meaning is a dot product of numbers that are cast first; None for others."""
+    """The unit of an intrinsic whose meaning is a dot product of cast numbers; None for other intrinsics."""
     pattern = pattern_of(intrinsic)
     *casts, last = pattern.nest.leaves
     alone = all(len(s.children) == 1 for s in last.chain[:-1])
@@ -97,7 +97,7 @@ def _widens(leaf: Leaf) -> bool:
 
 
 def _shaped(unit: Unit, inner: set[int]) -> Unit | None:
-    """The unit with its tile: one loop of columns, at most one of rows, the others of terms; None for other shapes."""
+    """The unit with its tile: one loop of columns, at most one of rows, the rest of terms; None for other shapes."""
     chain, output = unit.product.chain, unit.product.output
     using = [[s for s in chain if uses(unit.factor(p), s)] for p in (0, 1)]
     summed = [s for s in chain if not uses(output, s)]

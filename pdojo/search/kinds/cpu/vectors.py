@@ -1,4 +1,4 @@
-"""Vectors: every statement along contiguous memory, and the loops over vectors fused."""
+"""Vectors: every statement along contiguous memory, and fused loops over vectors."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from pdojo.search.kinds.common.threads import costs_threads
 ACCUMULATORS = 2
 """Vectors per iteration of a loop: independent accumulators hide the latency of additions.
 
-Two were fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): the processor overlaps
-the iterations of a loop around them by itself, and more copies only lengthen the code."""
+Two were the fastest or equal on the library's row kernels (of 1, 2, 4, 8; AVX-512, two threads): the processor itself
+overlaps the iterations of a loop around them, and more copies only lengthen the code.
+"""
 
 SHORT = 4
-"""Most vectors of a loop that keeps its rest: it is unrolled, only the last vector is masked, a sum is added up once.
+"""Greatest number of vectors of a loop that keeps its rest: it is unrolled, only the last vector is masked, and a sum
+is added up once.
 
-One more loop for the rest took 25 % longer on rows of 42 elements; from six vectors on it is faster."""
+A separate loop for the rest took 25 % longer on rows of 42 elements; from six vectors on it is faster."""
 
 
 def vectorize_statements(builder: PassBuilder) -> None:
@@ -70,7 +72,7 @@ _VALUE = {Stride.CONTIGUOUS: 2.0, Stride.BROADCAST: 1.0, Stride.STRIDED: -3.0, S
 
 
 def _vector_loop(leaf: Leaf) -> Scope | None:
-    """The loop along which most accesses are contiguous, the innermost of equal ones; None if none pays."""
+    """The innermost loop among those with the most contiguous accesses; None if no loop pays."""
     best: tuple[float, Scope] | None = None
     for scope in _own_loops(leaf):
         value = sum(_VALUE[lane_stride(a.index, a.array.shape, scope.depth)] for a in leaf.accesses)
@@ -82,7 +84,7 @@ def _vector_loop(leaf: Leaf) -> Scope | None:
 
 
 def _stored_along(leaf: Leaf) -> Scope | None:
-    """The loop along which whole vectors are stored though their elements are gathered; None if there is none."""
+    """The loop with stores of whole vectors but gathered reads; None if there is none."""
     for scope in _own_loops(leaf):
         strides = [lane_stride(a.index, a.array.shape, scope.depth) for a in leaf.accesses]
         if strides[0] is Stride.CONTIGUOUS and Stride.IRREGULAR not in strides:
@@ -115,7 +117,7 @@ def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
     size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
     whole = scope.extent // size * size
     if 0 < scope.extent - whole < lanes:
-        # A rest that is shorter than a vector takes whole vectors along.
+        # A rest shorter than a vector takes whole vectors along.
         whole -= size
     if whole in (0, scope.extent):
         return [identifier]
@@ -126,7 +128,7 @@ def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
 
 
 def _use_lines(builder: PassBuilder, identifier: str) -> None:
-    """Move the loop along the cache lines that lanes gather from innermost, in tiles of a line."""
+    """Move the loop along the gathered cache lines innermost, in tiles of a line."""
     leaf = builder.leaf(identifier)
     if leaf.parent is None or leaf.parent.mapping is not Mapping.VECTOR or len(leaf.chain) < 3:
         return
@@ -172,7 +174,7 @@ def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
 
 
 def fitting_lanes(builder: PassBuilder, leaf: Leaf, extent: int) -> int | None:
-    """The widest vector for long loops, else the longest that divides the extent or fits; None if none fits."""
+    """The widest vector for long loops, else the longest one that divides the extent or fits; None if none fits."""
     lengths = builder.vector_lanes(leaf)
     widest = max(lengths, default=1)
     if widest > 1 and extent >= 4 * widest:
@@ -198,11 +200,11 @@ def _parent(builder: PassBuilder, identifier: str) -> Scope:
 
 
 def _fuse_vector_loops(builder: PassBuilder) -> None:
-    """Fuse neighbouring loops over vectors, moving legal statements out of the way."""
+    """Fuse neighbouring loops over vectors; move statements between them away where legal."""
     failed: set[tuple[str, ...]] = set()
 
     def fuse(first: Scope, second: Scope) -> bool:
-        # A failed pair fails again until something around it has changed.
+        # A failed pair fails again until its surroundings change.
         question = first.id, second.id, *(node.id for node in builder.nest.siblings(first))
         if question in failed:
             return False
@@ -277,9 +279,9 @@ def _move_above(builder: PassBuilder, node: Node, position: int) -> bool:
 
 
 def part_temporaries(builder: PassBuilder) -> None:
-    """Give values of temporaries that are not read together arrays of their own: what a peeled rest keeps, for example.
+    """Split temporaries into arrays of the values that are read together, for example the values of a peeled rest.
 
-    A memory that is used in one loop only is private to its iterations.
+    Memory used in only one loop is private to its iterations.
     """
     why = "values that are not read together need no common memory"
     for name in list(builder.temporaries()):
@@ -293,7 +295,7 @@ def shrink_temporaries(builder: PassBuilder) -> None:
     why = "the dimension is dead after each iteration: less memory"
     made = 1
     while made:
-        # A round tries all dimensions: one may have to wait for another.
+        # A round tries all dimensions, since some dimensions must wait for others.
         made = sum(builder.attempt("reuse_dims", place, why) for place in _without_lanes(builder))
     for name in list(builder.temporaries()):
         array = builder.nest.arrays[name]
@@ -307,7 +309,7 @@ def shrink_temporaries(builder: PassBuilder) -> None:
 
 
 def _without_lanes(builder: PassBuilder) -> list[str]:
-    """Dimensions of temporaries that no vector loop indexes: lanes need an element each."""
+    """Dimensions of temporaries that no vector loop indexes; lanes need an element each."""
     nest = builder.nest
     laned: set[str] = set()
     for leaf in nest.leaves:
@@ -318,7 +320,7 @@ def _without_lanes(builder: PassBuilder) -> list[str]:
 
 
 def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> bool:
-    """Keep `size` elements of a row instead of all."""
+    """Keep `size` elements of a row instead of the whole row."""
     why = "values stay in registers between the statements of a group"
     tiled = builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
     return tiled and builder.attempt("reuse_dims", f"{name}:{dimension}", why)

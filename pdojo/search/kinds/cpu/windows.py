@@ -1,4 +1,4 @@
-"""Strided windows: the elements that neighbouring results read become neighbours in memory."""
+"""Strided windows: elements read by neighbouring results become neighbours in memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pdojo.search.kinds.cpu.contraction import FEW_APART, has_terms
 def part_windows(builder: PassBuilder) -> None:
     """If the lanes of a sum read a temporary with a small stride, store its elements by remainder.
 
-    A row 0 1 2 3 4 5 becomes 0 2 4, 1 3 5: vectors along the results read contiguous memory instead of gathering, and
-    stores need no scatter.
+    A row 0 1 2 3 4 5 becomes 0 2 4, 1 3 5. Vectors along the results then read contiguous memory instead of gathering,
+    and stores need no scatter.
     """
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.leaf(identifier)
@@ -24,7 +24,7 @@ def part_windows(builder: PassBuilder) -> None:
 
 
 def _apart(builder: PassBuilder, leaf: Leaf) -> tuple[str, int] | None:
-    """A temporary that neighbouring results read with a stride, and the stride; None if there is none."""
+    """A temporary read by neighbouring results with a stride, and the stride; None if there is none."""
     for scope in leaf.chain:
         output = leaf.output
         if lane_stride(output.index, output.array.shape, scope.depth) is not Stride.CONTIGUOUS:

@@ -26,17 +26,17 @@ from pdojo.search.kinds.gpu.threads import (
 )
 
 THREADS = 256
-"""Threads of a block, where nothing speaks for another number."""
+"""Default number of threads of a block."""
 SHORT = 32
 """Iterations below which a loop is left to one thread."""
 CELLS = 1024
-"""Results for each multiprocessor from which each may have a thread of its own."""
+"""Results per multiprocessor from which each result may have its own thread."""
 PER_THREAD = 32
-"""Most elements of a row that a thread keeps in registers."""
+"""Greatest number of a row's elements that a thread keeps in registers."""
 
 
 def map_nest(builder: PassBuilder, statement: str) -> bool:
-    """Give the nest around a statement blocks and threads; False if that is illegal in every way known here."""
+    """Give the nest around a statement blocks and threads; False if every known mapping is illegal."""
     scope = _root(builder, statement)
     if scope.mapping is not Mapping.SEQUENTIAL:
         return False
@@ -46,7 +46,7 @@ def map_nest(builder: PassBuilder, statement: str) -> bool:
 
 
 def _has_rows(builder: PassBuilder, scope: Scope) -> bool:
-    """Whether the loops inside should be shared by threads, rather than the loops around them.
+    """True if threads should share the loops inside the scope, rather than the loops around them.
 
     Neighbouring threads should access neighbouring elements, or the same one.
     """
@@ -69,7 +69,7 @@ def _has_rows(builder: PassBuilder, scope: Scope) -> bool:
 
 
 def _is_scattered(access: Access, depth: int) -> bool:
-    """Whether neighbouring iterations of a loop access elements that are neither neighbours nor the same."""
+    """True if neighbouring iterations of a loop access elements that are neither neighbours nor the same."""
     uses = any(e.uses(depth) for e in access.index)
     return uses and lane_stride(access.index, access.array.shape, depth) is not Stride.CONTIGUOUS
 
@@ -122,7 +122,7 @@ def _in_vectors(builder: PassBuilder, statement: str, lanes: int, why: str) -> b
 
 
 def _tile_last(builder: PassBuilder, name: str, size: int) -> bool:
-    """Part the last dimension of a temporary like the loop that indexes it."""
+    """Tile the last dimension of a temporary like the loop that indexes it."""
     last = len(builder.nest.arrays[name].shape) - 1
     return builder.attempt("tile_dim", f"{name}:{last}", "a block needs its own part only", size=size)
 
@@ -131,7 +131,7 @@ def _tile_last(builder: PassBuilder, name: str, size: int) -> bool:
 
 
 def _cells(builder: PassBuilder, statement: str) -> bool:
-    """A thread for each iteration of the loops around the others."""
+    """Give each iteration of the outer loops a thread."""
     why = "a thread for each result"
     temporaries = _private(builder, _root(builder, statement))
     while len(chain := perfect(_root(builder, statement))) > 1 and chain[-1].extent < THREADS:
@@ -156,7 +156,7 @@ def _cells(builder: PassBuilder, statement: str) -> bool:
 
 
 def _rows(builder: PassBuilder, statement: str) -> bool:
-    """A warp or a block for each iteration of the outer loops, whose threads share the loops inside."""
+    """Give each iteration of the outer loops a warp or a block, whose threads share the inner loops."""
     why = "the threads of a row have neighbouring elements"
     if not all(collapse(builder, child.id, why) for child in _phases(builder, statement)):
         return False
@@ -168,7 +168,7 @@ def _rows(builder: PassBuilder, statement: str) -> bool:
 
 
 def _alone(builder: PassBuilder, statement: str) -> bool:
-    """One block, whose threads add up one result."""
+    """Use one block, whose threads add up one result."""
     why = "the threads of one block add up"
     if not collapse(builder, _root(builder, statement).id, why):
         return False
@@ -182,14 +182,15 @@ def _alone(builder: PassBuilder, statement: str) -> bool:
 
 
 def _phases(builder: PassBuilder, statement: str) -> list[Scope]:
-    """The loops inside the loops over rows."""
+    """The loops inside of the loops over rows."""
     return [c for c in perfect(_root(builder, statement))[-1].children if isinstance(c, Scope)]
 
 
 def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int, fast: bool) -> bool:
-    """Give rows to warps or blocks, each thread `lanes` neighbouring elements at a time.
+    """Give rows to warps or blocks, with `lanes` neighbouring elements per thread at a time.
 
-    If `fast`, temporaries must stay within the block; else a block has one row, and what is too large is in memory.
+    If `fast`, temporaries must stay within the block; else a block has one row, and large temporaries are in global
+    memory.
     """
     machine = builder.game.machine
     warp = machine.gpu.warp_size
@@ -232,14 +233,14 @@ def _unroll(builder: PassBuilder, loops: Sequence[str], most: int) -> None:
 
 
 def _group(builder: PassBuilder, rows: str, count: int) -> Tiles | None:
-    """Part the loop over rows into groups for a block; None if a block has one row."""
+    """Group the rows for a block; None if a block has one row."""
     scope = builder.scope(rows)
     assert scope is not None
     return tile(builder, scope, count, f"{count} rows in a block") if 1 < count < scope.extent else None
 
 
 def _stage(builder: PassBuilder, statement: str) -> None:
-    """Read arrays that several loops over a row read once, into a copy."""
+    """Stage the arrays that several loops over a row read, so that each is read once."""
     reads: dict[str, set[str]] = {}
     for child in _phases(builder, statement):
         for access in (a for leaf in child.leaves for a in leaf.reads):
@@ -276,14 +277,14 @@ def _copy_as(builder: PassBuilder, statement: str, name: str, form: str) -> bool
 
 
 def _stage_results(builder: PassBuilder, statement: str) -> None:
-    """Keep the results of sums over a row in registers until they are complete, where others need them, too."""
+    """Keep the results of sums over a row in registers until complete, if code outside of the nest needs them too."""
     root = _root(builder, statement)
     around = {s.depth for s in perfect(root)}
     private = _private(builder, root)
     found = [
         leaf.output.array.name
         for leaf in root.leaves
-        # Complete in one iteration of the loops around: what several add to is not.
+        # Only results complete in one iteration of the loops around: other iterations add nothing to them.
         if leaf.accumulate is not None and {v for e in leaf.output.index for v in e.variables()} == around
     ]
     for name in dict.fromkeys(found):
@@ -304,14 +305,14 @@ def _copy_out(builder: PassBuilder, statement: str, name: str) -> bool:
 
 
 def _fuse_phases(builder: PassBuilder, found: Sequence[Spread]) -> None:
-    """Join loops over a row, and the loops over turns inside, where each thread needs its own values only."""
+    """Join loops over a row, and the loops over turns inside, if each thread needs only its own values."""
     why = "values stay in the registers of a thread"
     for kind in ("threads", "turns"):
         ids = {getattr(s, kind) for s in found}
         builder.exhaust(lambda ids=ids: [s for s in builder.nest.scopes if s.id in ids], "join_scopes", why)
 
 
-# What they share
+# Common helpers
 
 
 def _root(builder: PassBuilder, statement: str) -> Scope:
@@ -320,12 +321,12 @@ def _root(builder: PassBuilder, statement: str) -> Scope:
 
 
 def _grid(builder: PassBuilder, ids: Sequence[str]) -> bool:
-    """Give as many of the loops, outermost first, to the grid as may be there; False if the last one may not."""
+    """Map as many of the loops as legal to the grid, outermost first; False if the last one is not mapped."""
     return all([builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids][-1:])
 
 
 def _private(builder: PassBuilder, scope: Scope) -> list[str]:
-    """Names of the temporaries that only statements of a scope use."""
+    """Names of the temporaries used only by statements of a scope."""
     inside = set(scope.leaves)
     found: list[str] = []
     for name in builder.temporaries():
@@ -336,7 +337,7 @@ def _private(builder: PassBuilder, scope: Scope) -> list[str]:
 
 
 def _reuse(builder: PassBuilder, loops: Sequence[str], temporaries: Sequence[str]) -> None:
-    """Reuse the dimensions of temporaries that only these loops, which are around the whole nest, index."""
+    """Reuse the dimensions of temporaries that are indexed only by these loops around the whole nest."""
     for name in temporaries:
         buffer = builder.nest.arrays[name].buffer
         uses = [(leaf, physical_index(a, leaf.chain)) for leaf, a in accesses_of(builder.nest, buffer)]
@@ -346,9 +347,9 @@ def _reuse(builder: PassBuilder, loops: Sequence[str], temporaries: Sequence[str
 
 
 def _keep(builder: PassBuilder, temporaries: Sequence[str], *, fast: bool = False) -> bool:
-    """Put temporaries into registers, else into shared memory or on the stack; the rest gets an element for each index.
+    """Put temporaries into registers, else into shared memory or on the stack; others get an element for each index.
 
-    False if `fast` and one fits nowhere but on the heap.
+    False if `fast` and a temporary fits nowhere but on the heap.
     """
     places = {
         "register": "each thread keeps its own elements",

@@ -1,4 +1,4 @@
-"""Tiles of operands in shared memory, and of results in registers: what all plans for contractions have in common."""
+"""Tiles of operands in shared memory, and of results in registers: the common part of all plans for contractions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from pdojo.search.kinds.cpu.contraction import loop_at
 from pdojo.search.kinds.gpu.threads import collapse, spread
 
 PADDING = 4
-"""Elements between rows of shared memory, so that columns are in different banks."""
+"""Padding elements between rows of shared memory, so that columns are in different banks."""
 
 
 def cut(builder: PassBuilder, identifier: str, size: int, why: str) -> Tiles | None:
-    """Cut the loop of that identifier into tiles of `size` iterations; None if that is illegal."""
+    """Cut the identified loop into tiles of `size` iterations; None if that is illegal."""
     scope = builder.scope(identifier)
     assert scope is not None
     return tile(builder, scope, size, why)
 
 
 def to_registers(builder: PassBuilder, identifier: str, name: str, depth: int) -> str | None:
-    """Keep a block's results in a buffer of its own until they are complete; the statement that stores them."""
+    """Keep a block's results in their own buffer until complete; returns the statement that stores them, None if
+    illegal.
+    """
     why = "each thread keeps its results in registers"
     known = builder.nest.by_id.keys()
     scope = loop_at(builder, identifier, depth + 1)
@@ -61,13 +63,13 @@ class Copy:
     """The statement that writes it."""
     is_transposed: bool
     through: bool | None
-    """Whether it goes through registers, as what is transposed does; None: unless it can run on its own."""
+    """True if the copy goes through registers, as a transposed copy does; None: unless it can run asynchronously."""
     load: str | None = None
-    """The statement that reads the operand into registers first; None if the copy is direct."""
+    """The statement that first reads the operand into registers; None if the copy is direct."""
 
 
 def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy | None:
-    """Copy what a step needs of an operand to shared memory, one row for each term."""
+    """Copy the part of an operand that a step needs to shared memory, one row for each term."""
     leaf = builder.leaf(identifier)
     access = leaf.reads[position]
     threads, terms = leaf.chain[depth + 3], leaf.chain[depth + 5]
@@ -96,7 +98,7 @@ def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> C
 
 
 def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, last: bool) -> bool:
-    """Make the loop over terms of a copy, the one with this number, the last or the first one."""
+    """Make the copy's loop over terms, which is number `number`, the last or the first loop."""
     why = "neighbouring threads copy neighbouring elements"
     count = len(builder.leaf(store).chain) - depth
     moves = range(number, count - 1) if last else reversed(range(number))
@@ -104,7 +106,7 @@ def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, la
 
 
 def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:
-    """Stage an array for a scope; the copy's name and the statement that writes it."""
+    """Stage an array for a scope; returns the copy's name and the statement that writes it."""
     leaves, arrays = {leaf.id for leaf in builder.nest.leaves}, set(builder.nest.arrays)
     if not builder.attempt("stage_in", scope, why, array=name, location="heap", form=form):
         return None
@@ -114,7 +116,7 @@ def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -
 
 
 def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy] | None:
-    """All threads of the block copy, neighbouring ones neighbouring elements, in vectors where they are aligned."""
+    """Map copies to all threads of the block: neighbours copy neighbouring elements, in vectors if aligned."""
     found: list[Copy] = []
     for copy in copies:
         for way, lanes in _ways(builder, copy):
@@ -128,7 +130,7 @@ def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth
 
 
 def _ways(builder: PassBuilder, copy: Copy) -> Iterator[tuple[Copy, int]]:
-    """How a copy may go, through registers or not, and its lanes, the best first."""
+    """The ways to make a copy, through registers or directly, with the number of lanes, the best first."""
     array = builder.nest.arrays[copy.shared]
     lanes = [n for n in (8, 4, 2, 1) if n <= _most_lanes(array)]
     if copy.through is None:
@@ -139,12 +141,12 @@ def _ways(builder: PassBuilder, copy: Copy) -> Iterator[tuple[Copy, int]]:
 
 
 def _most_lanes(array: Array) -> int:
-    """Elements of an array in 16 bytes; 4 if they have more than 4 bytes."""
+    """Elements of an array in 16 bytes; 4 if an element has more than 4 bytes."""
     return 16 // min(4, byte_width(array.dtype))
 
 
 def _map_copy(builder: PassBuilder, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
-    """Give a copy to the threads, through registers if it has to; appends what became of it."""
+    """Map a copy to the threads, through registers if necessary; appends the mapped copy to `made`."""
     why = "neighbouring threads copy neighbouring elements"
     if not collapse(builder, loop_at(builder, copy.store, depth + 3).id, why):
         return False
@@ -190,7 +192,7 @@ def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: in
 
 
 def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
-    """Copy the next step's tiles while the block computes with this one's; the steps one by one if that is illegal."""
+    """Copy the next step's tiles during the computation of this step; the steps run one by one if that is illegal."""
     if not builder.transact(lambda: _pipeline(builder, identifier, copies, depth)):
         for name in _step_buffers(builder, copies):
             builder.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
@@ -198,13 +200,13 @@ def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth
 
 
 def _step_buffers(builder: PassBuilder, copies: Sequence[Copy]) -> list[str]:
-    """The names of the buffers that hold what a step needs."""
+    """The names of the buffers with a step's operands."""
     return [builder.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
 
 
 def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
     why = "the next tiles come while these are in use"
-    # What reads memory comes first, what stores from registers last.
+    # Reads of memory come first, stores from registers last.
     first = [copy.store if copy.load is None else copy.load for copy in copies]
     last = [copy.store for copy in copies if copy.load is not None]
     if not _order(builder, [*first, *last], depth, why):
@@ -240,7 +242,7 @@ def _order(builder: PassBuilder, statements: Sequence[str], depth: int, why: str
 
 
 def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequence[Copy]) -> bool:
-    """Where tiles reach beyond the operands, fill them with zeros, so that the sums need no guards."""
+    """Fill tiles beyond the operands with zeros, so that the sums need no guards."""
     why = "what is beyond the operand adds nothing"
     if not any(s.guard for leaf in (zero, identifier) for s in builder.leaf(leaf).chain):
         return False

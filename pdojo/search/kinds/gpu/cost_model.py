@@ -1,8 +1,8 @@
 """An analytical model of a program's cost on a graphics processor: bytes, occupancy, issue slots.
 
-It ranks candidates where no device is there. It counts the memory transactions of a warp exactly, at one place of the
-iteration space; it knows nothing of the compiler's registers and of conflicts between multiprocessors, so it is right
-about factors, not about percents.
+It ranks candidates without a device. It counts the memory transactions of a warp exactly, at one place of the iteration
+space. It ignores the compiler's registers and conflicts between multiprocessors, so it is right about factors, not
+about percents.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
 
 LAUNCH = 4000.0
-"""Cycles between the ends of two launches in one stream, roughly: 2 microseconds."""
+"""Cycles between the ends of two launches in one stream, roughly 2 microseconds."""
 LATENCY = 600.0
 """Cycles until a load from global memory arrives."""
 BARRIER = 40.0
 """Cycles of a barrier, or of a phase of a block."""
 UPDATE = 4.0
-"""Cycles from one atomic operation on a number to the next one, roughly; a choice of pdojo, not measured."""
+"""Cycles between two atomic operations on one number, roughly; pdojo's own estimate, not measured."""
 SECTOR = 32
 """Bytes of a memory transaction (CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory")."""
 BANKS = 128
 """Bytes per cycle of the shared memory of a multiprocessor."""
 TENSOR = 16
-"""Products of 16-bit factors that a tensor unit adds up in a cycle, for each multiply-add that its scheduler starts
-(NVIDIA H100 Tensor Core GPU Architecture: 2048 and 128 a multiprocessor)."""
+"""Products of 16-bit factors that a tensor unit adds up per cycle, for each multiply-add that its scheduler issues
+(NVIDIA H100 Tensor Core GPU Architecture: 2048 and 128 per multiprocessor).
+"""
 OTHER_REGISTERS = 24
 """Registers of a thread besides its buffers, roughly."""
 INSTRUCTIONS = {
@@ -57,7 +58,7 @@ INSTRUCTIONS = {
     "math.cos": 20.0,
     "math.powf": 40.0,
 }
-"""Instructions of functions that are more than one."""
+"""Instructions of functions that take more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +67,18 @@ class LaunchCost:
 
     cycles: float
     issue: float
-    """The schedulers of the busiest multiprocessor."""
+    """Issue slots of the busiest multiprocessor."""
     shared: float
-    """Its shared memory."""
+    """Shared memory of the busiest multiprocessor."""
     memory: float
     """Global memory."""
     cache: float
-    """The last cache."""
+    """The last-level cache."""
     occupancy: float
-    """Resident warps divided by the most."""
+    """Resident warps as a fraction of the maximum."""
     blocks: int
     times: int
-    """How often the host launches it."""
+    """Number of launches by the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class GpuCost:
 
 
 def estimate_gpu(nest: Nest, machine: Machine) -> GpuCost | None:
-    """The cost of one call; None for programs and machines that the model does not know."""
+    """The cost of one call; None for programs and machines outside of the model."""
     if machine.processor not in MULTIPROCESSORS or not machine.gpu.memory_bandwidth or not machine.gpu.multiprocessors:
         return None
     try:
@@ -102,7 +103,7 @@ def estimate_gpu(nest: Nest, machine: Machine) -> GpuCost | None:
 
 
 def _launched(nodes: Sequence[Node], times: int = 1) -> Iterator[tuple[Node, int]]:
-    """The nodes that the host launches, and how often."""
+    """The nodes that the host launches, and the number of launches of each."""
     for node in nodes:
         if isinstance(node, Scope) and holds_grid(node) and node.mapping is not Mapping.GRID:
             yield from _launched(node.children, times * node.extent)
@@ -118,14 +119,14 @@ class _Launch:
         self.outer = len(self.found.grids) + node.depth if isinstance(node, Scope) else node.depth
 
     def cost(self, times: int) -> LaunchCost:
-        """The estimate of one of `times` launches."""
+        """The estimate for one of `times` launches."""
         gpu, found = self.machine.gpu, self.found
         resident, share = self._resident()
         issue = sum(self._issue(leaf) for leaf in found.leaves) / max(1, gpu.schedulers)
         shared = sum(self._shared(leaf) for leaf in found.leaves)
         busy = ceil(found.blocks / gpu.multiprocessors)
         rounds = ceil(found.blocks / (gpu.multiprocessors * resident))
-        # A multiprocessor that has several blocks is as busy as all of them together.
+        # A multiprocessor with several blocks is as busy as all of them together.
         blocks = min(busy, rounds * resident)
         traffic, footprint = self._traffic()
         under_way = min(found.blocks, gpu.multiprocessors * resident) * found.threads * 32
@@ -140,7 +141,7 @@ class _Launch:
         )
 
     def _resident(self) -> tuple[int, float]:
-        """Resident blocks of a multiprocessor, and the share of its warps."""
+        """Resident blocks of a multiprocessor, and the resident fraction of its warps."""
         found, nest = self.found, self.nest
         buffers = {a.array.buffer for leaf in found.leaves for a in leaf.accesses}
         own = [b for b in buffers if b.op is not None and b.memory is Memory.REGISTER]
@@ -156,14 +157,14 @@ class _Launch:
         return prod(leaf.extents[self.outer :])
 
     def _warps(self, leaf: Leaf) -> float:
-        """Warp instructions of a block that execute a statement once in each of its instances."""
+        """Warp instructions of a block for a statement, executed once per instance."""
         instances = self._instances(leaf)
         together = self.found.collectives.of(leaf)
         if together is not None:
             # One for a tile.
             return instances / prod(leaf.extents[together.scope.depth :])
         stores = leaf.output.array.buffer.memory in (Memory.HEAP, Memory.SHARED)
-        # Statements outside of threads: one thread stores, but all of a group compute what is in their registers.
+        # Outside of threads one thread stores, but all threads of a group compute register values.
         copies = 1 if stores else self.found.group(leaf.chain)
         threads = prod(s.extent for s in threads_of(leaf.chain))
         warp = self.machine.gpu.warp_size
@@ -188,7 +189,7 @@ class _Launch:
         return warps * (work + 1.5 * moved / self._lanes(leaf))
 
     def _tensor_issue(self, leaf: Leaf, together: Collective) -> float:
-        """Cycles of a scheduler for the part of an instruction of a warp that a statement is."""
+        """Cycles of a scheduler for a statement that is part of a warp instruction."""
         gpu = self.machine.gpu
         loads = sum(1.5 * len(self._pieces(leaf, s)) for s in self._loaded(leaf))
         if leaf is not together.scope.leaves[-1]:
@@ -198,14 +199,14 @@ class _Launch:
         return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
 
     def _pieces(self, leaf: Leaf, spread: Spread) -> list[Piece]:
-        """The instructions that load an operand of an instruction of a warp."""
+        """The instructions that load an operand of a warp instruction."""
         buffer = spread.access.array.buffer
         alignment = buffer.alignment if buffer.op is None else ALIGNMENT
         operand = Operand(spread, leaf.depth, layout_of(self.nest, buffer), alignment)
         return operand.pieces(self.machine.matrix_loads)
 
     def _loaded(self, leaf: Leaf) -> list[Spread]:
-        """The operands of an instruction of a warp that a statement loads."""
+        """The operands of a warp instruction that a statement loads."""
         spreads = self.found.collectives.spreads
         return [spreads[a] for a in self.found.touched(leaf) if a.array.buffer.memory is not Memory.REGISTER]
 
@@ -222,7 +223,7 @@ class _Launch:
         return total
 
     def _conflicts(self, leaf: Leaf, access: Access) -> float:
-        """Cycles in which a warp gets its elements from shared memory: the most words in one bank."""
+        """Cycles in which shared memory serves a warp: the most words in one bank."""
         width, size = byte_width(access.array.dtype), byte_width(access.array.dtype) * self._lanes(leaf)
         words: dict[int, set[int]] = {}
         for address in self._addresses(leaf, access):
@@ -231,7 +232,7 @@ class _Launch:
         return max((len(each) for each in words.values()), default=1)
 
     def _traffic(self) -> tuple[float, float]:
-        """Bytes between the last cache and the multiprocessors, and bytes of global memory."""
+        """Bytes between the last-level cache and the multiprocessors, and bytes of global memory."""
         traffic = 0.0
         footprints: dict[tuple[int, bool], float] = {}
         for leaf in self.found.leaves:
@@ -245,14 +246,14 @@ class _Launch:
                     moved = warps / self._lanes(leaf) * self._sectors(leaf, access) * SECTOR
                 else:
                     moved = warps * prod(spread.fragment.shape) * byte_width(buffer.dtype)
-                # The last cache reads what an atomic operation writes.
+                # An atomic operation makes the last-level cache read the value before it is written.
                 traffic += 2 * moved if leaf in self.atomics and access is leaf.output else moved
                 key = id(buffer), access is leaf.output
                 footprints[key] = max(footprints.get(key, 0.0), self._footprint(leaf, access, moved))
         return traffic, sum(footprints.values())
 
     def _conflicting_updates(self) -> float:
-        """Cycles in which the last cache makes the atomic operations on one number, one after the other."""
+        """Cycles of the last-level cache for atomic operations on one number, which run one after the other."""
         most = 0.0
         for leaf in self.atomics:
             used = {v for e in leaf.output.index for v in e.variables() if v >= self.outer - len(self.found.grids)}
@@ -263,7 +264,9 @@ class _Launch:
         return most * UPDATE
 
     def _footprint(self, leaf: Leaf, access: Access, moved: float) -> float:
-        """Bytes of global memory that an access moves: each element once, and again what the last cache loses."""
+        """Bytes of global memory that an access moves: each element once, and again after its loss from the last-level
+        cache.
+        """
         used = {v for e in access.index for v in e.variables()}
         elements = min(prod(leaf.extents[v] for v in used), prod(access.array.buffer.shape))
         size = elements * byte_width(access.array.dtype)
@@ -271,7 +274,7 @@ class _Launch:
         return min(moved, size) if size <= kept else min(moved, max(size, moved / 8))
 
     def _sectors(self, leaf: Leaf, access: Access) -> float:
-        """Memory transactions of one access of a warp, of one lane or of a vector."""
+        """Memory transactions of one access of a warp, for a lane or a vector."""
         width = byte_width(access.array.dtype)
         size = width * self._lanes(leaf)
         first = {address * width // SECTOR for address in self._addresses(leaf, access)}
@@ -279,7 +282,7 @@ class _Launch:
         return len(first | last)
 
     def _addresses(self, leaf: Leaf, access: Access) -> list[int]:
-        """The elements that the threads of the first warp access, in their first iterations."""
+        """The elements accessed by the threads of the first warp, in their first iterations."""
         linear = address_of(access, layout_of(self.nest, access.array.buffer), leaf.chain).linear
         threads = threads_of(leaf.chain)
         count = min(self.machine.gpu.warp_size, max(1, self.found.threads))

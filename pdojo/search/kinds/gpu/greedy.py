@@ -11,7 +11,7 @@ from pdojo.search.kinds.common.naive import fuse_and_reuse
 from pdojo.transforms.game import Game
 
 THREADS = 256
-"""Most threads of a loop."""
+"""Greatest number of threads of a loop."""
 
 
 def greedy(game: Game) -> list[Note]:
@@ -27,7 +27,7 @@ def _tune(builder: PassBuilder) -> None:
 
 
 def _launch(builder: PassBuilder, identifier: str) -> None:
-    """Map the outermost loop that may be a grid, and the outermost ones inside it that may be threads."""
+    """Map the outermost legal loop to the grid, and the outermost legal loops inside it to threads."""
     scope = builder.scope(identifier)
     if scope is None:
         return

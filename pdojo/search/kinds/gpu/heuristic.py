@@ -14,12 +14,12 @@ from pdojo.transforms.game import Game
 
 
 def heuristic(game: Game) -> list[Note]:
-    """Tune for a graphics processor from general rules; no kernel is treated specially."""
+    """Tune for a graphics processor by general rules; no kernel gets special treatment."""
     return open_heuristic(game).notes
 
 
 def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
-    """`heuristic` with these answers to the questions that it leaves open, and with the questions."""
+    """`heuristic` with the decisions as answers to its questions; the result includes the questions."""
     return PassBuilder.play(game, _tune, decisions)
 
 

@@ -1,4 +1,4 @@
-"""Which nests share a launch: those whose common loops have enough iterations for the multiprocessors."""
+"""Fusion of nests into one launch, if their common loops have enough iterations for the multiprocessors."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from pdojo.search.kinds.gpu.threads import collapse
 SMALL = 1 << 20
 """Statement instances below which a launch costs about as much as its work."""
 LAUNCHED, ATOMIC = "a second launch", "atomic operations"
-"""How the parts of a sum are added up."""
+"""Options: how to add up the parts of a sum."""
 TERMS = 1 << 12
-"""Terms of a sum from which parts of it are worth a launch of their own."""
+"""Fewest terms of a sum whose parts deserve their own launch."""
 COLUMN_TERMS = 1 << 9
-"""The same if a thread adds up all terms of its results: neighbouring results are neighbours in memory."""
+"""The same if a thread adds up all terms of its results, with neighbouring results contiguous in memory."""
 
 
 def multiprocessors(builder: PassBuilder) -> int:
-    """Multiprocessors of the machine, as many as a model has that names none."""
+    """Multiprocessors of the machine; a model's number if the machine description gives none."""
     return builder.game.machine.gpu.multiprocessors or 64
 
 
 def fuse(builder: PassBuilder) -> None:
-    """Fuse neighbouring nests whose common loops keep the multiprocessors busy, or that have little to do."""
+    """Fuse neighbouring nests if their common loops keep the multiprocessors busy, or if they have little work."""
     align(builder)
     refused: set[tuple[str, str]] = set()
     while any(_try(builder, first, refused) for first in list(_neighbours(builder))):
@@ -64,7 +64,7 @@ def _try(builder: PassBuilder, first: Scope, refused: set[tuple[str, str]]) -> b
 
 
 def _join(builder: PassBuilder, first: str, second: str) -> int | None:
-    """Join two scopes, and the loops inside as far as they are alone; the iterations that they share, None if none."""
+    """Join two scopes and their only-child loops; returns the number of shared iterations, None if illegal."""
     one, other = builder.scope(first), builder.scope(second)
     assert one is not None
     assert other is not None
@@ -88,7 +88,7 @@ def _only(scope: Scope) -> Scope | None:
 
 
 def part_sums(builder: PassBuilder) -> None:
-    """Add up few results in parts, so that every multiprocessor has some."""
+    """Add up sums with few results in parts, so that every multiprocessor has work."""
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
         if _top(builder.leaf(identifier)).id not in builder.sealed:
             builder.transact(lambda i=identifier: _terms_last(builder, i))
@@ -109,7 +109,7 @@ def part_sums(builder: PassBuilder) -> None:
 
 
 def _terms_last(builder: PassBuilder, identifier: str) -> bool:
-    """Move the loops over the terms of a sum inside of those over its results."""
+    """Move the loops over the terms of a sum inside of the loops over its results."""
     why = "one launch computes a result"
     chain, spatial = builder.leaf(identifier).chain, spatial_loops(builder.leaf(identifier))
     order = sorted(chain, key=lambda s: s.depth not in spatial)
@@ -119,14 +119,14 @@ def _terms_last(builder: PassBuilder, identifier: str) -> bool:
 
 
 def _has_atomics(builder: PassBuilder, leaf: Leaf) -> bool:
-    """Whether blocks may accumulate into the results of a sum."""
+    """True if blocks may accumulate into the results of a sum."""
     gpu, operation = builder.game.machine.gpu, atomic_operation(leaf)
     wanted = [Numerics.REASSOCIATES, *([Numerics.FLUSHES] if operation in gpu.flushing_atomics else [])]
     return operation in gpu.atomics and all(builder.game.program.permits(numerics) for numerics in wanted)
 
 
 def _add_up(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
-    """Cut the loops over the terms of a sum into parts, each of which blocks add to the results."""
+    """Cut the loops over the terms of a sum into parts; blocks add each part to the results."""
     parts = _cut_terms(builder, identifier, count, why)
     if parts is None:
         return False
@@ -142,7 +142,7 @@ def _add_up(builder: PassBuilder, identifier: str, count: int, why: str) -> bool
 
 
 def _rest_first(builder: PassBuilder, identifier: str) -> None:
-    """Move a nest that adds what the parts left of the terms in front of them, to the initialisation."""
+    """Move a nest with the remaining terms in front of the parts, next to the initialisation."""
     name = builder.leaf(identifier).output.array.name
     while isinstance(rest := builder.nest.next_sibling(_top(builder.leaf(identifier))), Scope):
         others = any(leaf.output.array.name != name or leaf.accumulate is None for leaf in rest.leaves)
@@ -151,7 +151,7 @@ def _rest_first(builder: PassBuilder, identifier: str) -> None:
 
 
 def _columns(leaf: Leaf) -> bool:
-    """Whether neighbouring results read neighbouring elements, and neighbouring terms do not."""
+    """True if neighbouring results read neighbouring elements, and neighbouring terms do not."""
     (*_, terms) = (s for s in leaf.chain if s.depth not in spatial_loops(leaf))
     spatial = [s for s in leaf.chain if s.depth in spatial_loops(leaf)]
     return bool(spatial) and any(
@@ -162,7 +162,7 @@ def _columns(leaf: Leaf) -> bool:
 
 
 def part_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
-    """Cut the loops over the terms of a sum into `count` parts with nests of their own."""
+    """Cut the loops over the terms of a sum into `count` parts with their own nests."""
     columns = _columns(builder.leaf(identifier))
     parts = _cut_terms(builder, identifier, count, why)
     if parts is None:
@@ -177,7 +177,7 @@ def part_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> b
 
 
 def _cut_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> Parts | None:
-    """A sum in parts whose statements have nests of their own; None if a move is illegal."""
+    """A sum in parts whose statements have their own nests; None if a move is illegal."""
     if not alone(builder, identifier, why):
         return None
     leaf = builder.leaf(identifier)
@@ -191,7 +191,7 @@ def _cut_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> P
 
 
 def _sink_initial(builder: PassBuilder, identifier: str, why: str) -> None:
-    """Move the initialisation of a sum in front of it, so that one launch does both."""
+    """Move the initialisation of a sum directly in front of it, so that one launch does both."""
     target = builder.leaf(identifier)
     writers = builder.nest.writers[target.output.array.name]
     for initial in [w.id for w in writers if w.accumulate is None and w.order < target.order]:
@@ -205,7 +205,7 @@ def _top(leaf: Leaf) -> Node:
 
 
 def _loop_over_parts(leaf: Leaf, array: str) -> str:
-    """The loop that numbers the parts of a sum, by identifier; they are the first dimension of their array."""
+    """Identifier of the loop over the parts of a sum; the parts are the first dimension of their array."""
     access = next(a for a in leaf.accesses if a.array.name == array)
     (depth,) = access.index[0].variables()
     return leaf.chain[depth].id

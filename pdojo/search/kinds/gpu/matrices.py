@@ -1,8 +1,8 @@
-"""Tiles of contractions for tensor units, which the threads of a warp use together (as CUTLASS does with `mma.sync`).
+"""Tiles of contractions for tensor units, which a warp's threads use together (as CUTLASS does with `mma.sync`).
 
-A block computes a tile of results, each of its warps a part, in steps over the terms. Both operands of a step lie in
-shared memory as they lie in the heap. A warp has its results in registers, by the fragments of the instruction; zeros,
-and what stores the results, run over lanes and slots of these.
+A block computes a tile of results, and each of its warps a part of the tile, in steps over the terms. Both operands of
+a step lie in shared memory in their heap layout. A warp keeps its results in registers, in the fragments of the
+instruction; the statements that zero and store the results run over lanes and slots of the fragments.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pdojo.search.kinds.gpu.copies import Copy, cut, map_copies, neutral_tails, 
 from pdojo.search.kinds.gpu.launches import multiprocessors
 
 SCALAR = "multiply-adds"
-"""The answer to the question for the instruction that takes none."""
+"""Option value: use no tensor instruction."""
 STEP_BYTES = 64
-"""Bytes of the terms of a step, in one row of an operand."""
+"""Bytes of a step's terms in one row of an operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Unit:
 
     @property
     def results(self) -> Fragment:
-        """How a warp holds results."""
+        """The fragment in which a warp holds results."""
         (name,) = (n for n, a in self.pattern.operands.items() if self.pattern.writes(a))
         return self.pattern.fragments[name]
 
@@ -56,7 +56,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Sizes of a block's tile and of a warp's part of it: rows and columns."""
+    """Sizes of a block's tile and of a warp's part of the tile: rows and columns."""
 
     rows: int
     columns: int
@@ -84,9 +84,9 @@ PARTS = (
 
 
 def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
-    """Give a contraction of loops over rows, columns and terms to a tensor unit; False if none is wanted, or none fits.
+    """Map a contraction of loops over rows, columns and terms to a tensor unit; False if none is wanted, or none fits.
 
-    Whether it is one, and which, is left open.
+    A tuning parameter selects the unit, or none.
     """
     leaf = builder.leaf(identifier)
     found = {unit.intrinsic.name: unit for unit in _units(builder, leaf)}
@@ -108,7 +108,7 @@ def use_tensor_units(builder: PassBuilder, identifier: str) -> bool:
 
 
 def _is_preferred(unit: Unit) -> bool:
-    """Whether an instruction does nothing else than multiply-adds of the same factors would, or is asked for."""
+    """True if the instruction computes exactly what multiply-adds would, or if the kernel permits TF32."""
     return bool(unit.casts) or Numerics.TF32.value in unit.intrinsic.numerics
 
 
@@ -142,14 +142,14 @@ def _unit(intrinsic: Intrinsic) -> Unit | None:
 
 
 def _source(casts: Sequence[Leaf], read: Access) -> Access | None:
-    """What is read from memory for a factor; None if that is no cast."""
+    """The access to memory behind a factor; None if the factor is no cast."""
     if not casts:
         return read
     return next((c.reads[0] for c in casts if c.output.array is read.array and len(c.reads) == 1), None)
 
 
 def _computes(builder: PassBuilder, leaf: Leaf, unit: Unit) -> bool:
-    """Whether the unit's meaning has the functions and types of a statement, and of the casts of its factors."""
+    """True if the unit's meaning has the functions and types of a statement, and of its factors' casts."""
     product = unit.pattern.nest.leaves[-1]
     same = (leaf.accumulate, leaf.contracted, leaf.function) == (
         product.accumulate,
@@ -168,7 +168,7 @@ def _computes(builder: PassBuilder, leaf: Leaf, unit: Unit) -> bool:
 
 
 def _parts(builder: PassBuilder, leaf: Leaf, unit: Unit) -> list[Part]:
-    """The sizes that fit, the fastest first, by loads from shared memory and idle multiprocessors."""
+    """The sizes that fit, the fastest first by loads from shared memory and idle multiprocessors."""
     rows, columns = (s.extent for s in leaf.chain[-3:-1])
     outer = prod(s.extent for s in leaf.chain[:-3])
     high, wide = _sides(leaf, unit)
@@ -236,7 +236,7 @@ def _tile(builder: PassBuilder, identifier: str, unit: Unit, part: Part) -> bool
 
 
 def _with_units(builder: PassBuilder, statement: str, extents: Sequence[int], first: int) -> None:
-    """Give a copy, which has no loops of one iteration, those of other loops of these extents, from a depth on."""
+    """Add loops of one iteration to a copy, from depth `first` on, wherever `extents` has a 1."""
     for depth, extent in enumerate(extents[first:], first):
         scope = loop_at(builder, statement, depth)
         if extent == 1 and scope.extent > 1:
@@ -256,14 +256,14 @@ def _narrow(builder: PassBuilder, identifier: str) -> bool:
 
 
 def _widen(builder: PassBuilder, identifier: str) -> None:
-    """Give the casts of factors indices for whole tiles, beyond the operands too, which are filled with zeros there."""
+    """Extend the casts of factors to whole tiles; indices beyond the operands are filled with zeros."""
     leaf = builder.leaf(identifier)
     why = "tiles reach beyond the operands"
     for read in leaf.reads:
         name, whole = read.array.name, [e.bounds(leaf.extents)[1] + 1 for e in read.index]
         if all(size <= extent for size, extent in zip(whole, read.array.shape, strict=True)):
             continue
-        # Dimensions that take one slot have no extent to be padded.
+        # Dimensions with one slot have no extent to pad.
         slots = [d for d, reused in enumerate(read.array.buffer.reuse) if reused]
         builder.attempt("set_location", name, why, location="heap")
         for dimension in slots:
@@ -308,9 +308,9 @@ def _in_warps(builder: PassBuilder, identifier: str, unit: Unit, part: Part, dep
 
 
 def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy | None:
-    """Copy what a step needs of an operand to shared memory, with space between rows.
+    """Copy the part of an operand that a step needs to shared memory, with space between rows.
 
-    It lies there as in the heap, or, if the index of a factor has divisions (a convolution), as the loops go.
+    The copy has the layout of the heap, or the order of the loops if a factor's index has divisions (a convolution).
     """
     leaf = builder.leaf(identifier)
     read = leaf.reads[position]
@@ -338,7 +338,7 @@ def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> 
 
 
 def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> bool:
-    """Blocks of the grid, and warps of a block."""
+    """Map loops to blocks of the grid, and to warps of a block."""
     ids = [s.id for s in builder.leaf(identifier).chain[: depth + 2]]
     if not all(builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids):
         return False
@@ -351,7 +351,7 @@ def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, dep
 
 
 def _place(builder: PassBuilder, copies: Sequence[Copy]) -> bool:
-    """Tiles of the block to shared memory, what goes through registers to these."""
+    """Put tiles of the block into shared memory, and copies through registers into registers."""
     for copy in copies:
         if not builder.attempt("set_location", copy.shared, "the threads of a block share it", location="shared"):
             return False
@@ -365,7 +365,7 @@ def _place(builder: PassBuilder, copies: Sequence[Copy]) -> bool:
 
 
 def _one_instruction(builder: PassBuilder, identifier: str, unit: Unit, depth: int, *, is_first: bool) -> bool:
-    """The innermost loops are one instruction; those around, straight code."""
+    """Make the innermost loops one instruction, and unroll the loops around it."""
     why = f"one {unit.intrinsic.name} for a tile"
     chain = builder.leaf(identifier).chain
     if not is_first and not builder.attempt("swap_scopes", chain[-3], why):
@@ -379,11 +379,11 @@ def _one_instruction(builder: PassBuilder, identifier: str, unit: Unit, depth: i
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """Consecutive bits of an index within a tile: part of the number of a lane, or of a slot."""
+    """Consecutive bits of an index within a tile: a part of the lane number or of the slot number."""
 
     size: int
     lane: int
-    """What the number of the lane grows by with the digit; 0 for a slot."""
+    """Increment of the lane number per digit; 0 for a slot."""
 
 
 def _digits(fragment: Fragment, dimension: int) -> list[_Digit]:
@@ -413,7 +413,7 @@ def _by_lanes(builder: PassBuilder, statement: str, fragment: Fragment, level: i
     for loop, dimension in zip(loops, (0, 1) if is_first else (1, 0), strict=True):
         if not _cut_digits(builder, loop, _digits(fragment, dimension), found, why):
             return False
-    # The last slot is the lowest digit of the columns, if neighbours belong to one thread: a vector.
+    # The last slot is the lowest digit of the columns if neighbours belong to one thread, and becomes a vector.
     columns = _digits(fragment, 1 if is_first else 0)
     tail = found.slots[-1:] if columns[0].lane == 0 else []
     head = found.slots[: len(found.slots) - len(tail)]
@@ -436,12 +436,12 @@ class _Loops:
     """The loops over the elements of a tile."""
 
     lanes: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """With what the number of the lane grows by."""
+    """Increment of the lane number, and the loop."""
     slots: list[str] = field(default_factory=list[str])
 
 
 def _cut_digits(builder: PassBuilder, loop: str, digits: Sequence[_Digit], found: _Loops, why: str) -> bool:
-    """Cut a loop into a loop for each digit of its variable, noted by what it counts."""
+    """Cut a loop into one loop per digit of its variable; `found` records each loop as lane or slot."""
     for place in reversed(range(len(digits))):
         outer = loop
         if place:

@@ -13,7 +13,7 @@ from pdojo.search.kinds.common.threads import perfect
 
 
 class Spread(NamedTuple):
-    """The loops that a loop became, by identifier; None if there is no such loop."""
+    """The loops that replace a spread loop, by identifier; None if there is no such loop."""
 
     threads: str
     turns: str | None
@@ -22,7 +22,7 @@ class Spread(NamedTuple):
 
 
 def collapse(builder: PassBuilder, identifier: str, why: str) -> bool:
-    """Make one loop of a scope and all loops that are perfectly nested in it."""
+    """Collapse a scope and all loops perfectly nested in it into one loop."""
     while True:
         scope = builder.scope(identifier)
         assert scope is not None
@@ -36,7 +36,7 @@ def collapse(builder: PassBuilder, identifier: str, why: str) -> bool:
 
 
 def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why: str) -> Spread | None:
-    """Part a loop: `lanes` elements beside each other for each of `threads` threads, in turns; None if illegal."""
+    """Split a loop into turns of `threads` threads with `lanes` neighbouring elements each; None if illegal."""
     turns = inner = None
     scope = builder.scope(identifier)
     assert scope is not None
@@ -59,7 +59,7 @@ def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why:
 
 
 def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> bool:
-    """Give a loop to the threads of a block, in warps if there are several."""
+    """Map a loop to the threads of a block, as warps if there are several."""
     scope = builder.scope(identifier)
     assert scope is not None
     if scope.extent <= warp:
@@ -73,12 +73,12 @@ def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> b
 
 
 def vectors(builder: PassBuilder, identifier: str, why: str) -> bool:
-    """Make each statement of a loop a statement on vectors."""
+    """Vectorise each statement of a loop."""
     return all(builder.attempt("vectorize", f"%{part}", why) for part in sink(builder, identifier, why))
 
 
 def may_be_vectors(builder: PassBuilder, identifier: str) -> bool:
-    """False if an access to an interface array keeps the statements of a loop from being statements on vectors."""
+    """False if an access to an interface array prevents vectorisation of the loop's statements."""
     scope = builder.scope(identifier)
     assert scope is not None
     found = ((leaf, access) for leaf in scope.leaves for access in leaf.accesses if access.array.buffer.op is None)
@@ -86,7 +86,7 @@ def may_be_vectors(builder: PassBuilder, identifier: str) -> bool:
 
 
 def vector_lanes(builder: PassBuilder, leaves: list[Leaf]) -> list[int]:
-    """Lanes of the vectors that suit the widest operand of all statements, most first; at last 1."""
+    """Vector lanes that suit the widest operand of all statements, most first; the last is 1."""
     first, *others = (set(builder.vector_lanes(leaf)) for leaf in leaves)
     return [*sorted(first.intersection(*others), reverse=True), 1]
 

@@ -1,7 +1,7 @@
 """Tiles of contractions: shared memory for a block, registers for a thread (as CUTLASS and the paper's Figure 12 do).
 
-A block computes a tile of results. In steps over the terms it copies what the tile needs of both operands to shared
-memory, the next step's while it computes with this one's. Each thread keeps a part of the tile in registers.
+A block computes a tile of results in steps over the terms. In each step it copies the tile's operands for the next step
+to shared memory while it computes with the current ones. Each thread keeps a part of the tile in registers.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pdojo.search.kinds.gpu.threads import largest_power, vector_lanes
 STEP = 16
 """Terms of a step."""
 LEAST, FEW = 32, 4
-"""Columns from which tiles pay, and rows."""
+"""Fewest columns and fewest rows for which tiles pay."""
 MOST_TERMS = 256
-"""Terms below which a sum is not parted."""
+"""Number of terms below which a sum is not split."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sizes of a tile, and of the part of a thread."""
+    """Sizes of a tile, and of a thread's part of it."""
 
     rows: int
     columns: int
@@ -62,7 +62,7 @@ class Roles:
 
 
 def tile_contractions(builder: PassBuilder) -> None:
-    """Tile every contraction of two operands, each of which many results share."""
+    """Tile every contraction of two operands that are both shared by many results."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.leaf(identifier)
         if has_terms(leaf) and is_alone(builder, leaf) and len(leaf.reads) == 2:
@@ -72,7 +72,7 @@ def tile_contractions(builder: PassBuilder) -> None:
 
 
 def split_terms_of_few(builder: PassBuilder) -> None:
-    """Part the terms of contractions whose tiles are too few for the multiprocessors."""
+    """Split the terms of contractions with too few tiles for the multiprocessors."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.leaf(identifier)
         if not has_terms(leaf) or not is_alone(builder, leaf) or len(leaf.reads) != 2:
@@ -103,7 +103,7 @@ def _roles(leaf: Leaf) -> Roles | None:
     only = [[s for s in spatial if uses(a, s) and not uses(b, s)] for a, b in ((first, second), (second, first))]
     if not all(only):
         return None
-    # The columns are those along which the results are contiguous.
+    # The columns are the loops along which the results are contiguous.
     columns, rows = sorted(only, key=lambda loops: -max(s.depth for s in loops))
     both = tuple(s.id for s in spatial if s not in (*rows, *columns))
     terms = tuple(s.id for s in leaf.chain if s not in spatial)
@@ -111,7 +111,7 @@ def _roles(leaf: Leaf) -> Roles | None:
 
 
 def _prepare(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
-    """One loop each over rows, columns and terms, then tiles of the first size that fits."""
+    """Make one loop each over rows, columns and terms, then tiles of the first size that fits."""
     why = "one loop over rows, one over columns, one over terms"
     if not reorder(builder, identifier, [*roles.outer, *roles.rows, *roles.columns, *roles.terms]):
         return False
@@ -137,7 +137,7 @@ def _prepare(builder: PassBuilder, identifier: str, roles: Roles) -> bool:
 
 
 def _ordered(builder: PassBuilder, outer: int, rows: int, columns: int) -> list[Plan]:
-    """The plans, those first that take the least time, by loads from shared memory and idle multiprocessors."""
+    """The plans, the fastest first by loads from shared memory and idle multiprocessors."""
 
     def cost(plan: Plan) -> float:
         blocks = outer * -(-rows // plan.rows) * -(-columns // plan.columns)
@@ -210,13 +210,13 @@ def _in_blocks(builder: PassBuilder, identifier: str, plan: Plan, depth: int) ->
 
 
 def _fragment(builder: PassBuilder, identifier: str, shared: str, depth: int) -> bool:
-    """Read what a thread needs for one term into registers."""
+    """Read a thread's operands for one term into registers."""
     scope = loop_at(builder, identifier, depth + 6)
     return staged(builder, scope, shared, "iteration", "one read for several products") is not None
 
 
 def _map_block(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> bool:
-    """The threads of the block, and straight code for the part of each."""
+    """Map loops to the threads of the block, and unroll the part of each thread."""
     why = "a part of the tile for each thread"
     ids = [s.id for s in builder.leaf(identifier).chain[: depth + 2]]
     if not all(builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids):
@@ -232,7 +232,7 @@ def _map_block(builder: PassBuilder, others: Sequence[str], identifier: str, dep
 
 
 def _straighten(builder: PassBuilder, identifier: str, why: str) -> bool:
-    """Unroll loops, the innermost ones as vectors of what a load or a fused multiply-add takes."""
+    """Unroll loops, the innermost ones as vectors of the width of a load or of a fused multiply-add."""
     scope = builder.scope(identifier)
     assert scope is not None
     for inner in [
@@ -265,7 +265,7 @@ def _in_vectors(builder: PassBuilder, loop: Scope, why: str) -> bool:
 
 
 def _place(builder: PassBuilder, copies: Sequence[Copy], identifier: str) -> bool:
-    """Tiles of the block to shared memory, parts of a thread to registers."""
+    """Put tiles of the block into shared memory, and parts of a thread into registers."""
     why = "the threads of a block share it"
     for copy in copies:
         if not builder.attempt("set_location", copy.shared, why, location="shared"):

@@ -19,9 +19,9 @@ from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listen
 from pdojo.search.evaluators.ahead import Ahead
 
 PATIENCE = 4
-"""Most cycles of a program, as a multiple of the plain kernel's: slower programs lead nowhere."""
+"""Greatest cycles of a program, as a multiple of the plain kernel's; slower programs lead nowhere."""
 SPARE = 2000
-"""Cycles on top of that limit, so that tiny kernels can set up streams."""
+"""Cycles added to that limit, so that tiny kernels can set up streams."""
 SEED = 0
 """Seed of the inputs of counted runs."""
 
@@ -29,9 +29,9 @@ SEED = 0
 class Cycles:
     """Cycles of programs on the simulator of a machine with streams; results are compared with the plain kernel's.
 
-    Programs run in `workers` processes at once (None: one per processor). `limit` is the most cycles of a program;
-    0 means `PATIENCE` times the plain kernel's cycles plus `SPARE`, or `LONGEST` if the plain kernel does not run.
-    Slower programs fail with `Timeout`. Not safe for use from several threads at once.
+    Programs run in `workers` processes at once (None: one per processor). `limit` is the greatest number of cycles of a
+    program; 0 means `PATIENCE` times the plain kernel's cycles plus `SPARE`, or `LONGEST` if the plain kernel does not
+    run. Slower programs fail with `Timeout`. Not safe for concurrent use from several threads.
     """
 
     name = "cycles"
@@ -70,7 +70,7 @@ class Cycles:
         self._jobs.expect(candidate)
 
     def evaluate(self, candidates: Sequence[Candidate], listener: Listener | None = None) -> Iterator[Evaluation]:
-        """The cycles of each program, in order, each as soon as it and those before it are known."""
+        """The cycles of each program, in order; each is yielded as soon as it and all earlier ones are known."""
         jobs = self._jobs.take(candidates)
 
         def tell(number: int) -> None:
@@ -83,8 +83,8 @@ class Cycles:
     def check(self, candidate: Candidate) -> Evaluation:
         """The cycles of a program on its own inputs.
 
-        The results must agree with the plain kernel's, and bit by bit with the interpreter's on this program if its
-        bits are determined.
+        The results must agree with the plain kernel's. If their bits are determined, they must also equal the
+        interpreter's for this program bit by bit.
         """
         # No counted run has such a seed.
         seed = (1 << 32) + int.from_bytes(sha256(f"{self.seed} {candidate.fingerprint}".encode()).digest()[:4], "big")
@@ -93,7 +93,7 @@ class Cycles:
 
     @property
     def limit(self) -> int:
-        """Most cycles of a program."""
+        """Greatest number of cycles of a program."""
         if not self._limit:
             plain = Simulation(MeasuredProgram(self._plain, self._machine), KernelReference(self._plain), SEED, LONGEST)
             job = self.simulators.simulate(plain)
@@ -105,7 +105,7 @@ class Cycles:
         return self._limit
 
     def close(self) -> None:
-        """End all processes, whatever they do."""
+        """End all processes at once, even if they are busy."""
         self.simulators.close()
 
     def _begin(self, candidate: Candidate) -> Job[Outcome]:

@@ -19,9 +19,9 @@ from pdojo.search.kinds.common.naive import fuse_and_reuse
 from pdojo.transforms.game import Game
 
 UNROLLED = 96
-"""Most statements of an unrolled loop body that no hardware loop repeats."""
+"""Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
 COPIES = 4
-"""Interleaved results: the latency in cycles from an operation to its use."""
+"""Number of interleaved results: the latency in cycles from an operation to its use."""
 
 
 def greedy(game: Game) -> list[Note]:
@@ -36,7 +36,7 @@ def _greedily(builder: PassBuilder) -> None:
 
 
 def heuristic(game: Game) -> list[Note]:
-    """Fuse loops, tile the outermost of each nest by four and unroll that tile innermost; then every hardware move."""
+    """Fuse loops, tile each nest's outermost loop by four and unroll the tile innermost; then every hardware move."""
     return PassBuilder.play(game, _tune).notes
 
 
@@ -88,7 +88,7 @@ def _instances(scope: Scope) -> int:
 
 
 def _recompute(builder: PassBuilder) -> None:
-    """Recompute single-instruction values in other loops that use them, so that they need no memory."""
+    """Recompute single-instruction values in the other loops that use them, so that they need no memory."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
@@ -153,7 +153,7 @@ def _partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int
 
 
 def _join_behind_zeros(builder: PassBuilder) -> None:
-    """Join loops that only the initialisation of a sum separates; it can move before both."""
+    """Join loops separated only by the initialisation of a sum, which can move before both."""
     why = "loops behind it can be fused"
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.leaf(identifier)
@@ -166,12 +166,12 @@ def _join_behind_zeros(builder: PassBuilder) -> None:
 
 
 def _interleave(builder: PassBuilder, identifier: str) -> None:
-    """Interleave four iterations of a nest's outermost loop, innermost; a lone sum gets four partial sums."""
+    """Interleave four iterations of a nest's outermost loop innermost; a single sum gets four partial sums."""
     scope = builder.scope(identifier)
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
-        # Its sums are interleaved already.
+        # Its sums are already interleaved.
         return
     only = scope.children[0]
     is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
@@ -269,7 +269,7 @@ def _is_innermost(scope: Scope) -> bool:
 
 
 def _keep_sums(builder: PassBuilder) -> None:
-    """Accumulate into registers: the loops that add to one element work on a copy of it."""
+    """Accumulate into registers: loops that add to one element work on a copy of it."""
     for identifier in [leaf.id for leaf in builder.nest.leaves]:
         leaf = builder.nest.by_id.get(identifier)
         if not isinstance(leaf, Leaf) or leaf.accumulate is None or leaf.output.array.buffer.op is not None:
@@ -309,7 +309,7 @@ def _scope(builder: PassBuilder, identifier: str) -> Scope:
 
 
 def _around_sum(leaf: Leaf) -> Scope | None:
-    """The outermost scope around a sum inside which only unrolled scopes index its result."""
+    """The outermost scope around a sum inside of which only unrolled scopes index the result."""
     own = {v for e in leaf.output.index for v in e.variables()}
     found: Scope | None = None
     for scope in reversed(leaf.chain):
@@ -320,7 +320,7 @@ def _around_sum(leaf: Leaf) -> Scope | None:
 
 
 def _keep_invariants(builder: PassBuilder) -> None:
-    """Before each innermost loop, copy the values that all its iterations read into registers."""
+    """Copy the values that all iterations of an innermost loop read into registers before the loop."""
     for identifier in [s.id for s in builder.nest.scopes]:
         scope = builder.scope(identifier)
         if scope is None or scope.mapping is not Mapping.SEQUENTIAL or not _is_innermost(scope):
@@ -331,7 +331,7 @@ def _keep_invariants(builder: PassBuilder) -> None:
 
 
 def _invariants(scope: Scope) -> list[str]:
-    """Arrays in memory that a loop reads by indices independent of it, and does not write."""
+    """Arrays in memory that a loop only reads, by indices independent of the loop."""
     written = {leaf.output.array.name for leaf in scope.leaves}
     found: dict[str, bool] = {}
     for leaf in scope.leaves:
@@ -344,7 +344,7 @@ def _invariants(scope: Scope) -> list[str]:
 
 
 def _spare_streams(builder: PassBuilder, identifier: str) -> None:
-    """If a perfect nest needs more streams than there are, move another loop innermost and load what it shares."""
+    """If a perfect nest needs more streams than exist, move another loop innermost and load the values it shares."""
     most = builder.game.machine.snitch.stream_registers
     loops = _perfect(builder, identifier)
     if not loops or _streams(builder, loops[0]) <= most:
@@ -370,7 +370,7 @@ def _perfect(builder: PassBuilder, identifier: str) -> list[Scope]:
 
 
 def _innermost(builder: PassBuilder, identifier: str) -> bool:
-    """Move a loop of a perfect nest inwards, up to the unrolled ones."""
+    """Move a loop of a perfect nest inwards, up to the unrolled loops."""
     why = "its iterations share what they read"
     while isinstance(child := _scope(builder, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
         if not builder.attempt("swap_scopes", f"%{identifier}", why):
@@ -379,7 +379,7 @@ def _innermost(builder: PassBuilder, identifier: str) -> bool:
 
 
 def _shared(builder: PassBuilder, loop: str) -> int:
-    """Load what all iterations of the innermost loop read into registers; returns the streams still needed."""
+    """Load values read by all iterations of the innermost loop into registers; returns the streams still needed."""
     why = "all iterations read it: a register instead of a stream"
     for name in _invariants(_scope(builder, loop)):
         builder.transact(lambda name=name: _load(builder, _scope(builder, loop), name, why))
@@ -392,7 +392,7 @@ def _streams(builder: PassBuilder, region: Scope) -> int:
 
 
 def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
-    """If an innermost loop needs more streams than there are, load what its unrolled statements share."""
+    """If an innermost loop needs more streams than exist, load the values that its unrolled statements share."""
     most = builder.game.machine.snitch.stream_registers
     why = "all copies read it: a register instead of a stream"
     for leaf in [leaf.id for leaf in _scope(builder, identifier).leaves]:
@@ -406,7 +406,7 @@ def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
 
 
 def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> bool:
-    """Load what a scope reads of an array into registers before the scope, without a stream."""
+    """Load a scope's reads of an array into registers before the scope, without a stream."""
     before = set(builder.nest.arrays)
     if not builder.attempt("stage_in", scope, why, array=name, location="register"):
         return False
@@ -422,7 +422,8 @@ def _stream(builder: PassBuilder, identifier: str) -> None:
     why = "streams load and store what the scope accesses"
     if _is_innermost(scope):
         _spare_in_loop(builder, identifier)
-        # A scope is a streaming region or a hardware loop: a region around a hardware loop has one iteration.
+        # A scope is either a streaming region or a hardware loop, so a region around a hardware loop is a loop of one
+        # iteration.
         builder.transact(lambda: _wrapped(builder, scope, why))
         return
     if builder.attempt("stream", scope, why) or builder.transact(lambda: _beside_scalars(builder, identifier, why)):
@@ -432,7 +433,7 @@ def _stream(builder: PassBuilder, identifier: str) -> None:
 
 
 def _beside_scalars(builder: PassBuilder, identifier: str, why: str) -> bool:
-    """Stream a scope, except reads that all lanes of packed numbers share: these are no whole words."""
+    """Stream a scope, except for reads that all lanes of packed numbers share: these are not whole words."""
     found = False
     for leaf in [leaf.id for leaf in _scope(builder, identifier).leaves]:
         for number, access in enumerate(builder.leaf(leaf).accesses):

@@ -1,1 +1,1 @@
-"""Training an agent over many kernels: episodes are played by workers, and learned from by one process."""
+"""Training an agent over many kernels: workers play episodes, and one process learns from them."""

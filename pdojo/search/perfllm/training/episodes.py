@@ -1,4 +1,4 @@
-"""Episodes that are played elsewhere than they are learned from: what to play, and what came of it."""
+"""Episodes played by other processes than the learner: orders and results."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from pdojo.transforms.move import Move
 
 @dataclass(frozen=True)
 class Order:
-    """An episode to play. Orders and policy determine what comes of it, whoever plays it."""
+    """An episode to play. Order and policy determine its result, regardless of the worker."""
 
     number: int
     """The number of the episode, from 0."""
     kernel: int
     """The number of the kernel."""
     way: tuple[tuple[str, ...], ...]
-    """States of earlier episodes that lead to the first one, the last of them: the moves of each, by identifier. () for
-    the plain kernel."""
+    """The path to the initial state: the moves of each state on it, by identifier, the initial state last. () for the
+    plain kernel.
+    """
     shown: tuple[str, ...]
     """The moves of a demonstration; () if the agent chooses."""
     epsilon: float
@@ -43,24 +44,24 @@ class Order:
 
 @dataclass(frozen=True)
 class Action:
-    """What an action led to."""
+    """The result of an action."""
 
     moves: tuple[str, ...]
     """All moves of the state afterwards, by identifier."""
     fingerprint: str
-    """Of the program afterwards."""
+    """Fingerprint of the program afterwards."""
     cost: float
-    """Of the program afterwards, in the evaluator's unit; infinite after a failure."""
+    """Cost of the program afterwards, in the evaluator's unit; infinite after a failure."""
     failure: str
     reward: float
     """c / T; c is the cost of the plain kernel."""
     predicted: float
-    """The value of the action by the policy that played."""
+    """The action's value by the policy of the episode."""
 
 
 @dataclass(frozen=True)
 class Played:
-    """An episode."""
+    """The result of an episode."""
 
     order: Order
     plain: float
@@ -69,13 +70,13 @@ class Played:
     memory: dict[str, Any]
     """The transitions and the vectors of their programs (`memory.packed`)."""
     drawing: float
-    """Seconds that offers took: moves, programs and vectors."""
+    """Seconds spent on offers: moves, programs and vectors."""
     evaluating: float
-    """Seconds that costs took."""
+    """Seconds spent on costs."""
 
 
 class Player:
-    """Plays episodes of some kernels; not safe for several threads."""
+    """Plays episodes of some kernels; not safe for concurrent use from several threads."""
 
     def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
         self._kernels = kernels
@@ -114,7 +115,7 @@ class _Episode:
         self._actions: list[Action] = []
 
     def played(self, state: Dojo) -> Played:
-        """Play from the plain kernel's state, which is changed."""
+        """Play from the plain kernel's state, which is modified."""
         plain, _, _ = self._cost(state)
         start = self._order.way[-1] if self._order.way else ()
         skipped = state.become(map(Move.parse, start))

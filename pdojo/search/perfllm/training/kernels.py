@@ -1,4 +1,4 @@
-"""The kernels that an agent is trained on, as data that other processes can take."""
+"""Kernels for training an agent, as data for other processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pdojo.search.evaluators.named import make_evaluator
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel, and how its programs are evaluated."""
+    """A kernel, and the evaluation of its programs."""
 
     title: str
     """The name in tables, unique among the kernels of a training."""
@@ -24,11 +24,11 @@ class Kernel:
     evaluator: str
     """The name of the evaluator."""
     workload: Workload | None
-    """Names the kernel in the database; None for one that is not the library's."""
+    """The workload, which names the kernel in the database; None if the kernel is not the library's."""
     database: str | None
-    """The file that keeps costs; None to keep them in the process."""
+    """The file for costs; None keeps them in the process."""
     seed: int
-    """The seed of the inputs that results are checked on."""
+    """Seed of the inputs that check results."""
 
     def dojo(self) -> Dojo:
         """The plain kernel."""

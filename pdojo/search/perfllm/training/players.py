@@ -1,4 +1,4 @@
-"""Who plays the episodes: this process, other processes, or the workers of a Ray cluster."""
+"""Players of episodes: this process, other processes, or the workers of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Players(Protocol):
 
 
 class Here:
-    """This process plays."""
+    """Plays in this process."""
 
     def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
         self._player = Player(kernels, settings, seed)
@@ -43,13 +43,13 @@ class Here:
 
 
 class Processes:
-    """Processes of this computer play. One that dies is replaced, and its episode is played again."""
+    """Plays in processes of this computer. A process that dies is replaced, and its episode is repeated."""
 
     def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int) -> None:
         self.pool = Pool(count, _begin, tuple(kernels), settings, seed)
 
     def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
-        """The episodes, several at once. Raises MeasurementError if one ends processes again and again."""
+        """The episodes, several at once. Raises MeasurementError if an episode kills processes repeatedly."""
         return self.pool.map(_play, [_Job(order, policy) for order in orders])
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class Processes:
 
 @dataclass(frozen=True)
 class _Job:
-    """What a process plays."""
+    """A process's episode."""
 
     order: Order
     policy: bytes | None
@@ -72,7 +72,7 @@ _here: Player | None = None
 
 
 def _begin(kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
-    global _here  # a process has one player
+    global _here  # each process has one player
     _here = Player(kernels, settings, seed)
 
 
@@ -82,9 +82,9 @@ def _play(job: _Job) -> Played:
 
 
 class OnRay:
-    """Workers of a Ray cluster play, each on one processor. One that dies is replaced.
+    """Plays on workers of a Ray cluster, each with one processor. A worker that dies is replaced.
 
-    Costs are kept by each worker for itself, so kernels have no database.
+    Each worker keeps its own costs, so kernels have no database.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The trainer: gives out episodes of all kernels in turn, learns from them in order, and can be stopped at any time."""
+"""The trainer: orders episodes of all kernels in turn, learns from them in order, and can stop at any time."""
 
 from __future__ import annotations
 
@@ -36,33 +36,33 @@ class Row:
     epsilon: float
     actions: int
     speedup: float
-    """The best of the episode: cost of the plain kernel over cost."""
+    """Best speed-up of the episode: cost of the plain kernel divided by the least cost."""
     best: float
-    """The best of the kernel so far."""
+    """Best speed-up of the kernel so far."""
     cost: float
-    """The cost of that, in the evaluator's unit."""
+    """Cost of the kernel's best program, in the evaluator's unit."""
     programs: int
-    """Different programs of the kernel so far."""
+    """Number of different programs of the kernel so far."""
     loss: float
     """Mean loss of the updates after the episode."""
     predicted: float
-    """Mean value that the agent saw in its actions."""
+    """Mean predicted value of the episode's actions."""
     came: float
-    """Mean of what the actions led to, by the target: the best later reward, the sum of them, or their own."""
+    """Mean training target of the episode's actions: the best later reward, the sum of later rewards, or their own."""
     failures: int
     drawing: float
-    """Seconds for offers: moves, programs and vectors."""
+    """Seconds spent on offers: moves, programs and vectors."""
     evaluating: float
-    """Seconds for costs."""
+    """Seconds spent on costs."""
     learning: float
-    """Seconds for updates of the networks."""
+    """Seconds spent on updates of the networks."""
 
 
 class Trainer:
-    """An agent and what it has learned from. Settings, kernels, seed and `parallel` determine everything.
+    """An agent and its training data. Settings, kernels, seed and `parallel` determine the result.
 
-    `parallel` episodes are played with one policy, whoever plays them and however many at once. `shown` are
-    demonstrations, moves by identifier for each kernel: the first episodes.
+    Each policy plays `parallel` episodes, on any player and any number at once. `shown` are demonstrations, as
+    moves by identifier for each kernel; they are the first episodes.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Trainer:
         self.kernels = kernels
         self.settings = settings
         self.episodes = episodes
-        """The number of episodes, over which exploration falls."""
+        """Number of episodes, over which exploration decreases."""
         self.parallel = parallel
         self._seed = seed
         self._encoder = encoder(settings.encoder, kernels[0].machine)
@@ -87,16 +87,16 @@ class Trainer:
         self.agent = Agent(settings, self._encoder, Random(seed), policy)
         self._shown = [(number, moves) for number, each in enumerate(shown) for moves in each if moves]
         self.done = 0
-        """Episodes learned from."""
+        """Number of episodes learned from."""
         self.archives: list[Archive[tuple[str, ...]]] = [Archive(settings.elites) for _ in kernels]
-        """The best programs of each kernel; paths are the moves that lead to each state, by identifier."""
+        """The best programs of each kernel, with paths of moves by identifier."""
         self._met: list[set[str]] = [set() for _ in kernels]
 
     # Playing
 
     @property
     def is_between_rounds(self) -> bool:
-        """True if all episodes of the policy that is played were learned from: `save` may be called."""
+        """True if all episodes of the current policy were learned from, so that `save` may be called."""
         return self.done % self.parallel == 0 or self.done == self.episodes
 
     def run(self, players: Players) -> Iterator[Row]:
@@ -197,7 +197,7 @@ class Trainer:
         }
 
     def restore(self, data: bytes) -> None:
-        """Become the trainer that `data` was saved from. Raises UsageError for other data."""
+        """Restore a trainer from `save`. Raises UsageError for other data."""
         state: dict[str, Any] = load(data, self._schema())
         self.done = state["done"]
         self.agent.restore(state["agent"])
@@ -208,7 +208,7 @@ class Trainer:
 
 
 def came(actions: Sequence[Action], settings: Settings) -> list[float]:
-    """What each action of an episode led to, by the target that is learned: what its value should be."""
+    """Training target of each action of an episode."""
     found: list[float] = []
     later = 0.0
     for action in reversed(actions):
