@@ -141,7 +141,7 @@ class NestWalk(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LoopBounds:
-    """The guard of a scope, sorted by how to check each constraint. The scope runs over `max(lows) <= i < min(highs)`."""
+    """The guard of a scope, by kind of check. The scope runs over `max(lows) <= i < min(highs)`."""
 
     outer: tuple[Expr, ...]
     """Constraints `e >= 0` without the scope's own variable: checked once, before the scope."""
