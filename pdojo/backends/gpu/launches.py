@@ -67,7 +67,7 @@ class Launch:
     def group(self, chain: Sequence[Scope]) -> int:
         """The number of consecutive threads that include all which run one instance of the inside of a chain of scopes.
 
-        All warps of a block run the inside of a warp scope, on their own registers.
+        Threads beyond those of a warp scope run its inside, too, on their own registers.
         """
         around = list(threads_of(chain))
         if not around:

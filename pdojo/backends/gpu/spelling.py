@@ -195,7 +195,7 @@ class DeviceSpelling(Spelling, ABC):
         return text.replace("static inline", f"static {where} __forceinline__").replace("restrict", "__restrict__")
 
     def kernel(self, name: str, parameters: Sequence[str], threads: int, blocks: int | None) -> str:
-        """The head of a device function for blocks of `threads` threads, `blocks` blocks per multiprocessor."""
+        """The head of a device function for blocks of `threads` threads; at least `blocks` are resident."""
         bounds = str(threads) if blocks is None else f"{threads}, {blocks}"
         return f'extern "C" __global__ void __launch_bounds__({bounds})\n{name}({", ".join(parameters)})'
 
