@@ -162,7 +162,7 @@ class _KernelText(LoopText):
         self.loop_around(scope, bounds, body)
 
     def _fence(self) -> None:
-        """Order the thread's stores past the caches before later accesses."""
+        """Order the thread's non-temporal stores before later accesses."""
         if self.code.streams:
             self.code.line(self.spelling.fence)
 

@@ -100,7 +100,7 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
         super().nodes([node])
 
     def _append(self, piece: Sequence[Node]) -> None:
-        """Append nodes without a barrier of the block between them."""
+        """Append a piece: nodes without a barrier of the block between them."""
         if not piece:
             return
         before, self.opened = self.opened, None

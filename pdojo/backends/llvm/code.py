@@ -257,7 +257,7 @@ class FunctionCode:
         return level.values[key]
 
     def _by_level(self, expression: Expr) -> list[tuple[int, Terms]]:
-        """The terms of an expression by the level in which they are known, outermost first."""
+        """The terms of an expression, grouped by the outermost level at which they are known, outermost first."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for term in expression.terms:
             groups.setdefault(self._level(term[0]), []).append(term)

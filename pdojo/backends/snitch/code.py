@@ -89,7 +89,7 @@ class FrameKind(Enum):
     """A top-level node of the kernel, which runs once."""
     LOOP = auto()
     IF = auto()
-    """Code that is skipped if a guard does not hold."""
+    """Code that is skipped if a guard fails."""
     HARDWARE_LOOP = auto()
 
 

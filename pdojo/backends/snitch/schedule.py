@@ -260,7 +260,7 @@ class _Walk:
         """The latest cycles in which the core and the floating-point unit issued."""
         self.ready: dict[Register, int] = {}
         self.operands: dict[int, tuple[int, int]] = {}
-        """Cycles from which the core and the floating-point unit have an item's operands, once all writers are issued."""
+        """Cycles from which core and floating-point unit have an item's operands, once all writers are issued."""
         self.earliest: dict[int, int] = {}
         """By item: the earliest cycle of a core's load from a place that the floating-point unit stored to."""
         self.uses = block.uses.copy()

@@ -3,7 +3,7 @@
 Streams and the rest of the core access memory at different times. Turning streams off does not wait for their last
 writes, and stores by the floating-point unit may still be in flight when a stream starts to read. So the code waits
 
-- before a region, if one of its streams reads a buffer to which the core has stored last;
+- before a region, if one of its streams reads a buffer that the core may have stored to just before;
 - after a region for its writes, or after its nest if no other code of the nest accesses the same memory;
 - before a stream register starts to read while it may still be writing (`pdojo.backends.snitch.draining`).
 """
@@ -28,7 +28,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
 from pdojo.errors import LoweringError
 
 REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
-"""Numbers of the configuration registers of a stream; add k for dimension k."""
+"""Numbers of a stream's configuration registers; add k for dimension k."""
 _CHANGING = -1
 """A mark for a number of reads that varies."""
 ALL = 31

@@ -40,7 +40,7 @@ class _Assembly:
     )
     data: bytearray = field(default_factory=bytearray)
     fixups: list[tuple[Statement, int, int, str]] = field(default_factory=list[tuple[Statement, int, int, str]])
-    """Places in the data for values of expressions: statement, offset, bytes, expression."""
+    """Places in the data whose values are known later: statement, offset, bytes, expression."""
     labels: dict[str, int] = field(default_factory=dict[str, int])
     constants: dict[str, int] = field(default_factory=dict[str, int])
     local: dict[str, list[int]] = field(default_factory=lambda: defaultdict[str, list[int]](list))
