@@ -105,7 +105,7 @@ class Backend(Protocol):
         ...
 
     def environment(self) -> Mapping[str, Any]:
-        """Facts besides program and machine that costs depend on, by name: processor, tool chain, versions."""
+        """Facts that determine costs in addition to program and machine, by name: processor, tool chain, versions."""
         ...
 
 

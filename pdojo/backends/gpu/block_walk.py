@@ -59,7 +59,7 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
 
     @abstractmethod
     def where(self, conditions: Sequence[ConditionT]) -> AbstractContextManager[object]:
-        """A context in which appended code runs only in threads that meet all conditions, at least one."""
+        """A context in which appended code runs only in threads that meet all conditions; there is at least one."""
 
     # The walk
 

@@ -191,7 +191,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return 0 if static else total
 
     def _grid(self) -> None:
-        """Declare the variables of the grid; returns the nodes that each block runs."""
+        """Declare the variables of the grid and the memory of each thread, and append the code of a block."""
         remaining = self.launch.blocks
         for scope in self.launch.grids:
             remaining //= scope.extent

@@ -1,4 +1,4 @@
-"""Facts besides program and machine that times on a GPU depend on."""
+"""Facts that determine times on a GPU, in addition to program and machine."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class DeviceCompiler(Protocol):
 
     @property
     def version(self) -> str:
-        """All facts besides text and processor that images depend on. Raises MissingTool."""
+        """All facts that determine images, in addition to text and processor. Raises MissingTool."""
         ...
 
     def compile(self, text: str, processor: str) -> Image:

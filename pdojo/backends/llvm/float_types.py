@@ -17,7 +17,7 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.dialect.functions import byte_width
 
 _HALF = 0x7FFF
-"""Half a unit in the last place of a bfloat16, minus one, in units of the last place of an f32."""
+"""The rounding offset from f32 to bfloat16: one less than half of the 2**16 f32 steps between bfloat16 numbers."""
 _QUIET = 0x40
 """The bit that turns a bfloat16 with full exponent into a quiet NaN."""
 _F16_INSTRUCTIONS = frozenset(("f16c", "fp-armv8", "zfh", "zfhmin"))

@@ -6,9 +6,9 @@ words whose products with x are exact. Multiples of 4 are subtracted from each p
 at fixed powers of two, so that sums of leading parts are exact in any order and cancellation amplifies no rounding
 error.
 
-f32: products in f64 with seven words of 29 bits (29 + 24 = 53). f64: six words of 53 bits, with products as pairs by
-fma. The six words omit the leading bits, which contribute only multiples of 4: x is scaled by 2**(-128*q), and the
-words are taken from frac(2**(128*q) * 2/pi).
+f32: products in f64 with seven words of 29 bits (29 + 24 = 53).
+f64: six words of 53 bits, with products as pairs by fma. The six words omit the leading bits, which contribute only
+multiples of 4: x is scaled by 2**(-128*q), and the words are taken from frac(2**(128*q) * 2/pi).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Facts besides the program that a measurement depends on: processor, system, tool chain."""
+"""Facts that determine a measurement in addition to the program: processor, system, tool chain."""
 
 from __future__ import annotations
 

@@ -397,7 +397,7 @@ class WorkerSession:
         return take_samples(timed, self.options, begin)
 
     def facts(self) -> JSON:
-        """Facts besides programs that times depend on."""
+        """The environment that determines times, in addition to the programs."""
         return {**environment(), "huge_page_bytes": huge_page_bytes()}
 
     def _time(self, sets: Sequence[ArraySet]) -> None:

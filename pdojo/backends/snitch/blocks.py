@@ -56,9 +56,9 @@ class Item:
     uses_unit: bool = field(init=False)
     """Whether the floating-point unit executes any of the instructions."""
     forwards: Sequence[Change] = field(init=False)
-    """By kind of register: uses that may begin at the item, and uses that may end at it, in a walk forwards."""
+    """Changes of the registers in use when a walk forwards passes the item, by kind of register."""
     backwards: Sequence[Change] = field(init=False)
-    """By kind of register: uses that may begin at the item, and uses that may end at it, in a walk backwards."""
+    """Changes of the registers in use when a walk backwards passes the item, by kind of register."""
 
     def __post_init__(self) -> None:
         # Computed once, because dozens of candidate orders use these values.
@@ -81,7 +81,7 @@ class Item:
 
 
 class Change(NamedTuple):
-    """Registers of one kind whose uses may begin, and registers whose uses may end."""
+    """Registers of one kind that may become used, and registers that may become free."""
 
     kind: Kind
     begins: Sequence[Register]

@@ -29,7 +29,7 @@ class Numbers:
     label: str
     """The label of the table."""
     table: list[int] = field(default_factory=list[int])
-    """Words of 64 bits in the table."""
+    """The 64-bit words of the table."""
     ordered: set[Register] = field(default_factory=set[Register])
     """Registers with constants that are not NaN."""
 

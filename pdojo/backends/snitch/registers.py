@@ -44,7 +44,7 @@ class Assignment:
 
 
 def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
-    """Name every register of the code, which is also scheduled if that does not add spills.
+    """Schedule the code where that adds no spills, and name its registers.
 
     Raises LoweringError if the registers do not suffice for a hardware loop.
     """
@@ -59,7 +59,7 @@ def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
 
 
 def _scheduled(code: list[Instruction]) -> _Graph:
-    """The scheduled code; blocks whose new order would add spills keep the text's order."""
+    """The scheduled code; blocks whose new order would add spills keep their order."""
     schedule = Schedule(code, Timing())
     graph = _Graph(schedule.code)
     if not graph.spilled:

@@ -60,7 +60,7 @@ class Sequencer:
         self.head: Entry | None = None
         """The next instruction to issue; None if it has not arrived."""
         self.first = True
-        """Whether the head has not issued before."""
+        """Whether the head issues for the first time."""
         self.loops: list[Loop] = []
         """The nest of loops that runs, or will run after earlier instructions."""
         self.active = False
