@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pdojo.backends.llvm.executable import Executable
 
 CallableKernel: TypeAlias = "Executable | GpuKernel"
-"""A kernel as a callable of this process: a function of arrays."""
+"""A compiled kernel, called with arrays in this process."""
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
-"""The code of a kernel as text. Raises LoweringError if there is none."""
+"""A function that prints a kernel's code for a machine. Raises LoweringError if there is none."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 

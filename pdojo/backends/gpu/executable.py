@@ -82,7 +82,7 @@ class GpuKernel:
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
-    """The latest distinct calls, by stream and by the `facts_of` each array."""
+    """The latest distinct calls, by stream and each array's `facts_of`."""
     _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
     """One workspace per stream."""
 

@@ -14,7 +14,7 @@ from pdojo.dialect.view.nest import Leaf, Nest, Node
 from pdojo.errors import LoweringError
 
 MOST_LAUNCHES = 1 << 16
-"""Most launches of a call: each takes the host a few microseconds, and a node of a graph."""
+"""Most launches of a call: each costs a few microseconds of host time, and a node of a graph."""
 Launched: TypeAlias = tuple[int, tuple[int, ...]]
 """The index of a device function, and the values of its host variables."""
 

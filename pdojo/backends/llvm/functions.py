@@ -179,7 +179,7 @@ def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAVal
 
 
 def _floor(code: FunctionCode, quotient: SSAValue, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
-    """Convert a quotient rounded to zero to one rounded down: minus one if remainder and divisor differ in sign."""
+    """The quotient rounded down, from one rounded to zero: minus 1 if remainder and divisor differ in sign."""
     zero = splat_constant(code, 0, dividend.type)
     remainder = code.emit(llvm.SubOp(dividend, code.emit(llvm.MulOp(quotient, divisor))))
     inexact = code.compare("ne", remainder, zero)

@@ -100,7 +100,7 @@ def warm_up(caller: Caller) -> WarmUp:
     first, done = caller.first(), 1
     if first > LONGEST:
         return WarmUp(first, first, done, first, is_steady=True)
-    # A first call as long as a window is a window.
+    # A first call that lasts as long as a window counts as one.
     windows = [first] if first >= WINDOW else []
     while True:
         now, calls = caller.window(WINDOW)
