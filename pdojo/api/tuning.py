@@ -68,8 +68,8 @@ def tune(
     variants again.
 
     `proposers` is the number of processes that make proposals, for strategies that propose a batch (`sample`, `evolve`,
-    `elites`, `model`); the result does not depend on it. A script with more than 1 needs the guard `if __name__ ==
-    "__main__":`, because the processes import the script.
+    `elites`, `model`); the result does not depend on it. With more than 1, a script needs the guard
+    `if __name__ == "__main__":`, because the processes import the script.
 
     Without a search, up to 16 variants of the program, which differ in choices that the pass cannot decide, race for
     some seconds, and the fastest is taken; the database remembers the winner for similar kernels. There is no race if

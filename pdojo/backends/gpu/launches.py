@@ -65,7 +65,7 @@ class Launch:
         return [access for access in leaf.accesses if access in self.collectives.spreads]
 
     def group(self, chain: Sequence[Scope]) -> int:
-        """The number of consecutive threads that include all which run one instance of the inside of a chain of scopes.
+        """The number of consecutive threads that cover all those running one instance of a chain's inside.
 
         Threads beyond those of a warp scope run its inside, too, on their own registers.
         """

@@ -1,8 +1,8 @@
 """Functions of statements as LLVM operations, for scalars and for vectors of lanes alike.
 
-Every operation rounds to its element type. f16 and bf16 are computed in f32 and rounded back, which is exact for `+ - *
-/ sqrt` because f32 has more than twice their precision; fused products use f64 for the same reason. Cases that the
-dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) give the reference
+Every operation rounds to its element type. f16 and bf16 are computed in f32 and rounded back, which is exact for
+`+ - * / sqrt` because f32 has more than twice their precision; fused products use f64 for the same reason. Cases that
+the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) give the reference
 interpreter's results, so that nothing traps, even in a masked lane.
 """
 

@@ -274,7 +274,7 @@ class _Walk:
         return max(self.core, self.unit, *(self.ready.get(r, 0) for r in self.block.live_out), 0)
 
     def fill(self, priorities: Sequence[float], room: dict[str, int]) -> None:
-        """Order all items: the earliest that can issue comes next; ties are broken by priority, then by the text."""
+        """Order all items: the one that can issue earliest comes next; ties are broken by priority, then by text."""
         needs = [item.needs for item in self.items]
         ready = [k for k, n in enumerate(needs) if n == 0]
         while ready:
