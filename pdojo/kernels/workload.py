@@ -117,7 +117,7 @@ class Workload:
         return kernel
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The workload as plain data that `from_json` reads."""
         return {"kernel": self.kernel, "given": dict(self.given), "dtype": self.dtype, "label": self.label}
 
     @classmethod

@@ -278,7 +278,7 @@ class CudaSpelling(DeviceSpelling):
         return text + _COPIES * bool(uses.copies)
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
-        """Lines of a launch; before it, a function with much shared memory asks for it."""
+        """Lines of a launch, after a call that raises the limit of shared memory where necessary."""
         lines: list[str] = []
         if shared > STATIC_SHARED:
             most = f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared})"

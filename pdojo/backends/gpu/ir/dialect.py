@@ -49,7 +49,7 @@ class AddressSpace(StrEnum):
 
 
 class ShuffleMode(StrEnum):
-    """How a thread computes the number of the thread whose value it receives."""
+    """The way in which a thread computes the number of the thread whose value it receives."""
 
     Xor = auto()
     Down = auto()
