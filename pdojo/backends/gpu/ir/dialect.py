@@ -49,7 +49,7 @@ class AddressSpace(StrEnum):
 
 
 class ShuffleMode(StrEnum):
-    """The way in which a thread computes the number of the thread whose value it receives."""
+    """The rule by which a thread finds the thread whose value it receives."""
 
     Xor = auto()
     Down = auto()

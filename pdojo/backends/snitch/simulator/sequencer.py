@@ -91,7 +91,7 @@ class Sequencer:
             self._look()
 
     def accept(self, instruction: Instruction, trips: int, now: int) -> bool:
-        """Accept a loop over the next instructions; returns False if the core must wait. Raises SimulationError."""
+        """Accept a loop over the next instructions; False if the core must wait. Raises SimulationError."""
         self._check(instruction, trips)
         loop = Loop(instruction, self.written, trips)
         if not self.loops:
