@@ -1,6 +1,7 @@
 """Functions of statements as instructions, with the reference interpreter's rounding and definitions.
 
-Branches stay inside the code of the statement. `to` is the register for the result; the last instruction writes it, so it may also be an operand.
+Branches stay inside the code of the statement. `to` is the register for the result; the last instruction writes it, so
+it may also be an operand.
 """
 
 from __future__ import annotations
