@@ -104,6 +104,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, imported or not, and the subpackages."""
+    """The public names, imported or not yet, and the subpackages."""
     there = [name for name, value in globals().items() if name.startswith("__") or isinstance(value, ModuleType)]
     return sorted({*there, *__all__})

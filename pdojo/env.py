@@ -81,16 +81,16 @@ def kernel_env(
 ) -> KernelEnv:
     """Make the environment of a kernel, as `gymnasium.make` does.
 
-    `kernel`, `machine`, `threads` and `align` are those of `pdojo.tune`. `evaluator` says what costs are: `runtime`,
-    `analytical`, `cycles`, None for what fits the machine, or an evaluator of one's own, which `close` closes.
+    `kernel`, `machine`, `threads` and `align` have the meaning of `pdojo.tune`. `evaluator` determines costs:
+    `runtime`, `analytical`, `cycles`, None for the machine's default, or an evaluator object, which `close` closes.
     Episodes begin with the plain kernel, or after the moves of `trace` and of the pass `expert`. `offered`,
-    `granularity`, `reward`, `scale` and `horizon` are the rules (`Rules`). `capacity` is the number of actions beside
-    the stop: by default `offered`, or 1024 if all legal actions are. With `successors`, observations have the features
-    of the program after each action. `longest` is the number of characters of an observed program. `database` is the
-    file that keeps costs; None keeps them in memory.
+    `granularity`, `reward`, `scale` and `horizon` are the rules (`Rules`). `capacity` is the number of actions besides
+    stop: by default `offered`, or 1024 if all legal actions are offered. With `successors`, observations contain the
+    features of each action's resulting program. `longest` is the largest number of characters of an observed program.
+    `database` is the file that keeps costs; None keeps them in memory.
 
-    Raises UsageError for unknown names and values that make no sense, and what `pdojo.tune` raises for kernels,
-    machines and traces.
+    Raises UsageError for unknown names and invalid values, and the errors of `pdojo.tune` for kernels, machines and
+    traces.
     """
     found = named(kernel)
     described = machine_for(found.kernel, machine, threads)
@@ -101,7 +101,7 @@ def kernel_env(
         name = evaluator_for(described, evaluator)
         check_runs_here(name, described)
         evaluator = make_evaluator(name, described, start.plain, 0)
-    # What was opened is closed if an option is wrong.
+    # Close what was opened if an option is wrong.
     with ExitStack() as opened:
         costs = opened.enter_context(closing(evaluator))
         prices = RewardModel(start, costs, database=database, workload=found.workload)

@@ -8,14 +8,14 @@ from difflib import get_close_matches
 from xdsl.utils.exceptions import DiagnosticException
 
 _LINE, _WHOLE = 2000, 20_000
-"""Most characters of a line, and of all lines of a message."""
+"""Most characters of one line and of a whole message."""
 
 
 class PdojoError(DiagnosticException):
-    """A user's mistake. `str(error)` is one complete message: what is wrong, where, and what to do.
+    """A user's mistake. `str(error)` is a complete message: the mistake, its place, and a remedy.
 
-    Tools print it without a traceback and exit with `exit_code`; any other exception is a bug in pdojo. To xDSL's own
-    tools it is a diagnostic: `xdsl-opt --verify-diagnostics` prints it.
+    Tools print it without a traceback and exit with `exit_code`; any other exception is a bug in pdojo. xDSL's own
+    tools treat it as a diagnostic: `xdsl-opt --verify-diagnostics` prints it.
     """
 
     exit_code = 1
@@ -25,7 +25,7 @@ class PdojoError(DiagnosticException):
 
 
 def shortened(message: str) -> str:
-    """A message in which no line, and not the whole, repeats thousands of characters of what was given."""
+    """The message, with long lines and long text cut to a few thousand characters: it may quote a user's input."""
     if len(message) <= _LINE:
         return message
     return _without_middle("\n".join(_without_middle(line, _LINE) for line in message.split("\n")), _WHOLE)
@@ -49,7 +49,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class UsageError(PdojoError):
-    """The command line or a call is wrong (unknown option value, missing file)."""
+    """A wrong command line or call: unknown option value, missing file."""
 
     exit_code = 2
 
@@ -63,15 +63,15 @@ class LocationError(PdojoError):
 
 
 class IllegalMove(PdojoError):
-    """A move was asked for that would change the meaning of the program, or does not fit it."""
+    """A move that would change the meaning of the program, or does not fit it."""
 
 
 class Undecided(PdojoError):
-    """A question about a program takes longer than it may; what it was asked for is not done then."""
+    """A question about a program takes too long; the operation that asked it is not carried out."""
 
 
 class InvalidKernel(PdojoError):
-    """A kernel is well formed but means nothing: unwritten outputs, undefined reads, races."""
+    """A well-formed kernel without meaning: unwritten outputs, undefined reads, races."""
 
 
 class LoweringError(PdojoError):
@@ -79,15 +79,15 @@ class LoweringError(PdojoError):
 
 
 class MeasurementError(PdojoError):
-    """A measurement could not be made at all (as opposed to a candidate that failed)."""
+    """A measurement that could not be made at all (as opposed to a candidate that failed)."""
 
 
 class PluginError(PdojoError):
-    """A move or a machine of another package cannot be loaded; the message names the distribution."""
+    """A move or a machine of another package that cannot be loaded; the message names the distribution."""
 
 
 class DatabaseError(PdojoError):
-    """A search database, or what was exported from one, cannot be read or written; the message names the file."""
+    """A search database, or a file exported from one, that cannot be read or written; the message names the file."""
 
 
 class AssemblyError(PdojoError):
@@ -95,16 +95,16 @@ class AssemblyError(PdojoError):
 
 
 class SimulationError(PdojoError):
-    """A simulated program did what the hardware cannot do, or never ends; the message names instruction and line."""
+    """A simulated program that never ends or does what hardware cannot do; the message names instruction and line."""
 
 
 class CycleLimit(SimulationError):
-    """A simulated program takes more cycles than it may."""
+    """A simulated program that exceeds its limit of cycles."""
 
 
 class Deadlock(SimulationError):
-    """A simulated program waits for what never comes; the message says for what."""
+    """A simulated program that waits for an event that never happens; the message names the event."""
 
 
 class MemoryDamage(SimulationError):
-    """A simulated program wrote memory that is not its own; the message names the array."""
+    """A simulated program that wrote memory outside its arrays; the message names the array."""

@@ -1,4 +1,4 @@
-"""Files: reading what people hand us, ordinary ones of bounded size, as text; replacing them in one step."""
+"""Files: reading user files (regular, of bounded size) as text; replacing files atomically."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ LARGEST = 1 << 20
 def read_text(path: Path, largest: int = LARGEST) -> str:
     """The text of a file, without a byte order mark.
 
-    Raises OSError for what is no ordinary file, has more than `largest` bytes or cannot be read, UnicodeDecodeError for
-    what is not UTF-8.
+    Raises OSError unless `path` is a readable regular file of at most `largest` bytes, UnicodeDecodeError unless it is
+    UTF-8.
     """
     return decode(read_bytes(path, largest))
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """The contents of a file. Raises OSError for what is no ordinary file, larger than that or not readable."""
+    """The contents of a file. Raises OSError unless `path` is a readable regular file of at most `largest` bytes."""
     try:
-        # Not blocking: to open a pipe that nobody writes to would take for ever.
+        # Open without blocking: opening a pipe that has no writer would take for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except ValueError:
         raise OSError(errno.EINVAL, "its name has a zero byte") from None
@@ -43,9 +43,9 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def read_bounded(stream: BinaryIO, largest: int = LARGEST) -> bytes:
-    """The rest of a stream. Raises OSError where that is more than `largest` bytes."""
+    """The rest of a stream. Raises OSError if it has more than `largest` bytes."""
     data = bytearray()
-    # In parts: one read of that many bytes would take as much memory for the smallest file.
+    # Read in parts: one read of `largest` bytes would allocate that much memory even for a tiny file.
     while part := stream.read(min(_PART, largest + 1 - len(data))):
         data += part
         if len(data) > largest:
@@ -59,12 +59,12 @@ def decode(data: bytes) -> str:
 
 
 def exists(path: str | Path) -> bool:
-    """Whether something has that path; nothing has a path that the system cannot take."""
+    """Whether a file exists at that path; False for a path that the system rejects."""
     return os.path.exists(path)
 
 
 def changed(path: Path) -> int:
-    """The moment of the last change of a file, in nanoseconds; 0 without one."""
+    """Time of a file's last change in nanoseconds; 0 if there is no file."""
     try:
         return path.stat().st_mtime_ns
     except (OSError, ValueError):
@@ -72,10 +72,10 @@ def changed(path: Path) -> int:
 
 
 def replace_file(target: Path, data: bytes) -> None:
-    """Write a file in one step; one that is there keeps its mode. Raises OSError, and leaves nothing behind."""
+    """Write a file atomically; an existing file keeps its mode. Raises OSError, and then leaves no temporary file."""
     temporary = None
     try:
-        # A name that nobody can guess, and no link: the folder may be one that others write to.
+        # A temporary file with an unguessable name, not a link: other users may write to the folder.
         with tempfile.NamedTemporaryFile("wb", dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
             temporary = Path(file.name)
             file.write(data)
@@ -88,7 +88,7 @@ def replace_file(target: Path, data: bytes) -> None:
 
 
 def _mode(target: Path) -> int:
-    """The mode that the file has, or that a new one would get."""
+    """The mode of the existing file, or the default mode of a new one."""
     if target.exists():
         return target.stat().st_mode & 0o7777
     mask = os.umask(0)
@@ -102,11 +102,11 @@ def default_database() -> Path:
     if given:
         return Path(given)
     data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    # The standard says that a relative path is to be ignored.
+    # The XDG specification says to ignore relative paths.
     return (data if data.is_absolute() else Path.home() / ".local" / "share") / "pdojo" / "search.sqlite"
 
 
 def cache_folder(name: str) -> Path:
-    """A folder of pdojo's in the user's cache; it need not exist."""
+    """pdojo's folder `name` in the user's cache; it need not exist."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "pdojo" / name

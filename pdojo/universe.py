@@ -1,6 +1,6 @@
 """Registration with xDSL (entry point `xdsl.universe`): the dialect, its passes and its targets.
 
-Everything is imported on first use: this module is loaded at every start of every xDSL tool.
+All imports happen at first use, because every xDSL tool loads this module at start.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _llvm_dialect() -> Dialect:
 
 
 def gpu_dialect() -> Dialect:
-    """The dialect `gpu` of xDSL with what it lacks, for a tool to register: a universe cannot extend a dialect."""
+    """xDSL's dialect `gpu`, completed. A tool registers it itself: a universe cannot extend a dialect."""
     from pdojo.backends.gpu.ir.dialect import complete_gpu
 
     return complete_gpu()
@@ -138,7 +138,7 @@ PDOJO_UNIVERSE = Universe(
         "convert-pdojo-to-snitch": _convert_to_snitch,
         **passes_by_name(TRANSFORMATION_NAMES),
     },
-    # xDSL has a target `llvm` of its own; pdojo-opt calls ours `llvm`, `asm`, `obj`, ... for short.
+    # xDSL has its own target `llvm`; pdojo-opt calls pdojo's targets `llvm`, `asm`, `obj`, ... for short.
     all_targets={
         "dot": _dot,
         "notation": _notation,
@@ -153,4 +153,4 @@ PDOJO_UNIVERSE = Universe(
         "pdojo-snitch-asm": _snitch_asm,
     },
 )
-"""What pdojo adds to `xdsl-opt` and `pdojo-opt`."""
+"""Dialects, passes and targets that pdojo adds to `xdsl-opt` and `pdojo-opt`."""

@@ -1,1 +1,1 @@
-"""What `import pdojo` offers: kernels by name, file or text, the game, compiling, running and tuning."""
+"""The functions of `import pdojo`: kernels by name, file or text, the game, compiling, running and tuning."""

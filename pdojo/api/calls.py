@@ -1,4 +1,4 @@
-"""Kernels to call and to play with."""
+"""Public functions that compile, run and play with a kernel."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def compile(
     """Compile a kernel for this processor, in process, or for a GPU of this computer.
 
     `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
-    or its name; None is this processor. `threads` is the number of threads for parallel scopes; None is that of the
-    machine, or the OpenMP default if there is no machine either. `optimize` chooses between a cheap pass pipeline
-    (`search`) and LLVM's O3 (`full`).
+    or its name; None is this processor. `threads` is the number of threads for parallel scopes; None is the machine's
+    number, or the OpenMP default without a machine. `optimize` selects a cheap pass pipeline (`search`) or LLVM's O3
+    (`full`).
 
     The result takes NumPy arrays, PyTorch tensors or DLPack objects of the right type and shape, without a copy, and
-    returns the `out` arrays. A kernel on a GPU takes tensors and arrays of the device, without a copy and without
-    waiting, or arrays of the host, which it copies (`pdojo.backends.gpu.executable.GpuKernel`).
+    returns the `out` arrays. A kernel on a GPU also takes tensors and arrays of the device, neither copying them nor
+    waiting; it copies arrays of the host (`pdojo.backends.gpu.executable.GpuKernel`).
 
     Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, LoweringError if
-    this computer cannot call the machine's code, or the kernel asks for what the machine cannot do.
+    this computer cannot call the machine's code, or the machine lacks a feature that the kernel uses.
 
     >>> import numpy as np
     >>> import pdojo
@@ -71,11 +71,11 @@ def compile(
 
 @checked
 def run(subject: KernelLike, *arrays: AnyArray, machine: Machine | str | None = None, seed: int = 0) -> Outputs:
-    """Compile a kernel and call it once; on a machine that is simulated, run it on the simulator.
+    """Compile a kernel and call it once; for a simulated machine, run it on the simulator.
 
-    `arrays` are in the order of the interface; `out` arrays may be left out. If there are none at all, inputs are
-    random, the same for the same `seed`. Gives the `out` array, a tuple if there are several, None if there is none.
-    The other parameters, and errors, are those of `pdojo.compile`.
+    `arrays` are in the order of the interface; `out` arrays may be left out. Without `arrays`, inputs are random,
+    determined by `seed`. Returns the `out` array, a tuple if there are several, None if there is none. The other
+    parameters and the errors are those of `pdojo.compile`.
 
     >>> import numpy as np
     >>> import pdojo
@@ -94,7 +94,7 @@ def game(subject: KernelLike, machine: Machine | str | None = None) -> Game:
     """Play with a kernel: list the legal moves, make them, take them back.
 
     `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
-    or its name; None is the one that the kernel names, or this processor.
+    or its name; None is the machine that the kernel names, or this processor.
 
     Raises UsageError for an unknown kernel or machine, NotationError for a text that does not parse, InvalidKernel for
     a kernel without meaning.

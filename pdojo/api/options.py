@@ -1,4 +1,4 @@
-"""Options of the public functions: a wrong name or a value of another type is one clear error."""
+"""Checks of the options of public functions: a wrong name or type raises one clear error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pdojo.errors import UsageError, did_you_mean
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _ELSEWHERE = {KernelOp, Machine}
-"""What `programs` checks, with better messages."""
+"""Types that `programs` checks, with better messages."""
 _MEANT = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
 
 
 def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function, which raises UsageError for unknown options and for values that its annotations exclude.
+    """A wrapper of `function` that raises UsageError for unknown options and for values that its annotations exclude.
 
-    Whole numbers of other packages become those of Python.
+    Whole numbers of other packages (NumPy) become Python's `int`.
     """
     signature = inspect.signature(function)
     named = [name for name, each in signature.parameters.items() if each.kind is not each.VAR_POSITIONAL]
@@ -47,7 +47,7 @@ def checked(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _hints(function: Callable[..., Any], named: Sequence[str]) -> dict[str, Any]:
-    """The annotations of parameters; that of the result may name what is not imported."""
+    """Annotations of the parameters `named`; the annotation of the result may name a module that is not imported."""
     texts = {name: function.__annotations__[name] for name in named}
     return get_type_hints(SimpleNamespace(__annotations__=texts), function.__globals__)
 
@@ -57,7 +57,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def _fitting(title: str, name: str, value: Any, alternatives: tuple[Any, ...]) -> Any:
-    """The value, a whole number as Python's. Raises UsageError if none of the annotations fits it."""
+    """The value, with a whole number as Python's `int`. Raises UsageError if no annotation fits it."""
     kinds = [get_origin(each) or each for each in alternatives]
     if _ELSEWHERE.intersection(kinds):
         return value
@@ -71,7 +71,7 @@ def _fitting(title: str, name: str, value: Any, alternatives: tuple[Any, ...]) -
 
 
 def _whole(value: Any) -> int | None:
-    """A whole number as Python's; None for everything else, and for truth values."""
+    """A whole number as Python's `int`; None for all other values, including truth values."""
     try:
         return None if isinstance(value, bool) else index(value)
     except TypeError:
@@ -79,7 +79,7 @@ def _whole(value: Any) -> int | None:
 
 
 def _is(value: Any, kind: Any, hint: Any) -> bool:
-    """True if a value may be of that kind; every object may be of a protocol."""
+    """True if a value may be of that kind; protocols accept every object."""
     if kind is Literal:
         return isinstance(value, str) and value in get_args(hint)
     if kind is float:

@@ -1,4 +1,4 @@
-"""Kernels as callers name them: an operation, a text, a file, or a kernel of the library at sizes."""
+"""Kernels in all forms that callers may give: an operation, a text, a file, or a library kernel at sizes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from pdojo.kernels import PRESETS, Workload, kernel_names, library_workload
 KernelLike: TypeAlias = KernelOp | str | Path
 """A kernel, its text, the path of its file, or the name of a library kernel (`softmax`, `softmax:64x512`).
 
-A string of several lines is a text.
-"""
+A string of several lines is a kernel's text."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A kernel, and what is known of it beside the operation."""
+    """A kernel with its title and its source."""
 
     kernel: KernelOp
     title: str
-    """How messages and tables call it."""
+    """The kernel's name in messages and tables."""
     workload: Workload | None = None
-    """None for a kernel that is not the library's."""
+    """The workload of a library kernel; None for other kernels."""
     source: Workload | str | None = None
-    """What gives the kernel at other sizes: its workload, or its text in the notation; None if it has neither."""
+    """The source of the kernel at other sizes: a workload, or a text in the notation; None if there is neither."""
 
 
 @checked
@@ -46,7 +45,7 @@ def load(path: str | Path, name: str | None = None, *, shape: str | None = None,
     """The kernel of a file, in the notation or as xDSL IR, or a library kernel.
 
     `path` is a file, or a library kernel: `softmax`, `softmax:64x512`, `conv:8x10x3x64x64x5,S=2`. A file comes before
-    a library kernel of the same name. `name` chooses one of several kernels of a file. `shape` and `dtype` (`f32`,
+    a library kernel of the same name. `name` selects one of several kernels in a file. `shape` and `dtype` (`f32`,
     `f64`, `bf16`, `f16`) are for library kernels.
 
     Raises UsageError for a missing file, an unknown name or wrong sizes, NotationError for a text that does not parse,
@@ -86,12 +85,12 @@ def parse(text: str, name: str | None = None) -> KernelOp:
 
 
 def kernel_of(subject: KernelLike) -> KernelOp:
-    """The kernel that a caller means. Raises as `load` and `parse` do."""
+    """The kernel that `subject` denotes. Raises the errors of `load` and `parse`."""
     return named(subject).kernel
 
 
 def named(subject: KernelLike, name: str | None = None, *, shape: str | None = None, dtype: str | None = None) -> Named:
-    """The kernel that a caller means, and what is known of it. Raises as `load` and `parse` do."""
+    """The kernel that `subject` denotes, with its title and source. Raises the errors of `load` and `parse`."""
     if isinstance(subject, KernelOp):
         return Named(subject, subject.sym_name.data)
     if isinstance(subject, str) and "\n" in subject:
@@ -119,13 +118,13 @@ def named(subject: KernelLike, name: str | None = None, *, shape: str | None = N
 def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
     kernel = kernel_in(chunk, name)
     source = chunk.text if chunk.format(None) == "notation" else None
-    # Bytes of a name that are no text become escapes: titles are written into files.
+    # Undecodable bytes of a name become escapes, as titles are written into files.
     shown = title.encode(errors="backslashreplace").decode()
     return Named(kernel, shown or kernel.sym_name.data, source=source)
 
 
 def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
-    """The kernel in a text, the one of that name if there are several. Raises as `parse` does."""
+    """The kernel in a text; `name` selects one of several. Raises the errors of `parse`."""
     context = Context()
     for dialect, factory in Universe.get_multiverse().all_dialects.items():
         context.register_dialect(dialect, factory)
@@ -137,7 +136,7 @@ def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
 
 
 def _is_bare_word(argument: str) -> bool:
-    """Whether the argument is neither a path nor the name of a file with a suffix, nor standard input."""
+    """Whether the argument is a word: no path, no file name with a suffix, not standard input."""
     return argument != "-" and "." not in argument and Path(argument).name == argument
 
 
@@ -155,7 +154,7 @@ def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelO
 
 
 def machine_named(wanted: Machine | str) -> Machine:
-    """A machine description, or the one of that name. Raises UsageError for an unknown machine."""
+    """A machine description, given as such or by its name. Raises UsageError for an unknown machine."""
     if isinstance(wanted, str):
         return machine(wanted)
     if not isinstance(wanted, Machine):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
@@ -164,9 +163,9 @@ def machine_named(wanted: Machine | str) -> Machine:
 
 
 def machine_for(kernel: KernelOp, wanted: Machine | str | None, threads: int | None = None) -> Machine:
-    """The machine that a caller means, with that number of threads; None is the one that the kernel names, or the host.
+    """The machine `wanted`, with `threads` threads. None is the machine that the kernel names, or the host.
 
-    Raises UsageError for an unknown machine, and for less than one thread.
+    Raises UsageError for an unknown machine or less than one thread.
     """
     if threads is not None and threads < 1:
         raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")

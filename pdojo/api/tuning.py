@@ -51,33 +51,35 @@ def tune(
     """Tune a kernel: an expert pass, a search if one is named, verification, and a last measurement.
 
     `subject` is a kernel, its text, the path of its file, or the name of a library kernel. `machine` is a description
-    or its name; None is the one that the kernel names, or this processor. `threads` is the number of threads for
-    parallel scopes; None is the machine's. `align` is the number of bytes to which callers align arrays; None is that
-    of the trace, or 64 (`pdojo.aligned` makes such copies).
+    or its name; None is the machine that the kernel names, or this processor. `threads` is the number of threads for
+    parallel scopes; None is the machine's. `align` is the number of bytes to which callers align arrays; None is the
+    trace's, or 64 (`pdojo.aligned` makes such copies).
 
-    `trace`, or the path of one, is replayed first. Then the pass `expert` makes its moves: `naive`, `greedy` or
-    `heuristic`; None is no pass.
+    First, `trace` (a trace or the path of a trace file) is replayed. Then the pass `expert` makes its moves: `naive`,
+    `greedy` or `heuristic`; None is no pass.
 
-    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model` or `perfllm`; None is no search. `agent` are
-    hyper-parameters of `perfllm` by name (docs/perfllm.md); None is the default ones. `neighbourhood` says which
-    programs are near: `edges`, `mutate` or `heuristic`; None is what fits the machine. The search ends after so many
-    `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` says what costs are: `runtime`,
-    `analytical` or `cycles`; None is what fits the machine. `start` is where the search starts: the `plain` kernel, or
-    what the `pass` made of it; None is `pass`. `seed` is that of the search and of random inputs; None goes on with the
-    last such run in the database. `fresh` takes a seed that no run has had; without a search it races variants again.
+    `search` is a strategy: `sample`, `anneal`, `evolve`, `elites`, `model` or `perfllm`; None is no search. `agent` has
+    hyper-parameters of `perfllm` by name (docs/perfllm.md); None is the defaults. `neighbourhood` determines the
+    neighbours of a program: `edges`, `mutate` or `heuristic`; None is the machine's default. The search ends after so
+    many `evaluations` or `seconds`; 1000 evaluations if neither is given. `evaluator` determines costs: `runtime`,
+    `analytical` or `cycles`; None is the machine's default. `start` is the program that the search starts from: the
+    `plain` kernel, or the result of the `pass`; None is `pass`. `seed` seeds the search and the random inputs; None
+    continues the last such run in the database. `fresh` takes a seed that no run has used; without a search it races
+    variants again.
 
     `proposers` is the number of processes that make proposals, for strategies that propose a batch (`sample`, `evolve`,
-    `elites`, `model`); the result does not depend on it. Scripts that want more than 1 need the usual guard
-    `if __name__ == "__main__":`, as the processes import them.
+    `elites`, `model`); the result does not depend on it. With more than 1, a script needs the guard
+    `if __name__ == "__main__":`, because the processes import the script.
 
-    Without a search, the programs that differ in what the pass cannot know (at most 16) race for some seconds, and
-    the fastest is taken; what won is remembered in the database for kernels of the kind. Not if `measure` is false.
+    Without a search, up to 16 variants of the program, which differ in choices that the pass cannot decide, race for
+    some seconds, and the fastest is taken; the database remembers the winner for similar kernels. There is no race if
+    `measure` is false.
 
-    `database` is a file, or an open database, in which measurements and the best program are kept and runs go on; None
-    keeps nothing. What was found is verified, and measured in turns with the plain program unless `measure` is false.
-    `listener` is told how it stands. Ctrl-C ends the search with the best so far.
+    `database` is a file, or an open database, that keeps measurements and the best program, and from which runs
+    continue; None keeps nothing. The result is verified and, unless `measure` is false, measured in turns with the
+    plain program. `listener` receives progress callbacks. Ctrl-C ends the search with the best so far.
 
-    Raises UsageError for an unknown name or options that make no sense together, LocationError or IllegalMove for a
+    Raises UsageError for an unknown name or contradicting options, LocationError or IllegalMove for a
     trace that does not apply, LoweringError if this computer cannot run the machine's code, MeasurementError if the
     tuned program failed, InvalidKernel if a move has changed the meaning.
 
@@ -139,7 +141,7 @@ def _check_search(
     *,
     fresh: bool,
 ) -> None:
-    """Raise UsageError for unknown names, for what makes no sense together, and for a package that is missing."""
+    """Raise UsageError for unknown names, contradicting options, and a missing package."""
     if search not in STRATEGIES:
         raise UsageError(f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
     if neighbourhood is not None and neighbourhood not in NEIGHBOURHOODS:

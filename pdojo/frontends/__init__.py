@@ -1,1 +1,1 @@
-"""What other programs wrote, as kernels."""
+"""Frontends: programs of other systems, read as kernels."""

@@ -39,15 +39,15 @@ class Chunk:
     name: str
     first_line: int = 0
     is_library: bool = False
-    """Whether it is a kernel of the library, which says nothing about its callers."""
+    """Whether the text is a library kernel, which does not record the alignment of its callers' arrays."""
 
     @property
     def padded(self) -> str:
-        """The text behind empty lines, so that positions are those of the whole input."""
+        """The text behind as many empty lines as precede it, so that positions are those in the whole input."""
         return "\n" * self.first_line + self.text
 
     def format(self, wanted: str | None) -> str:
-        """`mlir` or `notation`: what was asked for, or what the text and the name of the file tell."""
+        """`mlir` or `notation`: `wanted`, or else the form that the text and the file's name suggest."""
         if wanted is not None:
             return wanted
         lines = (line.strip() for line in self.text.splitlines())
@@ -58,7 +58,7 @@ class Chunk:
 
 
 def read_file(path: Path) -> Chunk:
-    """The whole text of a file. Raises UsageError where there is no text to read."""
+    """The whole text of a file. Raises UsageError if there is no readable text."""
     try:
         data = read_bytes(path)
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def read_file(path: Path) -> Chunk:
 
 
 def given(text: str, name: str) -> Chunk:
-    """A text that a program gives; raises as `decoded` does, and for halves of characters."""
+    """A text given by a program. Raises the errors of `decoded`, also for unpaired surrogates."""
     try:
         return decoded(text.encode(), name)
     except UnicodeEncodeError as error:
@@ -82,7 +82,7 @@ def given(text: str, name: str) -> Chunk:
 
 
 def decoded(data: bytes, name: str) -> Chunk:
-    """Bytes that were read as text; raises UsageError for what is none. `name` is how messages call it."""
+    """Bytes decoded as text. Raises UsageError for bytes that are not text; messages call them `name`."""
     try:
         text = decode(data)
     except UnicodeDecodeError as error:
@@ -104,12 +104,12 @@ def split(chunk: Chunk) -> Iterator[Chunk]:
 
 @dataclass
 class SourceModule:
-    """A parsed module and where its operations stand in the text."""
+    """A parsed module and the positions of its operations in the text."""
 
     module: ModuleOp
     chunk: Chunk
     spans: dict[Operation, tuple[int, int]]
-    """Where operations begin and end in the chunk, as far as that is known."""
+    """The known positions of operations in the chunk."""
 
     def verify(self) -> None:
         """Raise InvalidKernel with the position for the first operation that does not verify."""
@@ -135,7 +135,7 @@ class SourceModule:
 
 
 def _broken(module: ModuleOp) -> Operation | None:
-    """The innermost last operation that does not verify: one that all of its parts do."""
+    """The last innermost operation that does not verify although all of its parts do."""
     for operation in reversed(list(module.walk())):
         try:
             operation.verify(verify_nested_ops=False)
@@ -152,7 +152,7 @@ def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bo
         ctx.get_dialect("pdojo")
         return SourceModule(ModuleOp(list(parse_notation(chunk.padded, chunk.name))), chunk, {})
     try:
-        # Reads the first token.
+        # The constructor reads the first token.
         parser = _Parser(ctx, chunk.text, chunk.name)
     except ParseError as error:
         raise _parse_error(error, chunk) from None
@@ -172,15 +172,15 @@ def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bo
 
 
 def raised_by_xdsl(error: Exception) -> bool:
-    """Whether an error comes from code of xDSL, which has few words for what it does not expect."""
+    """Whether an error comes from xDSL's code, whose messages for unexpected tokens are terse."""
     innermost = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
     return any("xdsl" in Path(name).parts for name in innermost)
 
 
 class _Lexer(MLIRLexer):
-    """xDSL's lexer; what would take it exponential time, or more digits than Python reads, is an error."""
+    """xDSL's lexer, with errors for texts that take it exponential time and for numbers too long for Python."""
 
-    # Possessive: no way back into a string that is not closed.
+    # Possessive quantifier: no backtracking into an unterminated string.
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
     def lex(self) -> MLIRToken:
@@ -200,7 +200,7 @@ _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 
 
 class _Parser(Parser):
-    """xDSL's parser; it also records where operations stand."""
+    """xDSL's parser, which also records the positions of operations."""
 
     def __init__(self, ctx: Context, text: str, name: str) -> None:
         super().__init__(ctx, "", name)
@@ -208,24 +208,24 @@ class _Parser(Parser):
         self.starts: dict[Operation, tuple[int, int]] = {}
 
     def parse_operation(self) -> Operation:
-        """Parse one operation and record its place."""
+        """Parse one operation and record its position."""
         start = self.pos
         operation = super().parse_operation()
         self.starts[operation] = start, self.pos
         return operation
 
     def source_error(self, chunk: Chunk, message: str) -> NotationError:
-        """An error at the place that was reached."""
+        """An error at the current position."""
         return Source(chunk.padded, chunk.name).error(_span(chunk, self.pos, self.pos + 1), message)
 
 
 def _parse_error(error: ParseError, chunk: Chunk) -> NotationError:
-    """xDSL's parse error, with the place, and with clearer words where its own are not."""
+    """xDSL's parse error with its position, and with a clearer message for some errors."""
     source = Source(chunk.padded, chunk.name)
     text, start, end = error.msg.strip(), error.span.start, error.span.end
     unregistered = re.fullmatch(r"Operation (\S+) is not registered", text)
     if unregistered is not None:
-        # xDSL points behind the name.
+        # xDSL's position is behind the name.
         name = unregistered[1]
         start = chunk.text.rfind(name, 0, start)
         return source.error(
@@ -246,7 +246,7 @@ def _operation_hint(name: str) -> str:
 
 
 def _span(chunk: Chunk, start: int, end: int) -> Span:
-    """The piece of text, cut at the end of its first line."""
+    """The piece of text from `start` to `end`, cut at the end of its first line."""
     start = min(start, len(chunk.text))
     line_start = chunk.text.rfind("\n", 0, start) + 1
     line_end = chunk.text.find("\n", start)

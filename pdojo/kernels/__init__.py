@@ -19,7 +19,7 @@ __all__ = ["PRESETS", "TABLE_3", "Workload", "kernel_names", "kernel_path", "lib
 
 
 class _Library(ModuleType):
-    """This module, made callable: callers expect a function of this name."""
+    """This module as a callable: `pdojo.kernels` names both the module and the function."""
 
     def __call__(self) -> tuple[str, ...]:
         """The names of all library kernels, sorted."""

@@ -36,7 +36,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _normalised(x: Array, axes: int | tuple[int, ...]) -> Array:
-    """The array with mean 0 and variance 1 (but for epsilon) along the axes."""
+    """The array, normalised to mean 0 and variance 1 (up to epsilon) along the axes."""
     centred = x - x.mean(axis=axes, keepdims=True)
     return centred / np.sqrt(np.square(centred).mean(axis=axes, keepdims=True) + _EPSILON)
 
@@ -78,7 +78,7 @@ def _cross_entropy(x: Array, classes: Array) -> Array:
     valid = (classes >= 0) & (classes < x.shape[1])
     rows = np.arange(len(x))
     picked = np.clip(classes, 0, x.shape[1] - 1)
-    # A class out of range picks nothing, so the logarithm of the sum remains.
+    # A class out of range selects no logit, so only the logarithm of the sum remains.
     return np.where(valid, -logarithms[rows, picked], (shifted - logarithms)[:, 0])
 
 
@@ -92,7 +92,7 @@ def _attention(q: Array, k: Array, v: Array) -> Array:
 
 
 def _masked_softmax(x: Array, mask: Array) -> Array:
-    # A row of which nothing is kept is NaN.
+    # A row without kept elements is NaN.
     with np.errstate(invalid="ignore"):
         return _softmax(np.where(mask, x, -np.inf))
 
@@ -113,7 +113,7 @@ def _rotary(x: Array, cosines: Array, sines: Array) -> Array:
 
 
 def _windows(x: Array, sizes: Mapping[str, int], fill: float) -> Array:
-    """All windows of padded images, shape [N, C, rows, columns, K, K]."""
+    """All windows of zero- or `fill`-padded images, shape [N, C, rows, columns, K, K]."""
     padding, step, dilation = sizes["P"], sizes["S"], sizes.get("DIL", 1)
     reach = dilation * (sizes["K"] - 1) + 1
     edges = (padding, padding)
@@ -136,7 +136,7 @@ def _grouped_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
 
 
 def _conv_transpose(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
-    """Every element of the images adds the weights, multiplied by it, to the result."""
+    """Transposed convolution: every element of `x` adds the weights, scaled by that element, to the result."""
     step, padding, reach = sizes["S"], sizes["P"], sizes["K"] + sizes["OP"]
     rows, columns = ((length - 1) * step + reach for length in x.shape[2:])
     whole = np.zeros((x.shape[0], k.shape[1], rows, columns))
@@ -147,7 +147,7 @@ def _conv_transpose(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
 
 
 def _pooled_up(x: Array, sizes: Mapping[str, int], pool: Callable[[Array, int], Array]) -> Array:
-    """The pooled windows in ceil mode; `pool` gets what a window has of the images and the elements that count."""
+    """Pooling in ceil mode; `pool` receives the part of a window inside the images, and the number to average over."""
     size, step, padding = sizes["K"], sizes["S"], sizes["P"]
 
     def spans(length: int) -> list[tuple[slice, int]]:
@@ -233,7 +233,7 @@ def _dequant_matmul(x: Array, w: Array, s: Array) -> Array:
 
 
 def _matmul_i8(a: Array, b: Array) -> Array:
-    """`a @ b`, where the bytes of `a` are unsigned."""
+    """`a @ b`, with the bytes of `a` unsigned."""
     return (a % 256) @ b
 
 
@@ -323,7 +323,7 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
     "maxpool_ceil": _maxpool_ceil,
     "sumpool": _sumpool,
 }
-"""Operators whose result also depends on sizes beside the inputs' shapes."""
+"""Operators whose result depends on sizes that the inputs' shapes do not determine."""
 
 
 def meaning(subject: Workload | str) -> Meaning:
@@ -342,7 +342,7 @@ def meaning(subject: Workload | str) -> Meaning:
 
 
 def _wide(array: Array) -> Array:
-    """The array in the type of exact results: int64 for integers, float64 for all else."""
+    """The array in the type of exact results: int64 for integers, float64 for other types."""
     given = np.asarray(array)
     if given.dtype == np.uint16:
         # bf16, which NumPy lacks: the upper half of an f32.

@@ -18,10 +18,11 @@ from pdojo.dialect.view.nest import Access, Array, Leaf, Nest, Node, Scope
 def without_copies(kernel: KernelOp) -> None:
     """Remove every identity copy between a temporary and another array.
 
-    A copy `w = x` of a whole input goes, and `w` becomes `x`, iff nothing reads `w` before it and nothing writes `w`
-    after it: earlier writes to `w` are overwritten, and go as well. A copy `y = n` to a whole output goes, and `n`
-    becomes `y`, iff it is the only access to `y` and nothing accesses `n` after it. A copy `v = u` of whole temporaries
-    goes, and `v` becomes `u`, iff nothing else writes `v` and nothing writes `u` after it.
+    A copy `w = x` of a whole input is removed, and `w` renamed to `x`, iff nothing reads `w` before it and nothing
+    writes `w` after it; earlier writes to `w` are overwritten, and removed as well. A copy `y = n` to a whole output is
+    removed, and `n` renamed to `y`, iff it is the only access to `y` and nothing accesses `n` after it. A copy `v = u`
+    of whole temporaries is removed, and `v` renamed to `u`, iff nothing else writes `v` and nothing writes `u` after
+    it.
     """
     while (copy := _first(nest_of(kernel))) is not None:
         for node in copy.dead:

@@ -47,7 +47,7 @@ TABLE_3 = (
     "softmax",
     "swiglu",
 )
-"""The rows of the paper's Table 3; kernels with one row have its sizes by default."""
+"""The rows of the paper's Table 3; a kernel with one row has its sizes by default."""
 
 
 def kernel_names() -> tuple[str, ...]:
@@ -64,20 +64,20 @@ def kernel_path(name: str) -> Path:
 
 @dataclass(frozen=True)
 class Workload:
-    """A library kernel at sizes."""
+    """A library kernel with sizes and an element type."""
 
     kernel: str
     """The name of its file without the suffix."""
     given: tuple[tuple[str, int], ...] = ()
-    """The sizes that differ from the file's, in the file's order."""
+    """The sizes that differ from those in the file, in the file's order."""
     dtype: str | None = None
-    """The element type; None for the file's own."""
+    """The element type; None for the type in the file."""
     label: str = ""
     """The name in tables."""
 
     @cached_property
     def names(self) -> Names:
-        """All names of the file, with these values. Raises UsageError for sizes that the kernel does not have."""
+        """The values of all names in the file. Raises UsageError for sizes that the kernel does not have."""
         path = kernel_path(self.kernel)
         values: dict[str, float | str] = dict(self.given)
         if self.dtype is not None:
@@ -103,7 +103,7 @@ class Workload:
 
     def instantiate(self) -> KernelOp:
         """The plain program. Raises UsageError or NotationError for impossible sizes."""
-        # Names and sizes, which tools list, do not need the dialect.
+        # Imported here: names and sizes, which tools list, do not need the dialect.
         from pdojo.dialect.notation import parse_notation, print_notation
         from pdojo.kernels.plain import without_copies
 
@@ -117,7 +117,7 @@ class Workload:
         return kernel
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The workload as plain data that `from_json` reads."""
         return {"kernel": self.kernel, "given": dict(self.given), "dtype": self.dtype, "label": self.label}
 
     @classmethod
@@ -129,7 +129,7 @@ class Workload:
 def workload(text: str, dtype: str | None = None) -> Workload:
     """The workload of `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,S=2`, or a label like `batchnorm_1`.
 
-    Sizes have the order of the kernel's file; the last ones may be left out. Raises UsageError for all else.
+    Sizes have the order of the kernel's file; trailing sizes may be left out. Raises UsageError for any other text.
     """
     name, _, shape = text.partition(":")
     if name in PRESETS and shape:
@@ -146,7 +146,7 @@ def workload(text: str, dtype: str | None = None) -> Workload:
 
 
 def library_workload(argument: str, shape: str | None = None, dtype: str | None = None) -> Workload | None:
-    """The library kernel that an argument names, at its sizes; None if it names none. Files come first."""
+    """The library kernel that an argument names, at its sizes; None if it names none, or names a file."""
     name = argument.partition(":")[0]
     if exists(argument) or name not in (*kernel_names(), *PRESETS):
         return None

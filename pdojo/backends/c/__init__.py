@@ -1,1 +1,1 @@
-"""C: the header for object files, and kernels as readable C."""
+"""C code: the header for object files, and kernels as readable C."""

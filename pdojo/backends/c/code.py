@@ -1,4 +1,4 @@
-"""A C function under construction: lines, names, the variables of open loops, index expressions."""
+"""A C function under construction: lines, names, variables of open loops, index expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
 @dataclass(eq=False)
 class FunctionText:
-    """Lines of a function, and the names and variables that they use."""
+    """Lines of a function, with the names and variables in use."""
 
     prelude: Prelude
     placements: Mapping[Buffer, Placement]
@@ -28,11 +28,11 @@ class FunctionText:
     lines: list[str] = field(default_factory=list[str])
     indent: int = 1
     known: dict[int, int] = field(default_factory=dict[int, int])
-    """Induction variables that have one value, by depth."""
+    """Values of the induction variables that are constant at this point, by depth."""
     extents: list[int] = field(default_factory=list[int])
     """Extents of the open scopes, by depth."""
     streams: bool = False
-    """Whether the code has stored past the caches since the last fence."""
+    """Whether the code contains non-temporal stores since the last fence."""
 
     @property
     def spelling(self) -> Spelling:
@@ -41,7 +41,7 @@ class FunctionText:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether variables of loops have 32 bits, so that products may need more."""
+        """Whether loop variables have 32 bits, so that products may need more."""
         return self.spelling.index == "int"
 
     def line(self, text: str) -> None:
@@ -50,7 +50,7 @@ class FunctionText:
 
     @contextmanager
     def block(self, head: str) -> Generator[None]:
-        """Append a block in braces behind `head`; without braces if it is one line."""
+        """Append `head` and a block in braces; a block of one line gets no braces."""
         self.line(f"{head} {{".lstrip())
         start = len(self.lines)
         self.indent += 1
@@ -63,16 +63,17 @@ class FunctionText:
         self.line("}")
 
     def bind(self, expression: Expr) -> Expr:
-        """Substitute the variables that have one value."""
+        """Substitute the variables with known values."""
         return bind(expression, self.known, self.extents)
 
     def index(self, expression: Expr) -> str:
-        """The text of an index expression. Numerators in canonical form are never negative, so C's division, which
-        rounds to zero, is right."""
+        """The text of an index expression. C's division, which rounds to zero, is correct, because numerators in
+        canonical form are never negative.
+        """
         return self.text(self.bind(expression))
 
     def text(self, bound: Expr) -> str:
-        """The text of an expression without variables of one value; products that 32 bits may not hold have 64."""
+        """The text of an expression whose known variables are substituted; products that may exceed 32 bits have 64."""
         if self.is_narrow:
             return index_text(bound, self.extents, variable)
         return bound.render(variable, "%", "/")
@@ -82,7 +83,7 @@ class FunctionText:
         return address_of(access, self.placements[access.array.buffer].layout, leaf.chain)
 
     def element(self, access: Access, leaf: Leaf) -> str:
-        """The element accessed: `x[i0*512+i1]`."""
+        """The accessed element: `x[i0*512+i1]`."""
         return f"{self.names[access.array.buffer]}[{self.position(self.place(access, leaf))}]"
 
     def position(self, address: Address) -> str:
@@ -100,12 +101,12 @@ class FunctionText:
         return " + ".join([*rest, *exchanged])
 
     def _most(self, exchange: Exchange) -> int:
-        """An upper bound of the granule that an exchange chooses: all bits that its numbers may have."""
+        """An upper bound of the granule that an exchange selects: a number with all bits that both sides may have."""
         sides = (self.bind(side).bounds(self.extents)[1] for side in (exchange.left, exchange.right))
         return (1 << max(most.bit_length() for most in sides)) - 1
 
     def condition(self, constraints: Sequence[Expr]) -> str:
-        """The text of `e >= 0` for all constraints."""
+        """The condition that `e >= 0` holds for all constraints, as text."""
         return " && ".join(self._comparison(self.bind(c)) for c in constraints)
 
     def _comparison(self, constraint: Expr) -> str:
@@ -121,10 +122,10 @@ _CONSTANT = re.compile(r"( *)const int (\w+) = [^;]*;")
 
 
 def without_unused(lines: Sequence[str]) -> list[str]:
-    """Lines without declarations of integers that nothing behind them in their block uses."""
+    """The lines without declarations of integers that no later line of their block uses."""
     kept: list[str] = []
     used: list[tuple[int, set[str]]] = []
-    """The indentation and the words of each kept line, last line first."""
+    """The indentation and the words of each kept line, in reverse order."""
     for line in reversed(lines):
         declared = _CONSTANT.fullmatch(line)
         if declared is None or _is_used(declared[2], len(declared[1]), used):
@@ -134,16 +135,16 @@ def without_unused(lines: Sequence[str]) -> list[str]:
 
 
 def _is_used(name: str, indent: int, following: Sequence[tuple[int, set[str]]]) -> bool:
-    """Whether a line of the same block has a name; the following lines stand last first."""
+    """Whether a later line of the same block contains a name; `following` has the later lines in reverse order."""
     inside = takewhile(lambda row: row[0] >= indent, reversed(following))
     return any(name in words for _, words in inside)
 
 
 def variable(depth: int) -> str:
-    """The name of the variable of a scope."""
+    """The name of the loop variable of the scope at `depth`."""
     return f"i{depth}"
 
 
 def printable(text: str) -> str:
-    """The text for a comment: without ends of lines, and without backslashes, which would continue the comment."""
+    """The text without line ends, and without backslashes, which would continue the comment."""
     return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def strip(expression: str) -> str:
-    """The expression without parentheses around the whole."""
+    """The expression without parentheses around all of it."""
     if not expression.startswith("("):
         return expression
     depth = 0

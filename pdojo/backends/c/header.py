@@ -1,4 +1,4 @@
-"""A C header for the object files of compiled kernels: prototypes, layouts of the arrays, sizes of the workspace."""
+"""A C header for the object files of compiled kernels: prototypes, array layouts, workspace sizes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Index expressions as text for targets whose variables have 32 bits: what may not fit is computed in 64 bits.
+"""Index expressions as text for targets with 32-bit variables; parts that may overflow are computed in 64 bits.
 
-Bounds over the extents of the open loops decide. Terms that fit together stay a sum of 32 bits; each other term is a
-product of 64 bits. The text of an expression that fits is the plain one.
+Bounds over the extents of the open loops decide. Terms that fit together form a sum of 32 bits; every other term is a
+product of 64 bits. An expression that fits has its plain text.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pdojo.dialect.affine import Div, Expr, const, split_remainders, var
 
 MOST = (1 << 31) - 1
-"""The greatest number of 32 bits; the least is `-MOST - 1`."""
+"""The greatest 32-bit integer; the least is `-MOST - 1`."""
 _WIDE = "(int64_t)"
 
 
 def is_narrow(expression: Expr, extents: Sequence[int]) -> bool:
-    """Whether 32 bits hold the value of an expression and every value on the way to it, in any order of the sum."""
+    """Whether 32 bits hold an expression's value and all intermediate values, in any order of the sum."""
     rest, remainders = split_remainders(expression)
     low, high = min(0, rest.constant), max(0, rest.constant)
     for atom, factor in rest.terms:
@@ -77,7 +77,7 @@ def _widened(numerator: Expr, extents: Sequence[int], name: Callable[[int], str]
 
 
 def _grouped(expression: Expr, extents: Sequence[int], name: Callable[[int], str]) -> str:
-    """The text of an operand: a lone variable needs no parentheses."""
+    """The text of an operand; only a single variable needs no parentheses."""
     text = index_text(expression, extents, name)
     return text if any(expression == var(depth) for depth in expression.variables()) else f"({text})"
 

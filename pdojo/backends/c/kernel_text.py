@@ -1,4 +1,4 @@
-"""One kernel as a C function: the scopes as loops with pragmas, the buffers as pointers and local arrays.
+"""A kernel as a C function: scopes as loops with pragmas, buffers as pointers and local arrays.
 
 The function has the interface of the object files (docs/llvm.md): a pointer per interface array, the workspace, the
 number of threads.
@@ -27,7 +27,7 @@ from pdojo.errors import LoweringError
 
 BACKEND = "c"
 _OWN = ("lane", "factor", "own")
-"""Local names of the printed code."""
+"""Local names of the printed code that kernels must not use."""
 
 
 def kernel_text(nest: Nest, prelude: Prelude, intrinsics: Mapping[str, Intrinsic]) -> str:
@@ -54,7 +54,7 @@ class _KernelText(LoopText):
         )
 
     def text(self) -> str:
-        """Comment and function."""
+        """The comment with the kernel's declarations, and the function."""
         interface = [b for b in self.nest.buffers if b.intent is not None]
         parameters = [self.spelling.parameter(b, self.code.names[b]) for b in interface]
         self._declare(None)
@@ -71,7 +71,7 @@ class _KernelText(LoopText):
         return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
 
     def _idle(self, parameters: Sequence[str]) -> list[str]:
-        """A line that casts unused parameters to void, if any; pragmas, which compilers may ignore, are no uses."""
+        """A line that casts unused parameters to void; a parameter that only a pragma names counts as unused."""
         code = (text for text in self.code.lines if "//" not in text and "#pragma" not in text)
         words = {w for text in code for w in re.findall(r"\w+", text)}
         idle = [name for name in parameters if name not in words]
@@ -104,14 +104,14 @@ class _KernelText(LoopText):
                     pass
 
     def _used(self, buffer: Buffer, scope: Scope | None, *, private: bool) -> bool:
-        """Whether any statement uses a buffer that is declared in a parallel scope (None: in the function)."""
+        """Whether any statement uses a buffer whose declaration is in a parallel scope (None: in the function)."""
         leaves = self.nest.leaves if scope is None else scope.leaves
         if scope is None and private:
             leaves = [leaf for leaf in leaves if parallel_ancestor(leaf) is None]
         return any(buffer in self._touched(leaf) for leaf in leaves)
 
     def _touched(self, leaf: Leaf) -> set[Buffer]:
-        """The buffers that the code of a statement names: of an instruction only its operands, not its temporaries."""
+        """The buffers in the code of a statement: an instruction's operands, but not its temporaries."""
         for scope in leaf.chain:
             if scope.mapping is ScopeMapping.TENSOR:
                 return {o.array.buffer for o in self._match(scope).operands}
@@ -162,12 +162,12 @@ class _KernelText(LoopText):
         self.loop_around(scope, bounds, body)
 
     def _fence(self) -> None:
-        """Order the thread's stores past the caches before later accesses."""
+        """Order the thread's non-temporal stores before later accesses."""
         if self.code.streams:
             self.code.line(self.spelling.fence)
 
     def _call(self, scope: Scope) -> None:
-        """Append the call that computes a nest."""
+        """Append the call of the instruction that computes a nest."""
         found = self._match(scope)
         intrinsic = found.intrinsic
         self.prelude.template(intrinsic.name, intrinsic.template(BACKEND))

@@ -14,7 +14,7 @@ from pdojo.dialect.view.nest import Leaf, Scope
 
 
 class LoopText(NestWalk):
-    """Prints a nest: loops, branches and statements. What a target makes of other scopes is its own."""
+    """Prints a nest as loops, branches and statements; subclasses print scopes with other mappings."""
 
     def __init__(self, code: FunctionText) -> None:
         super().__init__(code.known, code.extents)
@@ -25,7 +25,7 @@ class LoopText(NestWalk):
         statement(self.code, leaf)
 
     def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[None]:
-        """Code appended within runs only if all constraints hold."""
+        """A context in which appended code runs only if all constraints hold."""
         return self.code.block(f"if ({self.code.condition(constraints)})")
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -33,14 +33,14 @@ class LoopText(NestWalk):
         self.loop_around(scope, bounds, lambda: self.nodes(scope.children))
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop that the compiler unrolls."""
+        """Append a loop for the compiler to unroll."""
         request = self.code.spelling.unroll(scope.extent)
         if request is not None:
             self.code.line(request)
         self.loop(scope, bounds)
 
     def loop_around(self, scope: Scope, bounds: LoopBounds, body: Callable[[], None]) -> None:
-        """Append a loop around what `body` appends."""
+        """Append a loop around the code that `body` appends."""
         low, high = self._range(scope, bounds)
         own = variable(scope.depth)
         head = f"for ({self._kind(scope, bounds)} {own} = {low}; {own} < {high}; {own}++)"
@@ -54,7 +54,7 @@ class LoopText(NestWalk):
         return "int64_t" if max(scope.extent, *lows, 0) > MOST else self.code.spelling.index
 
     def _range(self, scope: Scope, bounds: LoopBounds) -> tuple[str, str]:
-        """The text of the bounds of a loop: those of the guard if they are tighter."""
+        """The text of a loop's bounds: the guard's if they are tighter than the extent."""
         low, high = "0", str(scope.extent)
         for expression in map(self.code.bind, bounds.lows):
             least, most = expression.bounds(self.code.extents)

@@ -1,7 +1,7 @@
 """Elementary functions as C, printed from the code of the LLVM backend.
 
 The functions call no library and have no branches, so compilers vectorise loops over them. On processors without fused
-multiply-add they are those of the C library: emulating it would take several times as long.
+multiply-add, C's library functions take their place: emulation would take several times as long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pdojo.dialect.functions import FUNCTIONS
 from pdojo.errors import LoweringError
 
 INLINED = frozenset(MATH_FUNCTIONS)
-"""The functions that are printed here, by their names in the dialect."""
+"""Functions that this module prints, by their names in the dialect."""
 FUSED = """\
 /* Whether the processor multiplies and adds with one rounding. */
 #if defined(FP_FAST_FMA) || defined(__FMA__) || defined(__aarch64__) || defined(__riscv_flen)
@@ -32,7 +32,7 @@ FUSED = """\
 #endif"""
 LIBRARY = {"math.powf": "pow"}
 _LONGEST = 60
-"""Most characters of an expression without a name of its own."""
+"""Most characters of an expression that is inlined; longer ones get a variable."""
 _TYPES = {"f32": "float", "f64": "double", "i32": "uint32_t", "i64": "uint64_t", "i1": "int"}
 _OPERATORS: dict[type[Operation], str] = {
     llvm.FAddOp: "+",
@@ -47,7 +47,7 @@ _OPERATORS: dict[type[Operation], str] = {
     llvm.ShlOp: "<<",
 }
 _ICMP = {0: "==", 1: "!=", 2: "<", 4: ">"}
-"""The predicates that the functions use, by number; the ordered ones are signed."""
+"""The comparison operators of the functions' integer predicates, by number; ordering is signed."""
 
 
 def function_text(function: str, dtype: str, use: Callable[[str], str]) -> str:
@@ -66,7 +66,7 @@ def function_text(function: str, dtype: str, use: Callable[[str], str]) -> str:
 
 
 class _Printer:
-    """The statements of straight code; a short value with one use is printed at its use."""
+    """Prints straight-line code; a short value with one use is printed in place."""
 
     def __init__(self, block: Block, result: SSAValue, use: Callable[[str], str]) -> None:
         self.use = use
@@ -84,7 +84,7 @@ class _Printer:
         self.lines.append(f"  return {strip(self.texts[result])};")
 
     def _named(self, text: str, kind: str) -> str:
-        """The name of a value; appends its declaration."""
+        """A new variable for a value; appends its declaration."""
         name = f"t{self.count}"
         self.lines.append(f"  const {_TYPES[kind]} {name} = {strip(text)};")
         self.count += 1
@@ -105,7 +105,7 @@ class _Printer:
             case llvm.ICmpOp():
                 return self._compared(op, operands)
             case SelectOp():
-                # Both sides are computed before, because branches keep compilers from vectorising.
+                # Both operands are computed before the choice, because branches keep compilers from vectorising.
                 sides = [o if _is_simple(o) else self._named(o, kind) for o in operands[1:]]
                 return f"({operands[0]} ? {sides[0]} : {sides[1]})"
             case llvm.CallIntrinsicOp():
@@ -136,7 +136,7 @@ class _Printer:
         return f"({sides[0]} {sign} {sides[1]})"
 
     def _called(self, name: str, operands: Sequence[str], kind: str) -> str:
-        """The text of an intrinsic. The second operand of maximum and minimum is a constant, so a NaN stays NaN."""
+        """The text of an intrinsic. The second operand of maximum and minimum is constant, so a NaN is kept."""
         if name in ("maximum", "minimum"):
             value = operands[0] if operands[0].isidentifier() else self._named(operands[0], kind)
             bound = operands[1]

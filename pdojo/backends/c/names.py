@@ -10,14 +10,14 @@ from pdojo.dialect.view.nest import Buffer
 
 
 class Names:
-    """Identifiers of one C scope for arrays, each used once."""
+    """Identifiers for arrays in one C scope, each used once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         """`taken` are reserved names."""
         self._taken = set(taken)
 
     def fresh(self, name: str) -> str:
-        """An identifier like `name`: with `_` appended if C, its library or another array uses the name."""
+        """An identifier like `name`: with `_` appended if C, its library or another array has it already."""
         spelled = variable(name)
         while spelled in self._taken:
             spelled += "_"
@@ -26,7 +26,7 @@ class Names:
 
 
 def comment(buffer: Buffer, name: str) -> str:
-    """One line about the array behind a pointer: `x: f32 [4][8], read, aligned to 4 bytes`."""
+    """A comment line about the array behind a pointer: `x: f32 [4][8], read, aligned to 4 bytes`."""
     extents = "".join(f"[{extent}]" for extent in buffer.shape)
     uses = {Intent.IN: "read", Intent.OUT: "written", Intent.INOUT: "read and written"}
     assert buffer.intent is not None

@@ -1,4 +1,4 @@
-"""Helper functions and types that C lacks: printed in front of the kernels, and only those in use."""
+"""Helper functions and types that C lacks, printed before the kernels if they are used."""
 
 from __future__ import annotations
 
@@ -175,13 +175,13 @@ class Prelude:
 
     spelling: Spelling = field(default_factory=Spelling)
     threads: bool = False
-    """Whether a kernel uses the number of its thread."""
+    """Whether a kernel uses its thread's number."""
     _helpers: dict[str, str] = field(default_factory=dict[str, str])
     _vectors: dict[str, str] = field(default_factory=dict[str, str])
     _templates: dict[str, str] = field(default_factory=dict[str, str])
 
     def use(self, name: str) -> str:
-        """Add the helper of that name (a fixed one, or `pd_KIND_DTYPE`) to the file; returns the name."""
+        """Add a helper (a fixed name, or `pd_KIND_DTYPE`) to the file; returns the name."""
         for other in _NEEDS.get(name, ()):
             self.use(other)
         if name not in self._helpers:
@@ -190,7 +190,7 @@ class Prelude:
         return name
 
     def _function(self, name: str) -> str | None:
-        """An elementary function, after adding the helpers that it uses; None for other helpers."""
+        """The text of an elementary function, whose own helpers are added; None for other helpers."""
         function, _, dtype = name.removeprefix("pd_").rpartition("_")
         return function_text(f"math.{function}", dtype, self.use) if f"math.{function}" in INLINED else None
 

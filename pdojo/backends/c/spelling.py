@@ -1,6 +1,6 @@
-"""A target's spelling of things that C does not standardise: types, qualifiers, threads, vectors, fences.
+"""The spelling of constructs that C does not standardise: types, qualifiers, threads, vectors, fences.
 
-The base is C11 with vectors of GNU C and threads of OpenMP. Other targets of C text override what differs.
+The base is C11 with vectors of GNU C and threads of OpenMP. Other targets with C text override the differences.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ C_TYPES = {
     "i8": "int8_t",
     "i1": "uint8_t",
 }
-"""Types of elements in memory, by dtype: f16 and bf16 are their bits, an i1 is 0 or 1."""
+"""Element types in memory, by dtype: f16 and bf16 are stored as their bits, an i1 is 0 or 1."""
 HEAD = """\
 #include <math.h>
 #include <stddef.h>
@@ -56,28 +56,28 @@ class Spelling:
     """C11 with vectors of GNU C and threads of OpenMP."""
 
     types: Mapping[str, str] = C_TYPES
-    """Types of elements in memory, by dtype."""
+    """Element types in memory, by dtype."""
     helpers: Mapping[str, str] = {}
-    """Helper functions that the target writes in a way of its own, by name, in place of those of `prelude.py`."""
+    """Helper functions that replace those of `prelude.py`, by name."""
     products: Mapping[str, str] = {}
-    """Functions that multiply and round, by dtype, in place of `*`: compilers fuse them with no sum."""
+    """Functions that replace `*`, by dtype: compilers do not fuse their products with a sum."""
     index = "int64_t"
-    """Type of the variables of loops."""
+    """Type of loop variables."""
     library = False
-    """Whether elementary functions are those of the target's library; else they are printed in front of the kernels."""
+    """Whether elementary functions come from the target's library; otherwise they are printed before the kernels."""
     restrict = "restrict"
-    """Qualifies pointers to memory that nothing else points to."""
+    """Qualifier of pointers to memory that no other pointer reaches."""
     thread = "(size_t)omp_get_thread_num()"
     """The number of the running thread."""
     fence = "pd_stream_end();"
-    """Orders stores past the caches before later accesses."""
+    """A statement that orders non-temporal stores before later accesses."""
 
     def head(self, *, threads: bool, streams: bool) -> str:
-        """The beginning of a file, with the headers for kernels of several threads or with stores past the caches."""
+        """The beginning of a file, with headers for kernels with several threads or with non-temporal stores."""
         return HEAD + OPENMP * threads + STREAMS * streams
 
     def helper(self, text: str) -> str:
-        """The target's spelling of a helper function, given as C11."""
+        """The target's text of a helper function that is given in C11."""
         return text
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
@@ -85,38 +85,38 @@ class Spelling:
         return f"void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> str:
-        """The pointer to an interface array."""
+        """The parameter that points to an interface array."""
         const = "const " if buffer.intent is Intent.IN else ""
         return f"{const}{self.types[buffer.dtype]} *{self.restrict} {name}"
 
     def array(self, dtype: str, name: str, size: int, alignment: int | None) -> str:
-        """An array on the stack."""
+        """The declaration of an array on the stack."""
         aligned = "" if alignment is None else f" __attribute__((aligned({alignment})))"
         return f"{self.types[dtype]} {name}[{size}]{aligned};"
 
     def pointer(self, dtype: str, name: str, place: str) -> str:
-        """A pointer to an array in memory that the caller gave."""
+        """The declaration of a pointer to an array in the caller's memory."""
         kind = self.types[dtype]
         return f"{kind} *{self.restrict} {name} = ({kind} *){place};"
 
     def parallel(self) -> str:
-        """A line that makes the following loop run on several threads."""
+        """A line that lets several threads run the next loop."""
         return "#pragma omp parallel for num_threads(threads) schedule(static)"
 
     def unroll(self, extent: int) -> str | None:
-        """A line that makes the compiler unroll the following loop; None if it cannot."""
+        """A line that lets the compiler unroll the next loop; None if it cannot."""
         return f"#pragma GCC unroll {extent}" if extent <= _MOST_UNROLLED else None
 
     def simd(self) -> str:
-        """A line that lets the compiler vectorise the following loop."""
+        """A line that lets the compiler vectorise the next loop."""
         return "#pragma omp simd"
 
     def prefetch(self, address: str) -> str:
-        """Prefetch the cache line at an address, which is an integer."""
+        """A statement that prefetches the cache line at an address, given as an integer."""
         return f"__builtin_prefetch((const void *)({address}));"
 
     def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
-        """Name and definition of vectors in memory, of any alignment; integers are unsigned, so that sums wrap."""
+        """Name and definition of a vector type in memory, unaligned; integers are unsigned, so that sums wrap."""
         bits = 8 * byte_width(dtype)
         element = {"f32": "float", "f64": "double"}.get(dtype, f"uint{bits}_t")
         name = f"{'f' if is_float(dtype) else 'u'}{bits}x{lanes}"

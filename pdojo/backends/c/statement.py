@@ -1,4 +1,4 @@
-"""One statement as C: scalar, and for the lanes of a vector scope as vectors of GNU C or as a loop over the lanes."""
+"""A statement as C: scalar, or for the lanes of a vector scope, as GNU C vectors or as a loop."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
 
 _PIECE = 16
-"""Bytes of one store past the caches."""
+"""Bytes of one non-temporal store."""
 Loop = Callable[[Callable[[], None]], None]
-"""Prints a loop over the lanes around the text that its argument prints."""
+"""A function that prints a loop over the lanes, whose body the argument prints."""
 
 
 def statement(code: FunctionText, leaf: Leaf) -> None:
@@ -47,7 +47,7 @@ def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
 
 
 def computed(code: FunctionText, leaf: Leaf) -> str:
-    """The value of the function, before any accumulation; empty for a contracted product."""
+    """The value of the function before accumulation; empty for a contracted product."""
     if leaf.contracted:
         return ""
     operands = [_operand(code, i, leaf) for i in leaf.inputs]
@@ -68,15 +68,15 @@ def _operand(code: FunctionText, value: Input, leaf: Leaf) -> str:
 
 
 def _loaded(text: str, dtype: str) -> str:
-    # A byte is true if it is not 0.
+    # A byte is true unless it is 0.
     return f"({text} != 0)" if dtype == "i1" else text
 
 
 def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
-    """Prefetch the cache line at the hinted distance behind the access."""
+    """Prefetch the cache line at the hinted distance after the access."""
     hint = access.hints.data.get("prefetch")
     if isinstance(hint, IntegerAttr):
-        # As an integer: a pointer must not leave its array.
+        # Compute the address as an integer, because a pointer must not leave its array.
         address = f"(uintptr_t)&{code.element(access, leaf)} + {hint.value.data}"
         code.line(code.spelling.prefetch(address))
 
@@ -85,7 +85,7 @@ def prefetch(code: FunctionText, access: Access, leaf: Leaf) -> None:
 
 
 def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
-    """Print a statement for all lanes of the vector scope around it; `loop` prints a loop over the lanes."""
+    """Print a statement for all lanes of its vector scope; `loop` prints a loop over the lanes."""
     for access in (*leaf.reads, leaf.output):
         if "prefetch" in access.hints.data:
             code.known[scope.depth] = 0
@@ -105,7 +105,7 @@ def lanes(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop) -> None:
 
 
 def _meets(code: FunctionText, leaf: Leaf) -> bool:
-    """Whether a lane may read an element that another lane writes, so that all reads come first."""
+    """Whether a lane may read an element that another lane writes, so that all reads must come first."""
     written = code.place(leaf.output, leaf)
     same = (a for a in leaf.reads if a.array.buffer is leaf.output.array.buffer)
     return any(code.place(a, leaf) != written for a in same)
@@ -117,7 +117,7 @@ def _distinct(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
 
 
 def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams: bool) -> None:
-    """Print the computation of all lanes, then their stores."""
+    """Print the computation of all lanes into temporaries, then the stores."""
     dtype = leaf.output.array.dtype
     lane, target = f"lane[{variable(scope.depth)}]", code.element(leaf.output, leaf)
     with code.block(""):
@@ -125,7 +125,7 @@ def _apart(code: FunctionText, scope: Scope, leaf: Leaf, loop: Loop, *, streams:
         if leaf.accumulate is None:
             loop(lambda: code.line(f"{assignment(code, leaf, lane, lane)};"))
         else:
-            # The terms are computed from the old contents; the stores then accumulate lane by lane.
+            # The terms are computed from the old contents; then the stores accumulate lane by lane.
             factors = [code.spelling.array(dtype, "factor", scope.extent, None)] if leaf.contracted else []
             for declaration in factors:
                 code.line(declaration)
@@ -164,13 +164,13 @@ def _store(code: FunctionText, scope: Scope, leaf: Leaf, lane: str, target: str)
 
 
 def _shape(code: FunctionText, scope: Scope, access: Access, leaf: Leaf) -> Lanes | None:
-    """The positions of an access over the lanes; None if it is swizzled."""
+    """The positions of an access by lane; None for a swizzled buffer."""
     where = code.place(access, leaf)
     return None if where.exchanges else lanes_of(code.bind(where.linear), scope.depth, code.extents)
 
 
 def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
-    """Whether the lanes are stored past the caches: hinted, and filling whole aligned pieces."""
+    """Whether the lanes are stored non-temporally: with a hint, and in whole aligned pieces."""
     if "nontemporal" not in leaf.output.hints.data or leaf.accumulate is not None:
         return False
     shape = _shape(code, scope, leaf.output, leaf)
@@ -185,7 +185,7 @@ def _streams(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
 
 
 def _is_vector(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
-    """Whether the statement is an operator, and each access is contiguous or the same for all lanes."""
+    """Whether the statement is an operator whose accesses are each contiguous or equal in all lanes."""
     dtype, count = leaf.output.array.dtype, scope.extent
     if dtype in (*NARROW, "i1") or count < 2 or count & (count - 1) or leaf.contracted:
         return False
@@ -227,7 +227,7 @@ def _vector(code: FunctionText, scope: Scope, leaf: Leaf) -> None:
 
 
 def _vector_operand(code: FunctionText, scope: Scope, value: Input, leaf: Leaf, kind: str) -> str:
-    """A vector, or a scalar that C combines with every lane. The lane's variable is 0 here."""
+    """A vector, or a scalar that C combines with every lane. The lane's variable is 0 in this text."""
     dtype = leaf.output.array.dtype
     cast = "" if is_float(dtype) else f"(uint{8 * byte_width(dtype)}_t)"
     if not isinstance(value, Access):

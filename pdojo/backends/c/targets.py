@@ -23,12 +23,12 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True)
 class PdojoCTarget(Target):
-    """C11 with GNU vectors and OpenMP, for people and for any compiler."""
+    """C11 with GNU vectors and OpenMP, for human readers and any compiler."""
 
     name = "pdojo-c"
 
     machine: str | None = None
-    """Name of the machine description whose instructions may be used; None: that of the kernel."""
+    """Name of the machine whose instructions may be used; None: the machine that the kernel names."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
@@ -37,7 +37,7 @@ class PdojoCTarget(Target):
 
 
 def printed_kernels(module: ModuleOp, target: str) -> list[KernelOp]:
-    """The kernels of a module, for a target that prints no host IR. Raises LoweringError for calls of them."""
+    """The kernels of a module, for targets that cannot print other IR. Raises LoweringError for calls of them."""
     for call in module.walk():
         if isinstance(call, CallOp):
             raise LoweringError(

@@ -1,4 +1,4 @@
-"""Functions of statements as C expressions, rounded and defined as in the other backends (docs/llvm.md).
+"""Functions of statements as C expressions, with the rounding and the definitions of the other backends (docs/llvm.md).
 
 Values of f16 and bf16 are their bits; functions compute in float and round back. An i1 is 0 or 1. Every expression is
 primary or in parentheses.
@@ -31,7 +31,7 @@ _INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 
 
 def literal(constant: Constant) -> str:
-    """A constant as C holds it: f16 and bf16 as their bits."""
+    """A constant in its C representation: f16 and bf16 as their bits."""
     dtype = constant.dtype
     if dtype in NARROW:
         bits = to_interface(round_float64(np.asarray(float(constant.value)), dtype), dtype)
@@ -77,13 +77,13 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
     if result not in NARROW:
         return _float(prelude, name, operands, result)
     values = [widened(prelude, o, result) for o in operands]
-    # A product of two f16 or bf16 is exact in double; the sum is rounded once more, to odd and then to the type.
+    # A product of two f16 or bf16 is exact in double; the sum is rounded to odd, and then to the type.
     wide = "f64" if name == "fma" else "f32"
     return _float_to(prelude, _float(prelude, name, values, wide), wide, result)
 
 
 def widened(prelude: Prelude, value: str, dtype: str) -> str:
-    """A float in a type that C computes with: f16 and bf16 become f32."""
+    """A float in a type that C can compute with: f16 and bf16 become f32."""
     if dtype in NARROW and value.startswith("0x"):
         number = from_interface(np.asarray([int(value, 16)], np.uint16).view(INTERFACE[dtype]), dtype)
         return literal(Constant(float(number[0]), "f32"))
@@ -91,7 +91,7 @@ def widened(prelude: Prelude, value: str, dtype: str) -> str:
 
 
 def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
-    """An index as a value."""
+    """An index expression as a value of `dtype`."""
     if is_float(dtype):
         return _from_integer(prelude, f"({expression})", dtype)
     return f"(({expression}) & 1)" if dtype == "i1" else f"(({prelude.spelling.types[dtype]})({expression}))"
@@ -129,7 +129,8 @@ def _compare(prelude: Prelude, predicate: str, operands: Sequence[str], dtype: s
 def _compare_integers(predicate: str, operands: Sequence[str], dtype: str) -> str:
     a, b = operands
     if dtype == "i1":
-        # As logic: compilers warn of comparisons of truth values with numbers. A signed i1 of 1 is -1.
+        # Logical operators instead of comparisons: compilers warn of comparing truth values with numbers. A signed i1
+        # of 1 is -1.
         return _BIT_ORDER[predicate].format(*(operands if predicate[0] != "s" else (b, a)))
     if predicate[0] == "u":
         a, b = (f"({_unsigned(dtype)}){o}" for o in operands)
@@ -181,7 +182,7 @@ _BITS = {
     "shrsi": "{0}",
     "absi": "{0}",
 }
-"""Arithmetic of i1, which wraps; a signed i1 is -1 or 0."""
+"""Arithmetic of i1, modulo 2; a signed i1 is -1 or 0."""
 
 
 def _bit(name: str, operands: Sequence[str]) -> str:
@@ -218,7 +219,7 @@ def _saturated(prelude: Prelude, name: str, value: str, target: str) -> str:
 
 
 def _float_to(prelude: Prelude, value: str, source: str, target: str) -> str:
-    """A float of C's own types as one of any type."""
+    """A value of a C floating-point type, converted to any type."""
     if target in NARROW:
         return f"{prelude.use(f'pd_{source}_to_{target}')}({strip(value)})"
     return value if source == target else f"(({prelude.spelling.types[target]}){value})"

@@ -1,1 +1,1 @@
-"""What this processor reaches: arithmetic peak and bandwidth, measured."""
+"""Measurements of this processor's arithmetic peak and bandwidth."""

@@ -1,4 +1,4 @@
-"""The bandwidth of this machine, measured with kernels in the notation, to compare memory-bound kernels with."""
+"""The bandwidth of this machine, measured with kernels in the notation: the bound of memory-bound kernels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pdojo.dialect.machines.registry import host
 from pdojo.errors import MeasurementError
 
 STREAMS = 4
-"""Address streams per thread: places of its part of the array. A single stream loads the memory less."""
+"""Address streams per thread, each on its own section of the array; a single stream reaches less bandwidth."""
 _CHAINS = 4
-"""Independent sums of the reading kernel, a vector each: a single sum would be bound by latency."""
+"""Independent vector sums of the reading kernel; a single sum would be bound by latency."""
 _AHEAD = 2048
 """Prefetch distance in bytes."""
 SAMPLES = 15
@@ -32,7 +32,7 @@ class Bandwidth:
     """Bytes of all arrays."""
     threads: int
     variant: str
-    """The fastest variant: plain or non-temporal stores (or reading), and the number of address streams."""
+    """The fastest variant: the kind of stores (plain or non-temporal), or "reading"; and the number of streams."""
 
 
 def copy_bandwidth(
@@ -60,9 +60,9 @@ def copy_bandwidth(
 def copy_programs(
     footprint: int, threads: int, machine: Machine
 ) -> tuple[int, dict[tuple[bool, int], MeasuredProgram]]:
-    """Copies of `footprint` bytes, rounded down to whole vectors: the bytes, and the programs.
+    """The copied bytes (`footprint` rounded down to whole vectors), and the programs that copy them.
 
-    A program is named by whether its stores go past the caches, and by the number of address streams.
+    The key of a program says whether its stores bypass the caches, and gives the number of address streams.
     """
     rows = max(1, footprint // (2 * threads * STREAMS * _vector_bytes(machine)))
     return 2 * threads * STREAMS * rows * _vector_bytes(machine), dict(_copies(rows, threads, machine))
@@ -93,9 +93,9 @@ def read_bandwidth(
 def read_programs(
     footprint: int, threads: int, machine: Machine, distances: Sequence[int] = (0, _AHEAD)
 ) -> tuple[int, dict[tuple[int, int], MeasuredProgram]]:
-    """Reads of `footprint` bytes, rounded down to whole vectors: the bytes, and the programs.
+    """The read bytes (`footprint` rounded down to whole vectors), and the programs that read them.
 
-    A program is named by the number of address streams, and by how many bytes it prefetches ahead (0: none).
+    The key of a program gives the number of address streams and the prefetch distance in bytes (0: no prefetch).
     """
     rows = max(1, footprint // (threads * STREAMS * _CHAINS * _vector_bytes(machine)))
     programs = dict(_reads(rows, threads, machine, distances))
@@ -120,7 +120,8 @@ def _copies(rows: int, threads: int, machine: Machine) -> Iterator[tuple[tuple[b
         if hint and not machine.vector_lanes("f32"):
             continue
         for streams in (1, STREAMS):
-            # Both walk through the same array; with several streams, iterations of the unrolled scope are far apart.
+            # Both loops walk through the same array; with several streams, iterations of the unrolled scope are far
+            # apart.
             order = ((rows, ""), (STREAMS, ":u")) if streams > 1 else ((STREAMS, ""), (rows, ""))
             first, second = ("{2}", "{1}") if streams > 1 else ("{1}", "{2}")
             index = f"[{{0}},{first},{second},{{3}}]"

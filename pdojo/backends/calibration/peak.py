@@ -11,11 +11,11 @@ from pdojo.dialect.machines.registry import host
 from pdojo.errors import MeasurementError
 
 _CHAINS = (8, 10, 12, 14)
-"""Numbers of independent sums to try: about latency times units, and no more than there are registers."""
+"""Numbers of independent sums to try: at least latency times units, at most the number of registers."""
 SAMPLES = 10
 """Samples of each variant; the fastest counts."""
 _STEPS = 20_000
-"""Steps of every sum in a call, so many that starting the threads does not count."""
+"""Steps of each sum per call, enough to hide the cost of starting the threads."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Peak:
     """The peak rate of multiplying and adding in registers."""
 
     flops_per_second: float
-    """In the fastest sample of the fastest variant; a fused multiply-add counts as two."""
+    """Operations per second in the fastest sample of the fastest variant; a fused multiply-add counts as two."""
     dtype: str
     threads: int
     chains: int

@@ -1,7 +1,7 @@
-"""Calibration: what a processor reaches, measured with kernels in the notation.
+"""Calibration: bandwidths and rates of a processor, measured with kernels in the notation.
 
-Bandwidths are measured on one thread and on all, plain and past the caches, with one and four address streams, with and
-without prefetching; rates of operations on one thread, on arrays that stay in the private cache.
+Bandwidths are measured on one thread and on all, with plain and non-temporal stores, one and four address streams, with
+and without prefetching. Rates of operations are measured on one thread, on arrays in the private cache.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pdojo.errors import MeasurementError
 KeyT = TypeVar("KeyT")
 
 FOOTPRINTS = (1 << 20, 8 << 20, 32 << 20, 96 << 20, 256 << 20)
-"""Bytes of the arrays of copies: from a private cache to memory."""
+"""Bytes of the arrays of copies, from the size of a private cache to sizes that only memory holds."""
 READ = (8 << 20, 256 << 20)
-"""Bytes of the arrays of reads."""
+"""Bytes of the arrays that are read."""
 DISTANCES = (0, 512, 1024, 2048, 4096)
-"""Bytes that reads prefetch ahead."""
+"""Prefetch distances of reads in bytes."""
 _SAMPLES = 5
 _BUDGET = 0.03
 """Seconds for the samples of one program."""
@@ -40,7 +40,7 @@ _ELEMENTS = 1 << 14
 """Elements of the arrays of operations."""
 _STEPS = 2_000
 _ACCUMULATORS = 6
-"""Registers that instructions add to: latency times units, and no more than there are tiles."""
+"""Registers that instructions add to: at least latency times units, at most the number of tiles."""
 _CHAINS = (8, 10, 12)
 """Independent sums of multiply-adds to try."""
 
@@ -49,7 +49,7 @@ Tell = Callable[[str, float], None]
 
 
 def calibrate(machine: Machine, tell: Tell, command: str = "") -> Measured:
-    """Measure this processor, which `machine` describes; takes about ten seconds.
+    """Measure this processor, which `machine` describes; this takes about ten seconds.
 
     `command` is recorded as the origin of the numbers. Raises MeasurementError if copies cannot be measured.
     """
@@ -96,7 +96,7 @@ def _reads(footprint: int, threads: int, machine: Machine, worker: Worker) -> It
 
 
 def _times(programs: dict[KeyT, MeasuredProgram], threads: int, worker: Worker) -> Iterator[tuple[KeyT, float]]:
-    """The shortest time of each program that runs."""
+    """The shortest time of each program that could be run."""
     options = Options(threads=threads, samples=_SAMPLES, budget=_BUDGET, check=False, even=True)
     for key, outcome in zip(programs, worker.compare(list(programs.values()), options), strict=True):
         if isinstance(outcome, Ok):
@@ -121,7 +121,7 @@ def _rates(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
 
 
 def _instructions(machine: Machine, worker: Worker) -> Iterator[tuple[str, float]]:
-    """Instructions per second of one thread, by the names of the intrinsics that add to an operand."""
+    """Instructions per second of one thread, by the name of the intrinsic; only intrinsics that add to an operand."""
     for intrinsic in machine.intrinsics:
         if not (intrinsic.available(machine.features) and intrinsic.trusted):
             continue
@@ -132,9 +132,9 @@ def _instructions(machine: Machine, worker: Worker) -> Iterator[tuple[str, float
 
 
 def accumulating_kernel(intrinsic: Intrinsic, accumulators: int, steps: int) -> str | None:
-    """A kernel that adds to each of some accumulators in registers by the intrinsic, `steps` times.
+    """A kernel that runs the intrinsic `steps` times on each of `accumulators` accumulators in registers.
 
-    None for an intrinsic that adds to no operand, or to several. Operands are dense.
+    Returns None unless the intrinsic adds to exactly one operand. Operands are dense.
     """
     pattern = pattern_of(intrinsic)
     written = [array for array in pattern.operands.values() if pattern.writes(array)]
@@ -146,7 +146,7 @@ def accumulating_kernel(intrinsic: Intrinsic, accumulators: int, steps: int) -> 
     inner = [array for array in pattern.nest.arrays.values() if array.name not in pattern.operands]
 
     def within(line: str) -> str:
-        """A line of the meaning two scopes further in, the second of which chooses the accumulator."""
+        """A line of the intrinsic's meaning, moved two scopes inwards; the second new scope selects the accumulator."""
         deeper = re.sub(r"\{(\d+)\}", lambda m: f"{{{int(m[1]) + 2}}}", line)
         return re.sub(rf"\b{name}\[", f"{name}[{{1}},", deeper)
 
@@ -201,5 +201,5 @@ def _thread_start(machine: Machine, worker: Worker) -> float:
 
 
 def _rounded(rate: float) -> float:
-    """Three digits: more are noise."""
+    """The rate, rounded to three digits; further digits are noise."""
     return float(f"{rate:.3g}")

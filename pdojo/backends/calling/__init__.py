@@ -1,1 +1,1 @@
-"""Calls of kernels: arrays of NumPy, PyTorch and DLPack, matched with a kernel's interface."""
+"""Calls of kernels: NumPy, PyTorch and DLPack arrays, matched with a kernel's interface."""

@@ -14,12 +14,12 @@ from pdojo.dialect.attributes import Intent
 from pdojo.errors import UsageError
 
 Outputs: TypeAlias = Any
-"""The array of the one `out` argument, a tuple if there are several, None if there is none."""
+"""The array of the only `out` argument, a tuple if there are several, None if there is none."""
 
 
 @dataclass(slots=True)
 class CallArguments:
-    """The arrays of one call, including `out` arrays that the caller left out."""
+    """The arrays of one call, including allocated `out` arrays for those that the caller left out."""
 
     parameters: Sequence[Parameter]
     views: list[NDArray[Any]]
@@ -43,7 +43,7 @@ class CallArguments:
 
     @property
     def outputs(self) -> Outputs:
-        """The `out` arrays: tensors if tensors were given, else NumPy arrays."""
+        """The `out` arrays: tensors if the caller gave tensors, else NumPy arrays."""
         rows = zip(self.views, self.parameters, strict=True)
         found = [self._output(array, p) for array, p in rows if p.intent is Intent.OUT]
         return None if not found else found[0] if len(found) == 1 else tuple(found)
@@ -58,7 +58,7 @@ class CallArguments:
 def matched(
     kernel: str, names: Sequence[str], arrays: Sequence[AnyArray], named: Mapping[str, AnyArray]
 ) -> dict[str, AnyArray]:
-    """The arrays of a call by the names of parameters. Raises UsageError for too many, unknown and repeated ones."""
+    """The arrays of a call by parameter name. Raises UsageError for too many arrays, unknown or repeated names."""
     if len(arrays) > len(names):
         raise UsageError(f"kernel '{kernel}' takes {len(names)} arrays ({', '.join(names)}), not {len(arrays)}")
     given = dict(zip(names, arrays, strict=False))

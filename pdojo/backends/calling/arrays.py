@@ -18,7 +18,7 @@ from pdojo.errors import UsageError
 AnyArray: TypeAlias = Any
 """A NumPy array, a PyTorch tensor on the CPU, or any object with `__dlpack__`."""
 ALIGNMENT = 64
-"""Bytes to which arrays made here are aligned."""
+"""Alignment in bytes of arrays that this module allocates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:
-    """An uninitialised C-ordered array whose first element lies at a multiple of `alignment` bytes."""
+    """An uninitialised C-ordered array, whose address is a multiple of `alignment` bytes."""
     alignment = max(alignment, dtype.itemsize)
     count = int(np.prod(shape, dtype=np.int64))
     memory = np.empty(count * dtype.itemsize + alignment, np.uint8)
@@ -55,9 +55,9 @@ def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = A
 
 
 def aligned(array: AnyArray) -> AnyArray:
-    """A copy of an array, or of a tensor on the CPU, at a multiple of 64 bytes, as tuned kernels may require.
+    """A copy of an array, or of a tensor on the CPU, aligned to 64 bytes, as tuned kernels may require.
 
-    Raises UsageError for a tensor that has no memory here.
+    Raises UsageError for a tensor without memory on the CPU.
 
     >>> import numpy as np
     >>> import pdojo
@@ -74,7 +74,7 @@ def aligned(array: AnyArray) -> AnyArray:
 
 
 def empty_for(parameter: Parameter) -> NDArray[Any]:
-    """An array that fits an output."""
+    """An uninitialised array with the shape and type of an output."""
     return aligned_empty(parameter.shape, INTERFACE[parameter.dtype], max(ALIGNMENT, parameter.alignment))
 
 
@@ -107,7 +107,7 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
 
 
 def check_overlap(arrays: Sequence[NDArray[Any]], parameters: Sequence[Parameter]) -> None:
-    """Raise UsageError if an array that the kernel writes shares memory with another one."""
+    """Raise UsageError if an array that the kernel writes shares memory with another array."""
     spans = _spans(arrays, parameters)
     for position, (_, end, first) in enumerate(spans):
         for start, _, second in spans[position + 1 :]:

@@ -27,7 +27,7 @@ def compile_for(
     """Compile a kernel for a machine; None is this processor.
 
     Raises LoweringError if the machine's code cannot be called in this process, or the machine lacks what the kernel
-    uses, UsageError for less than one thread.
+    uses; UsageError for less than one thread.
     """
     if machine is None:
         return compile_here(kernel, threads=threads, optimize=optimize)
@@ -39,9 +39,9 @@ def compile_for(
 
 
 def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, seed: int = 0) -> Outputs:
-    """Run a kernel once, on random inputs if there are no arrays, and return its `out` arrays.
+    """Run a kernel once and return its `out` arrays. Without `arrays`, inputs are random.
 
-    Raises LoweringError if this computer cannot run it, UsageError for arrays that do not fit.
+    Raises LoweringError if this computer cannot run the kernel, UsageError for arrays that do not fit.
     """
     parameters = parameters_of(nest_of(kernel))
     if machine is None or isinstance(backend_of(machine), Compiles):
@@ -60,7 +60,7 @@ def call(kernel: KernelOp, arrays: Sequence[AnyArray], machine: Machine | None, 
 
 
 def run_on_random(kernel: KernelOp, machine: Machine, seed: int) -> Arrays:
-    """All interface arrays after a call on random inputs, and each `inout` array before it as `NAME_before`."""
+    """All interface arrays after a call on random inputs; `NAME_before` is the initial content of an `inout` array."""
     parameters = parameters_of(nest_of(kernel))
     inputs = random_inputs(parameters, seed)
     outputs = backend_of(machine).call(kernel, machine, inputs)

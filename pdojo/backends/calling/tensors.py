@@ -1,4 +1,4 @@
-"""PyTorch tensors as NumPy arrays of the same memory, and back. PyTorch is never imported here."""
+"""PyTorch tensors as NumPy arrays of the same memory, and back. This module never imports PyTorch."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pdojo.errors import UsageError
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a tensor; false before PyTorch is imported."""
+    """Whether a value is a tensor; False if PyTorch has not been imported."""
     torch: Any = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def are_tensors(given: Mapping[str, object]) -> bool:
-    """Whether the arrays of a call are tensors. Raises UsageError if only some are."""
+    """Whether the arrays of a call are tensors. Raises UsageError if only some are tensors."""
     if "torch" not in sys.modules:
         return False
     tensors = [name for name, value in given.items() if is_tensor(value)]
@@ -43,7 +43,7 @@ def array_of(value: object, name: str) -> NDArray[Any]:
             f"its memory"
         )
     try:
-        # NumPy has no bfloat16: the same memory as bit patterns.
+        # NumPy has no bfloat16: return the bit patterns in the same memory.
         if str(tensor.dtype) == "torch.bfloat16":
             return tensor.view(_torch().int16).numpy().view(np.uint16)
         return tensor.numpy()
@@ -52,7 +52,7 @@ def array_of(value: object, name: str) -> NDArray[Any]:
 
 
 def tensor_of(array: NDArray[Any], dtype: str) -> object:
-    """An array of an element type as a tensor of the same memory."""
+    """A tensor of element type `dtype` with the memory of an array."""
     torch = _torch()
     if dtype == "bf16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Where accesses go: layouts, addresses, alignment, lanes."""
+"""Addresses of accesses: layouts, offsets, alignment, lanes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one copy of a buffer lies in memory, in row-major order."""
+    """The row-major layout of one copy of a buffer in memory."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides in elements."""
     element_bytes: int
 
     @property
@@ -45,7 +45,7 @@ def layout_of(nest: Nest, buffer: Buffer) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """`factor * (left xor right)`, each below the number of granules, a power of two."""
+    """A swizzled position `factor * (left xor right)`; both are below the number of granules, a power of two."""
 
     left: Expr
     right: Expr
@@ -54,11 +54,11 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Distance of an element from the start of its buffer, in elements: `linear` and the sum of the exchanges."""
+    """Distance of an element from the start of its buffer, in elements: `linear` plus the sum of `exchanges`."""
 
     linear: Expr
     exchanges: tuple[Exchange, ...] = ()
-    """One per swizzled dimension."""
+    """One exchange per swizzled dimension."""
 
 
 def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Address:
@@ -81,7 +81,7 @@ def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Addres
 def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
     """Distance of the accessed element from the start of its buffer, in elements.
 
-    For backends that cannot exchange positions (see `address_of`): raises LoweringError for a swizzled buffer.
+    For backends without swizzled addresses (see `address_of`). Raises LoweringError for a swizzled buffer.
     """
     found = address_of(access, layout, chain)
     if found.exchanges:
@@ -92,7 +92,7 @@ def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
 
 
 def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) -> Expr:
-    """Substitute the variables whose values are known; `extents` are those of all enclosing scopes."""
+    """Substitute the variables in `known` by their values; `extents` has the extents of all enclosing scopes."""
     used = [d for d in expression.variables() if d in known] if known else []
     if not used:
         return expression
@@ -100,7 +100,7 @@ def bind(expression: Expr, known: MappingABC[int, int], extents: Sequence[int]) 
 
 
 def known_alignment(expression: Expr, element_bytes: int, base: int) -> int:
-    """The largest power of two of bytes that always divides the address `base + element_bytes * expression`."""
+    """The largest power of two (in bytes) that always divides the address `base + element_bytes * expression`."""
     divisor = gcd(base, expression.constant * element_bytes)
     for _, coefficient in expression.terms:
         divisor = gcd(divisor, coefficient * element_bytes)
@@ -109,12 +109,12 @@ def known_alignment(expression: Expr, element_bytes: int, base: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """How an expression runs over the lanes of a vector scope: `base + offsets[lane]`."""
+    """The values of an expression over the lanes of a vector scope: `base + offsets[lane]`."""
 
     base: Expr
-    """The part that all lanes share."""
+    """The part that is equal in all lanes."""
     offsets: tuple[int, ...] | None
-    """One per lane; None if they depend on other variables: then `base` is the whole expression."""
+    """The offset of each lane; None if offsets depend on other variables, and then `base` is the whole expression."""
 
     @property
     def uniform(self) -> bool:
@@ -123,7 +123,7 @@ class Lanes:
 
     @property
     def stride(self) -> int | None:
-        """The distance between neighbouring lanes; None if it is not one number."""
+        """The distance between neighbouring lanes; None if distances differ or are unknown."""
         if self.offsets is None:
             return None
         step = self.offsets[1] if len(self.offsets) > 1 else 1
@@ -131,7 +131,7 @@ class Lanes:
 
 
 def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
-    """Split off the lanes of the vector scope at `depth`."""
+    """Split an expression into a part common to all lanes of the vector scope at `depth`, and one offset per lane."""
     extent = extents[depth]
     if not expression.uses(depth):
         return Lanes(expression, (0,) * extent)
@@ -153,6 +153,6 @@ def _atom_uses(atom: int | Div, depth: int) -> bool:
 
 
 def spell(access: Access, chain: Sequence[Scope]) -> str:
-    """The access as the notation spells it, for messages: `x[{0},{1}*16+{2}]`."""
+    """The access in the notation, for messages: `x[{0},{1}*16+{2}]`."""
     index = ",".join(e.render(lambda d: f"{{{d}}}") for e in access.index)
     return f"{access.array.name}[{index}]"

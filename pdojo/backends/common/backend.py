@@ -1,7 +1,7 @@
-"""The protocol of backends, which generate code for a kind of machine and run it, and the backends by name.
+"""The protocol of backends, and the backends by name. A backend generates code for a kind of machine and runs it.
 
 A machine names its backend (`Machine.backend`). A backend is a folder here, or an entry point of the group
-`pdojo.backends`; either names an object with the attributes of `Backend`.
+`pdojo.backends`; both name an object with the attributes of `Backend`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pdojo.backends.llvm.executable import Executable
 
 CallableKernel: TypeAlias = "Executable | GpuKernel"
-"""A kernel as a callable of this process."""
+"""A compiled kernel, called with arrays in this process."""
 Listing: TypeAlias = Callable[[KernelOp, Machine], str]
-"""The code of a kernel as text. Raises LoweringError if there is none."""
+"""A function that prints a kernel's code for a machine. Raises LoweringError if there is none."""
 Arrays: TypeAlias = Mapping[str, NDArray[np.generic]]
 
 
 class Runs(Protocol):
-    """Processes that run programs of a backend."""
+    """Worker processes that run programs of a backend."""
 
     def __enter__(self) -> Self: ...
 
@@ -54,11 +54,11 @@ class Runs(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """End what runs; may be called from another thread."""
+        """Kill the running measurement; other threads may call this."""
         ...
 
     def close(self) -> None:
-        """End all processes; the next comparison starts others."""
+        """End all processes; the next comparison starts new ones."""
         ...
 
 
@@ -73,19 +73,20 @@ class Backend(Protocol):
 
     @property
     def is_simulated(self) -> bool:
-        """True if programs run on a simulator, the same on every computer."""
+        """True if programs run on a simulator, whose costs are the same on every computer."""
         ...
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """Code as text, by the name of its form, machine code first.
+        """Functions that print code, by the name of its form (for instance `asm`), machine code first.
 
-        `pdojo-play` and reports show these forms. `pdojo-opt -t` knows targets of xDSL, which one registers with xDSL.
+        `pdojo-play` and reports show these forms. `pdojo-opt -t` uses xDSL's targets, which are registered with xDSL
+        instead.
         """
         ...
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """Raise LoweringError for a kernel that has no code for the machine."""
+        """Raise LoweringError if the kernel cannot be lowered to code for the machine."""
         ...
 
     def check_runs_here(self, machine: Machine) -> None:
@@ -93,43 +94,43 @@ class Backend(Protocol):
         ...
 
     def runs(self) -> Runs:
-        """Processes that run programs; they start when they are needed."""
+        """Worker processes that run programs; they start when needed."""
         ...
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Run a kernel once in this process on `inputs`, the arrays that it reads; returns the arrays that it writes.
+        """Run a kernel once in this process on the arrays `inputs`; returns the arrays that the kernel writes.
 
-        The inputs are not changed. Raises LoweringError if this computer cannot run it.
+        `inputs` are not changed. Raises LoweringError if this computer cannot run the kernel.
         """
         ...
 
     def environment(self) -> Mapping[str, Any]:
-        """Facts that costs depend on besides program and machine, by name: processor, tool chain, versions."""
+        """Facts that determine costs in addition to program and machine, by name: processor, tool chain, versions."""
         ...
 
 
 @runtime_checkable
 class Compiles(Protocol):
-    """What a backend may offer besides: kernels as callables of this process, for `pdojo.compile`."""
+    """Optional protocol of a backend: kernels as callables of this process, for `pdojo.compile`."""
 
     def compile(
         self, kernel: KernelOp, machine: Machine, threads: int | None, optimize: Literal["search", "full"]
     ) -> CallableKernel:
-        """The kernel as a callable. Raises LoweringError if this computer cannot run it."""
+        """The kernel as a callable. Raises LoweringError if this computer cannot run the kernel."""
         ...
 
 
 @runtime_checkable
 class Emulates(Protocol):
-    """What a backend may offer besides: its code run without the machine, to judge the code."""
+    """Optional protocol of a backend: it emulates its code without the machine, to validate the code."""
 
     def emulate(
         self, kernel: KernelOp, machine: Machine, inputs: Arrays, notice: Callable[[], None]
     ) -> Iterator[tuple[str, Arrays]]:
-        """The name of each way to run a kernel's code on `inputs`, and the arrays that it writes.
+        """Run a kernel's code on `inputs` in several ways; returns the name of each way with the arrays written.
 
-        `notice` is called if that takes long to begin. Raises LoweringError if there is no code or this computer cannot
-        run it, SimulationError for code that does what the machine leaves undefined.
+        `notice` is called if the start takes long. Raises LoweringError if there is no code or this computer cannot run
+        it, SimulationError if the code has undefined behaviour on the machine.
         """
         ...
 
@@ -145,7 +146,7 @@ class _NoBackend:
 
     @property
     def listings(self) -> Mapping[str, Listing]:
-        """No listing."""
+        """No listings."""
         return {}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
@@ -186,7 +187,7 @@ def backend_of(machine: Machine) -> Backend:
         known = ", ".join((*_OWN, *plugins(BACKENDS, _OWN)))
         raise UsageError(f"machine '{machine.name}' names the backend '{name}'; known are {known}")
     if name in _OWN:
-        # To ask a backend for its attributes may load all that it emits: only plugins are asked.
+        # Checking attributes may import all of the backend's code generator, so only plugins are checked.
         return cast("Backend", found)
     if not isinstance(found, Backend):
         raise PluginError(f"the backend '{name}' is a {type(found).__name__}, which lacks attributes of a Backend")

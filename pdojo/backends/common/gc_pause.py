@@ -1,4 +1,4 @@
-"""Rarer garbage collection than Python's default, for pdojo's own processes."""
+"""Less frequent garbage collection than Python's default, for pdojo's own processes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def collect_rarely() -> None:
     """Collect after `OBJECTS` new objects; for command-line tools and worker processes, not for libraries.
 
     Programs are trees with references to parents, so only the collector frees them. Collecting after every 700 new
-    objects, Python's default, takes up to a fifth of the time of proposing and lowering. Garbage takes some tens of
-    megabytes, and in a long search, whose programs are old, up to two gigabytes: freeing it takes half a minute, and
-    collecting more often takes longer in all.
+    objects, Python's default, takes up to a fifth of the time of proposing and lowering. Uncollected programs take some
+    tens of megabytes; in a long search old ones take up to two gigabytes and half a minute to free, still less time in
+    all than frequent collections.
     """
     gc.set_threshold(OBJECTS, 20, 20)
 
 
 def collect_now() -> None:
-    """Free the programs of a finished search, up to gigabytes, which `collect_rarely` leaves in memory."""
+    """Free the programs of a finished search (up to gigabytes) that `collect_rarely` left uncollected."""
     gc.collect()

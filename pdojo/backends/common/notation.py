@@ -15,7 +15,7 @@ from pdojo.dialect.ops import KernelOp
 
 @dataclass(frozen=True)
 class NotationTarget(Target):
-    """Print the kernels, separated by empty lines; other operations have no notation and are left out."""
+    """Print the kernels, separated by empty lines; operations without notation are left out."""
 
     name = "notation"
 

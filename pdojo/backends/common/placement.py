@@ -14,7 +14,7 @@ from pdojo.dialect.view.storage import private_scope
 from pdojo.errors import LoweringError
 
 ALIGNMENT = 64
-"""Alignment in bytes of all memory but the caller's: a cache line, and the widest vector."""
+"""Alignment in bytes of all memory that pdojo allocates: a cache line, and the widest vector."""
 FRAME_LIMIT = 1 << 20
 """Most bytes of arrays in one stack frame; threads may have stacks of 2 MiB."""
 
@@ -25,42 +25,42 @@ class MemoryClass(Enum):
     ARGUMENT = auto()
     """The caller's array."""
     WORKSPACE = auto()
-    """Memory that comes with the call, shared by all threads."""
+    """Memory passed with the call and shared by all threads."""
     THREAD = auto()
-    """Memory that comes with the call, one part per thread."""
+    """Memory passed with the call, one part per thread."""
     FRAME = auto()
-    """The stack frame of a function; registers if only constants index the buffer."""
+    """The stack frame of a function; LLVM keeps it in registers if all indices of the buffer are constants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The home of one buffer."""
+    """The memory class and position of one buffer."""
 
     home: MemoryClass
     layout: Layout
     alignment: int
-    """Bytes that divide the address of the first element."""
+    """Alignment in bytes of the first element's address."""
     position: int = 0
     """Number of the argument, or offset in bytes."""
     owners: tuple[Scope | None, ...] = ()
-    """For frames: the parallel scopes whose function has a copy; None for the kernel's own function."""
+    """The parallel scopes whose functions have a copy in their frame; None stands for the kernel's own function."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The homes of all buffers and the workspace that a call needs."""
+    """The placements of all buffers, and the size of the workspace that a call needs."""
 
     placements: dict[Buffer, Placement]
     shared_bytes: int
     thread_bytes: int
-    """Bytes for each thread, behind the shared ones."""
+    """Bytes of each thread's part; these parts follow the shared part."""
 
 
 def plan_memory(nest: Nest) -> MemoryPlan:
-    """Give every buffer a home.
+    """Choose the memory of every buffer.
 
-    Raises LoweringError for memory that a CPU lacks, frames that are too large, and values that would have to pass
-    from one parallel scope to another through a thread's private copy.
+    Raises LoweringError for kinds of memory that a CPU lacks, for frames that are too large, and for values that one
+    parallel scope would pass to another through a thread's private copy.
     """
     placements: dict[Buffer, Placement] = {}
     shared = thread = arguments = 0
@@ -90,12 +90,12 @@ def plan_memory(nest: Nest) -> MemoryPlan:
     for total in frames.values():
         if total > FRAME_LIMIT:
             raise LoweringError(_too_large(total, placements))
-    # A cache line of padding keeps a thread's copies off the lines that its neighbour prefetches.
+    # A cache line of padding: the prefetcher of one thread does not touch the lines of the next thread's copies.
     return MemoryPlan(placements, shared, thread + ALIGNMENT if thread else 0)
 
 
 def rounded(size: int, unit: int = ALIGNMENT) -> int:
-    """The least multiple of `unit` that is not below `size`."""
+    """`size`, rounded up to a multiple of `unit`."""
     return -(-size // unit) * unit
 
 

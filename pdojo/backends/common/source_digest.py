@@ -1,4 +1,4 @@
-"""Digests of pdojo's own source: measurements made with different code are different measurements."""
+"""Digests of pdojo's own source, which identify the code that made a measurement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNNING = (
     "dialect/verification/**/*.py",
     "dialect/view/**/*.py",
 )
-"""Files that generate machine code, time it, or define what it should compute."""
+"""Files that generate machine code, time it, or define its expected results."""
 
 
 def source_digest(*patterns: str) -> str:
@@ -33,7 +33,7 @@ def source_digest(*patterns: str) -> str:
 
 @cache
 def whole_digest(*patterns: str) -> str:
-    """Hexadecimal SHA-256 of the package's files that match `patterns`, as they are at the first call."""
+    """Hexadecimal SHA-256 of the package's files that match `patterns`, read at the first call."""
     found = sha256()
     for file in sorted({file for pattern in patterns for file in PACKAGE.glob(pattern)}):
         found.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())

@@ -1,4 +1,4 @@
-"""The walk over a nest that all backends share: scopes, guards, unrolled code. A backend spells each."""
+"""The walk over a nest that all backends share: scopes, guards, unrolled code. Backends define the printed code."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from pdojo.errors import LoweringError
 class NestWalk(ABC):
     """Visits the nodes of a nest in order.
 
-    Guards that constants decide are decided here. Every iteration of an unrolled scope is visited, with the value of
-    its variable in `known`.
+    The walk evaluates guards that are constant. It visits every iteration of an unrolled scope, with the value of its
+    variable in `known`.
     """
 
     hardware: ClassVar[str] = "a CPU"
     """The target's name in messages."""
     dissolved: ClassVar[frozenset[Mapping]] = frozenset((Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR))
-    """Mappings whose scopes become no loop if they have one iteration."""
+    """Mappings whose scopes emit no loop if their extent is 1."""
 
     def __init__(self, known: dict[int, int], extents: list[int]) -> None:
         self.known = known
-        """Induction variables that have one value, by depth."""
+        """Values of the induction variables that are constant at this point, by depth."""
         self.extents = extents
         """Extents of the open scopes, by depth."""
         self._bounds: dict[Scope, LoopBounds] = {}
 
-    # What a backend spells
+    # Methods that a backend implements
 
     @abstractmethod
     def statement(self, leaf: Leaf) -> None:
@@ -42,7 +42,7 @@ class NestWalk(ABC):
 
     @abstractmethod
     def branch(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
-        """Code appended within runs only if `e >= 0` for all constraints; constants decide none of them."""
+        """A context in which appended code runs only if `e >= 0` holds for all constraints, none of them constant."""
 
     @abstractmethod
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -53,7 +53,7 @@ class NestWalk(ABC):
         """Append a statement for all lanes of a scope."""
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append the code of a scope that is mapped to `u`."""
+        """Append the code of a scope with mapping `u`."""
         self.unrolled(scope, bounds)
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -68,7 +68,7 @@ class NestWalk(ABC):
         self.known[scope.depth] = value
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope, sorted by how it is checked."""
+        """The guard of a scope, sorted by the place where each constraint is checked."""
         return loop_bounds(scope, self.extents)
 
     # The walk
@@ -85,7 +85,7 @@ class NestWalk(ABC):
 
     @contextmanager
     def inside(self, scope: Scope) -> Generator[LoopBounds]:
-        """Keep the scope open within; gives its bounds."""
+        """A context in which the scope is open; yields its bounds."""
         self.extents.append(scope.extent)
         if scope not in self._bounds:
             self._bounds[scope] = self.bounds(scope)
@@ -93,7 +93,7 @@ class NestWalk(ABC):
         self.extents.pop()
 
     def body(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append the code of one iteration of a loop."""
+        """Append the code of one loop iteration."""
         with self.guarded(bounds.inner) as possible:
             if possible:
                 self.nodes(scope.children)
@@ -109,7 +109,7 @@ class NestWalk(ABC):
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
-        """Code appended within runs only if `e >= 0` for all constraints; gives whether they can hold."""
+        """A context in which appended code runs only if `e >= 0` holds for all constraints; yields False if never."""
         bound = [bind(c, self.known, self.extents) for c in constraints]
         outcomes = [decided(c, self.extents) for c in bound]
         undecided = [c for c, outcome in zip(bound, outcomes, strict=True) if outcome is None]
@@ -120,7 +120,7 @@ class NestWalk(ABC):
             yield True
 
     def restricted(self, constraints: Sequence[Expr]) -> AbstractContextManager[object]:
-        """Code appended within runs only if all constraints hold, which constants do not decide."""
+        """A context in which appended code runs only if all constraints, which are not constant, hold."""
         return self.branch(constraints)
 
     def _mapped(self, scope: Scope, bounds: LoopBounds) -> None:
@@ -141,25 +141,25 @@ class NestWalk(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LoopBounds:
-    """The guard of a scope, sorted by how it can be checked. The scope runs over `max(lows) <= i < min(highs)`."""
+    """The guard of a scope, by kind of check. The scope runs over `max(lows) <= i < min(highs)`."""
 
     outer: tuple[Expr, ...]
-    """Constraints `e >= 0` without the scope's own variable: checked before the scope."""
+    """Constraints `e >= 0` without the scope's own variable: checked once, before the scope."""
     lows: tuple[Expr, ...]
     highs: tuple[Expr, ...]
     inner: tuple[Expr, ...]
-    """Constraints with the own variable inside a division: checked in each iteration."""
+    """Constraints with the scope's variable inside a division: checked in each iteration."""
     own: tuple[Expr, ...]
-    """All constraints with the own variable: checked in each iteration of unrolled code."""
+    """All constraints with the scope's variable: checked in each iteration of unrolled code."""
 
 
 def checked_within(scope: Scope) -> LoopBounds:
-    """Bounds that check the whole guard in each iteration, of loops too."""
+    """Bounds that check the whole guard in each iteration, even in loops."""
     return LoopBounds((), (), (), inner=scope.guard, own=scope.guard)
 
 
 def loop_bounds(scope: Scope, extents: Sequence[int]) -> LoopBounds:
-    """Turn the constraints of a guard that are linear in the scope's variable into bounds of it."""
+    """Turn the constraints of a guard that are linear in the scope's variable into bounds of that variable."""
     outer: list[Expr] = []
     lows: list[Expr] = []
     highs: list[Expr] = []
@@ -188,7 +188,7 @@ def decided(constraint: Expr, extents: Sequence[int]) -> bool | None:
 
 
 def describe(scope: Scope) -> str:
-    """A scope as messages name it: what it writes, its depth, extent and mapping."""
+    """A scope's description in messages: the arrays that it writes, its depth, extent and mapping."""
     written = ", ".join(dict.fromkeys(leaf.output.array.name for leaf in scope.leaves)) or "nothing"
     suffix = "" if scope.mapping.value == "seq" else f":{scope.mapping.value}"
     return f"the scope '{scope.extent}{suffix}' at depth {scope.depth} around the writes of {written}"

@@ -1,1 +1,1 @@
-"""Code for graphics processors: CUDA, HIP, and the same text for fibers on a CPU."""
+"""Code for GPUs: CUDA, HIP, and the same text for fibers on a CPU."""

@@ -1,4 +1,4 @@
-"""Atomic operations as text: which statements are some, and the helpers that device code calls for them."""
+"""Atomic operations as text: the statements that need them, and the helpers that device code calls."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import LoweringError
 
 HELPER = "pd_atomic_"
-"""The beginning of the helpers' names; the operation follows."""
+"""Prefix of the helpers' names; the operation follows."""
 
 
 def atomics_of(nest: Nest, found: Launch) -> dict[Leaf, str]:
-    """The statements of a launch that several blocks run on one cell, with the operations: `add.f32`."""
+    """The statements of a launch in which several blocks update one cell, with their operations, such as `add.f32`."""
     heap = [buffer for buffer in nest.buffers if buffer.memory is Memory.HEAP]
     uses = (u for buffer in heap for u in uses_together(nest, [buffer], buffer.reuse) if u.leaf in found.leaves)
     return {leaf: atomic_operation(leaf) for leaf in atomic_statements(uses, Collisions())}
 
 
 def check_atomic(leaf: Leaf, *, tree: bool = False) -> None:
-    """Raise LoweringError if a statement cannot be an atomic operation; `tree` if it adds the result of a tree."""
+    """Raise LoweringError if a statement cannot be an atomic operation; `tree`: it adds a tree's result."""
     operation = atomic_operation(leaf)
     where = f"blocks accumulate into {describe_access(leaf.output)}, and device code has no atomic operation"
     if not has_atomic(operation):
@@ -41,14 +41,14 @@ def helper_of(operation: str) -> str:
 
 
 def cuda_helper(operation: str, types: Mapping[str, str]) -> str:
-    """A helper in CUDA: the result is not used, so that it becomes `red` (PTX ISA, red)."""
+    """A helper in CUDA; it drops the result, so that the compiler emits `red` (PTX ISA, red)."""
     name, dtype = operation.split(".")
     called = "atomic" + name.removeprefix("u").capitalize()
     return _helper(operation, types, f"{called}(({{word}} *)to, ({{word}})value)", _CUDA_WORDS.get((name, dtype)))
 
 
 def hip_helper(operation: str, types: Mapping[str, str]) -> str:
-    """A helper in HIP. Clang takes the instruction, or a loop where the instruction would flush denormal numbers."""
+    """A helper in HIP. Clang emits the instruction, or a loop if the instruction would flush denormal numbers."""
     called = f"__hip_atomic_fetch_{operation.split('.')[0].removeprefix('u')}"
     order = "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT"
     return _helper(operation, types, f"{called}(({{word}} *)to, ({{word}})value, {order})")
@@ -63,7 +63,7 @@ _CUDA_WORDS = {
     ("umax", "i64"): "unsigned long long",
     ("umin", "i64"): "unsigned long long",
 }
-"""The types that CUDA's functions have for 64 bits."""
+"""The types of 64 bits in CUDA's functions."""
 
 
 def _helper(operation: str, types: Mapping[str, str], call: str, word: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""GPUs: CUDA C++ and HIP C++, run and timed on the first device of this computer."""
+"""The backend of GPUs: CUDA C++ and HIP C++, run and timed on the first device of this computer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FIBERS = "`pdojo-opt -t fibers` prints code for a CPU, to check it without a de
 class GpuWorker(Worker):
     """Measures programs on a device.
 
-    The process may take any address space: a driver reserves as much as all devices and the host have together.
+    The process has no limit of address space: a driver reserves as much as all devices and the host have together.
     """
 
     def __init__(self, backend: GpuBackend, *, limits: Limits | None = None, processors: Sequence[int] | None = None):
@@ -43,9 +43,9 @@ class GpuWorker(Worker):
         reference: Reference | None = None,
         listener: Listener | None = None,
     ) -> list[Outcome]:
-        """As that of the base.
+        """Like the base method.
 
-        Raises MeasurementError, too, if this computer has no such device, UsageError for several threads.
+        Also raises MeasurementError if this computer has no such device, and UsageError for several threads.
         """
         if options.threads > 1:
             raise UsageError("one thread of the host launches what runs on a GPU; leave out --threads")
@@ -69,7 +69,7 @@ class GpuBackend:
 
     @property
     def compiler(self) -> GpuCompiler:
-        """The compiler."""
+        """The compiler at `compiler_path`."""
         from importlib import import_module
 
         module, _, name = self.compiler_path.partition(":")
@@ -85,7 +85,7 @@ class GpuBackend:
         return {**({"sass": self._sass} if nvrtc.disassembler() is not None else {}), "cuda": self._text}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """Raise LoweringError for a kernel that has no code for the machine."""
+        """Raise LoweringError if the kernel cannot be lowered to code for the machine."""
         from pdojo.backends.gpu.sequence import launch_sequence
         from pdojo.backends.gpu.targets import device_text
 
@@ -93,7 +93,7 @@ class GpuBackend:
         launch_sequence(made.nest, made.launches)
 
     def check_runs_here(self, machine: Machine) -> None:
-        """Raise LoweringError if there is no driver, no device, or one of another architecture."""
+        """Raise LoweringError if there is no driver, no device, or if the device has another architecture."""
         from pdojo.backends.gpu.executable import check_architecture
 
         try:
@@ -108,7 +108,7 @@ class GpuBackend:
         return GpuWorker(self)
 
     def compilers(self, count: int | None = None) -> Workers:
-        """`count` processes (None: one for each processor) whose `assemble` compiles programs for a worker."""
+        """`count` processes (None: one for each processor) whose `assemble` compiles programs for a worker to load."""
         return Workers(count, lambda: GpuWorker(self))
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:

@@ -1,10 +1,10 @@
-"""Where threads of a block wait for each other, and for asynchronous copies.
+"""Placement of barriers, and of waits for asynchronous copies, in a block.
 
-Two statements that touch one cell of shared memory or of the heap, one of them writing, are kept in order by the
-thread that runs both, or by a barrier between the nodes of their innermost common scope. A barrier stands at the level
-of that scope, so whatever runs the two statements runs it too. In a loop the later iteration may come first in the
-text; then the barrier stands anywhere on the way around. `Collisions` says exactly which statements meet in which
-iterations, so that buffers that take turns (double buffering) cost one barrier.
+Two statements that touch one cell of shared memory or of the heap, one of them writing, are kept in order because one
+thread runs both, or by a barrier between the nodes of their innermost common scope. A barrier stands at the level of
+that scope, so every thread that runs the two statements runs the barrier too. In a loop, the statement of the later
+iteration may come first in the text; then the barrier may stand anywhere on the way around the loop. `Collisions`
+determines exactly which statements meet in which iterations, so that double buffering costs one barrier.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 
 Body: TypeAlias = Scope | None
-"""A scope whose nodes run one after the other; None: what each block of a launch runs."""
+"""A scope whose nodes run one after the other; None stands for the nodes that each block of a launch runs."""
 _LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 _SEARCHED = 12
-"""Most places of which all sets of barriers are tried."""
+"""Largest number of places for which all sets of barriers are tried."""
 _FARTHEST = 4
-"""Most iterations that an asynchronous copy is known to run ahead."""
+"""Largest number of iterations that copies may run ahead; copies further ahead are all waited for."""
 
 
 @dataclass
 class Synchronisation:
-    """What stands in front of nodes, and behind them."""
+    """Barriers, waits and ends of copy groups, by the node that they stand before or after."""
 
     barriers: dict[Node, int] = field(default_factory=dict[Node, int])
-    """Threads that wait for each other in front of a node: the block's, or those of a part of a warp."""
+    """The threads that wait for each other before a node: all of the block, or a part of a warp."""
     waits: dict[Node, int] = field(default_factory=dict[Node, int])
-    """Groups of asynchronous copies that may still run when a node begins."""
+    """Number of copy groups that may still be in flight when a node begins."""
     commits: set[Node] = field(default_factory=set[Node])
-    """Nodes behind which a group of asynchronous copies ends."""
+    """Nodes after which a group of asynchronous copies ends."""
     early_commits: set[Node] = field(default_factory=set[Node])
-    """Nodes with a group that ends in front of their wait: its copy and the node are in one node of `commits`."""
+    """Nodes whose copy group ends before their wait: copy and node are inside the same node of `commits`."""
 
     def is_before(self, node: Node) -> bool:
-        """Whether something stands in front of a node."""
+        """Whether a barrier, a wait or the end of a group stands before a node."""
         return node in self.barriers or node in self.waits or node in self.early_commits
 
 
 @dataclass(frozen=True)
 class _Need:
-    """A barrier must stand in front of one of these nodes of a body, by number."""
+    """A barrier must stand before one of these nodes of a body, given by index."""
 
     places: frozenset[int]
 
@@ -62,17 +62,17 @@ class _Arrival:
 
     body: Body
     copy: int | None
-    """The node with the copy, by number; None if it is not known how many groups follow the copy's."""
+    """The index of the node with the copy; None if the number of groups after it is not known."""
     reader: int
     distance: int = 0
     """Iterations of the body between the copy and the node."""
     early: bool = False
-    """True if the copy's group ends behind the node, unless one ends in front of it, too."""
+    """True if the copy's group would end after the node, unless an additional end stands before the node."""
     crosses: bool = True
-    """False if no thread but that of the copy touches the elements: its wait is enough."""
+    """False if only the copying thread touches the elements, so that its own wait is enough."""
 
     def places(self, count: int) -> list[int]:
-        """The nodes, of `count`, in front of which threads may wait, the last one first."""
+        """Indices of the nodes, of `count`, before which the wait may stand, the last one first."""
         if self.copy is None:
             return [self.reader]
         if self.distance == 0:
@@ -80,7 +80,7 @@ class _Arrival:
         return [*range(self.reader, -1, -1), *range(count - 1, max(self.copy, self.reader), -1)]
 
     def outstanding(self, commits: Sequence[int], place: int) -> int:
-        """Groups that may still run in front of a node, if groups end behind the nodes `commits`."""
+        """Number of groups that may still be in flight before a node, if groups end after the nodes `commits`."""
         if self.copy is None:
             return 0
         if self.distance == 0:
@@ -111,7 +111,7 @@ class _Synchroniser:
         self.sync = Synchronisation()
 
     def result(self) -> Synchronisation:
-        """Barriers for all pairs of uses, then waits for asynchronous copies."""
+        """Barriers for all pairs of uses, and waits for asynchronous copies."""
         needs: dict[Body, set[_Need]] = {}
         for first, second in self._pairs():
             for body, need in self._needs(first, second):
@@ -143,7 +143,7 @@ class _Synchroniser:
                         yield first, second
 
     def _is_shared(self, leaf: Leaf) -> bool:
-        """Whether several threads write the cells of a statement: they add up a result, or compute a tile together."""
+        """Whether several threads write a statement's cells: they add up a result, or compute a tile together."""
         return bool(reduced_by(leaf)) or self.launch.collectives.of(leaf) is not None
 
     def _needs(self, first: Use, second: Use) -> Iterator[tuple[Body, _Need]]:
@@ -154,7 +154,7 @@ class _Synchroniser:
             return
         together = self.launch.collectives.of(first.leaf)
         if together is not None and together is self.launch.collectives.of(second.leaf):
-            pass  # one instruction
+            pass  # one instruction for all
         elif first.leaf.order < second.leaf.order and self._meet(first, second, (EQUAL,) * len(common)):
             one, other = self._place(body, first.leaf), self._place(body, second.leaf)
             yield body, _Need(frozenset(range(one + 1, other + 1)))
@@ -165,7 +165,7 @@ class _Synchroniser:
                 yield scope, _Need(frozenset((*range(one + 1, count), *range(other + 1))))
 
     def _meet(self, first: Use, second: Use, relation: Relation) -> bool:
-        """Whether two threads touch one cell, in iterations that are related in this way."""
+        """Whether two different threads touch one cell, in iterations with this relation."""
         differs: tuple[tuple[Expr, Expr], ...] = ()
         if self._same_threads(first.leaf, second.leaf):
             pairs = zip(threads_of(first.leaf.chain), threads_of(second.leaf.chain), strict=True)
@@ -177,7 +177,7 @@ class _Synchroniser:
         return self.collisions.find(query) is not None
 
     def _same_threads(self, first: Leaf, second: Leaf) -> bool:
-        """Whether the thread of a statement follows from its iteration, and alike for both."""
+        """Whether the iteration determines the thread of a statement, by the same formula for both statements."""
         if self._is_shared(first) or self._is_shared(second):
             return False
         one, other = (
@@ -189,7 +189,7 @@ class _Synchroniser:
     # Asynchronous copies
 
     def _arrivals(self, copy: Leaf) -> Iterator[_Arrival]:
-        """Where the elements that a copy writes or reads are touched next.
+        """The next accesses to the elements that a copy writes or reads.
 
         Groups of one thread complete in order, copies of one group in any order.
         """
@@ -205,11 +205,11 @@ class _Synchroniser:
                     else:
                         early.update(arrival.body for arrival in found if arrival.early)
                         yield from found
-        # A wait between two instances of the copy is enough.
+        # A wait between two instances of the copy is enough for both.
         yield from (arrival for arrival in again if not arrival.early or arrival.body not in early)
 
     def _crosses(self, own: Use, use: Use) -> bool:
-        """Whether another thread than that of the copy may touch its elements."""
+        """Whether a thread other than the copying one may touch the copied elements."""
         common = self._common(own.leaf, use.leaf)
         relation = (*(EQUAL,) * self.depth, *(ANY,) * (len(common) - self.depth))
         return self._meet(own, use, relation)
@@ -234,7 +234,7 @@ class _Synchroniser:
             yield from self._counted(own, use, home)
 
     def _within(self, own: Use, use: Use, above: int) -> Iterator[_Arrival]:
-        """The next use in the node behind which the copy's group ends, which is at depth `above`."""
+        """The next use inside the node, at depth `above`, after which the copy's group ends."""
         common = self._common(own.leaf, use.leaf)
         relations = [_later(s, common) for s in common[above:] if _repeats(s)]
         if own.leaf.order < use.leaf.order:
@@ -243,7 +243,7 @@ class _Synchroniser:
             yield _Arrival(common[-1], None, self._place(common[-1], use.leaf), early=True)
 
     def _counted(self, own: Use, use: Use, loop: Body) -> Iterator[_Arrival]:
-        """The next use in another node of the body at whose level groups end, or in another iteration of it."""
+        """The next use in another node of the body at whose level groups end, or in a later iteration."""
         mine, reader = self._place(loop, own.leaf), self._place(loop, use.leaf)
         depth = self.depth if loop is None else loop.depth
         if mine < reader and self._touch(own, use, (EQUAL,) * (depth if loop is None else depth + 1)):
@@ -254,18 +254,18 @@ class _Synchroniser:
             yield _Arrival(loop, None, reader) if distance is None else _Arrival(loop, mine, reader, distance)
 
     def _touch(self, first: Use, second: Use, relation: Relation, *more: tuple[Expr, Expr]) -> bool:
-        """Whether instances of two uses, related in this way, touch one cell."""
+        """Whether instances of two uses with this relation touch one cell."""
         cells = tuple(zip(first.cell, second.cell, strict=True))
         return self.collisions.find(Query(first.domain, second.domain, (*cells, *more), relation)) is not None
 
     def _pairs_at(self, own: Use, use: Use, loop: Scope, distance: int) -> bool:
-        """Whether the use touches what the copy touched so many iterations before."""
+        """Whether the use touches an element that the copy touched `distance` iterations earlier."""
         variable = var(loop.depth)
-        # The second instance's variable minus the distance is the first's.
+        # The second instance's variable equals the first's plus the distance.
         return self._touch(own, use, (*(EQUAL,) * loop.depth, BEFORE), (variable + distance, variable))
 
     def _wait(self, arrival: _Arrival) -> None:
-        """Wait at the last barrier before the elements are touched, as all threads must have waited."""
+        """Wait at the last barrier before the access, so that all threads have waited, or at the access."""
         nodes = self._nodes(arrival.body)
         places = [p for p in arrival.places(len(nodes)) if nodes[p] in self.sync.barriers]
         place = places[0] if places else arrival.reader
@@ -278,7 +278,7 @@ class _Synchroniser:
     # Bodies
 
     def _common(self, first: Leaf, second: Leaf) -> tuple[Scope, ...]:
-        """The scopes around both statements, as far as they are executed one after the other."""
+        """The scopes around both statements that run sequentially."""
         shared = [a for a, b in zip(first.chain, second.chain, strict=False) if a is b]
         inside = [k for k, s in enumerate(shared) if s in self.launch.collectives.scopes]
         return tuple(s for s in shared[: inside[0] if inside else None] if s.mapping is not Mapping.VECTOR)
@@ -287,7 +287,7 @@ class _Synchroniser:
         return self.launch.nodes if body is None else body.children
 
     def _item(self, body: Body, leaf: Leaf) -> Node:
-        """The node of a body that holds a statement."""
+        """The node of a body that contains a statement."""
         return self._nodes(body)[self._place(body, leaf)]
 
     def _place(self, body: Body, leaf: Leaf) -> int:
@@ -296,7 +296,7 @@ class _Synchroniser:
         return next(k for k, node in enumerate(self._nodes(body)) if node is held)
 
     def _loop_body(self, leaf: Leaf) -> Body:
-        """The innermost loop around a statement that is around all its threads; None if there is none."""
+        """The innermost loop around a statement and all its thread scopes; None if there is none."""
         outside = leaf.chain[self.depth :]
         threads = [k for k, s in enumerate(outside) if s in threads_of(leaf.chain)]
         outside = outside[: threads[0]] if threads else outside
@@ -310,22 +310,22 @@ def _repeats(scope: Scope) -> bool:
 
 
 def _later(loop: Scope, common: Sequence[Scope]) -> Relation:
-    """The first instance is in an earlier iteration of a loop among the common scopes of two statements."""
+    """The relation of instances of two statements in which the first is in an earlier iteration of `loop`."""
     return (*(EQUAL,) * loop.depth, BEFORE, *(ANY,) * (len(common) - loop.depth - 1))
 
 
 def _is_gapless(loop: Scope) -> bool:
-    """Whether the iterations that a guard leaves follow one another: its constraints have no divisions of them."""
+    """Whether the guard admits consecutive iterations: its constraints do not divide the loop's variable."""
     return not any((g - var(loop.depth) * g.coefficient(loop.depth)).uses(loop.depth) for g in loop.guard)
 
 
 def _stores(leaf: Leaf) -> bool:
-    """Whether one thread of a group runs a statement for all: it writes memory that they share."""
+    """Whether one thread runs a statement for its group, because it writes memory that the group shares."""
     return leaf.output.array.buffer.memory in (Memory.SHARED, Memory.HEAP)
 
 
 def _fewest(needs: set[_Need], places: int) -> tuple[int, ...]:
-    """A smallest set of places that meets every need."""
+    """A smallest set of places that satisfies every need."""
     if places <= _SEARCHED:
         for count in range(places + 1):
             for chosen in combinations(range(places), count):

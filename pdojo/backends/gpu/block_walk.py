@@ -1,8 +1,8 @@
-"""The walk over what a block runs, in which all of its threads come to each of its barriers.
+"""The walk over the code of a block that lets all threads reach every barrier.
 
 A scope *holds* a barrier of the block if one stands between its nodes, or deeper, or if its threads add up in shared
-memory. Every thread of the block walks through such a scope, as often as every other: bounds of loops and branches
-around the barrier do not depend on the thread. The conditions that do are checked by each piece between two barriers.
+memory. Every thread of the block runs such a scope equally often: bounds of loops and branches around the barrier do
+not depend on the thread. Conditions on the thread are checked by each piece of code between two barriers.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ def chain_around(node: Node) -> Sequence[Scope]:
 
 
 def holding(barriers: Iterable[Node], roots: Iterable[Scope]) -> frozenset[Node]:
-    """The scopes that hold a barrier in front of one of `barriers`, or within one of `roots`."""
+    """The scopes that hold a barrier before a node of `barriers`, or inside a node of `roots`."""
     around = [chain_around(node) for node in barriers]
     return frozenset(scope for chain in (*around, *(root.chain for root in roots)) for scope in chain)
 
 
 class BlockWalk(NestWalk, Generic[ConditionT]):
-    """Visits the nodes of a block; a target says what stands in front of a node, and spells conditions."""
+    """Visits the nodes of a block; subclasses define the synchronisation before a node, and spell conditions."""
 
     launch: Launch
     sync: Synchronisation
     wide: frozenset[Node]
-    """The nodes behind a barrier of the whole block."""
+    """The nodes after a barrier of the whole block."""
     held: frozenset[Node]
-    """The scopes that hold such a barrier."""
+    """The scopes that hold a barrier of the whole block."""
     conditions: tuple[ConditionT, ...] = ()
-    """The conditions on the thread that the present place has not checked."""
+    """The conditions on the thread that are not yet checked at this place."""
     opened: Node | None = None
-    """The scope of `held` that is being opened; None in a piece."""
+    """The scope of `held` that is being opened; None inside a piece."""
 
-    # What a target spells
+    # Methods that a target implements
 
     @abstractmethod
     def synchronise(self, node: Node) -> None:
-        """Append the barrier and the waits in front of a node, if there are any."""
+        """Append the barrier and the waits before a node, if any."""
 
     @abstractmethod
     def condition(self, constraints: Sequence[Expr]) -> ConditionT:
@@ -59,12 +59,12 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
 
     @abstractmethod
     def where(self, conditions: Sequence[ConditionT]) -> AbstractContextManager[object]:
-        """Code appended within runs only in threads for which all conditions hold; there is at least one."""
+        """A context in which appended code runs only in threads that meet all conditions; there is at least one."""
 
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """The guard of a scope; constraints on the thread are no bounds of a loop around a barrier."""
+        """The guard of a scope; around a barrier, constraints on the thread do not bound the loop."""
         found = super().bounds(scope)
         if scope not in self.held:
             return found
@@ -76,7 +76,7 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
         return LoopBounds(outer, lows, highs, inner=inner + apart, own=own + apart)
 
     def nodes(self, nodes: Sequence[Node]) -> None:
-        """Append nodes, with what synchronises threads in front of them."""
+        """Append nodes, with the synchronisation before each."""
         before, piece = self.opened, list[Node]()
         for node in nodes:
             if node in self.wide or node in self.held:
@@ -96,11 +96,11 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
         self._append(piece)
 
     def node(self, node: Node) -> None:
-        """Append a node itself."""
+        """Append a node without synchronisation."""
         super().nodes([node])
 
     def _append(self, piece: Sequence[Node]) -> None:
-        """Append nodes without a barrier of the block between them."""
+        """Append a piece: nodes without a barrier of the block between them."""
         if not piece:
             return
         before, self.opened = self.opened, None
@@ -115,7 +115,7 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
 
     @contextmanager
     def restricted(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """Code appended within runs only if all constraints hold; around a barrier its pieces check the thread's."""
+        """A context in which appended code runs only if all constraints hold; pieces check the thread's."""
         opened = self.opened
         apart = [c for c in constraints if isinstance(opened, Scope) and _on_thread(c, opened)]
         rest = [c for c in constraints if c not in apart]
@@ -127,24 +127,24 @@ class BlockWalk(NestWalk, Generic[ConditionT]):
 
     @contextmanager
     def later(self, condition: ConditionT) -> Generator[None]:
-        """The pieces appended within check a condition."""
+        """A context in which appended pieces check a condition."""
         before, self.conditions = self.conditions, (*self.conditions, condition)
         yield
         self.conditions = before
 
     @contextmanager
     def checked(self) -> Generator[None]:
-        """Code appended within runs only in threads for which the conditions hold."""
+        """A context in which appended code runs only in threads that meet the pending conditions."""
         before, self.conditions = self.conditions, ()
         with self.where(before) if before else nullcontext():
             yield
         self.conditions = before
 
     def only(self, scope: Scope, condition: ConditionT) -> AbstractContextManager[object]:
-        """Code appended within runs only in threads for which the condition holds; it is the inside of a scope."""
+        """A context, for the inside of a scope, in which appended code runs only in threads that meet the condition."""
         return self.later(condition) if scope in self.held else self.where([condition])
 
 
 def _on_thread(expression: Expr, scope: Scope) -> bool:
-    """Whether an expression depends on the thread that runs what is inside of a scope."""
+    """Whether an expression depends on the thread that runs the inside of a scope."""
     return any(expression.uses(s.depth) for s in threads_of(scope.chain))

@@ -1,11 +1,11 @@
-"""Instructions that the threads of a warp run together, as calls of the intrinsic's function in each of them.
+"""Instructions that the threads of a warp run together, printed as calls of the intrinsic's function in each thread.
 
-If more than one warp is at the place, all compute what is in their registers, and one what they share.
+If several warps reach the instruction, all compute results in registers, and one warp stores results that they share.
 
-An operand in the thread's own memory is passed as it is: its elements lie in the order of the slots. Elements of other
-operands are loaded into a fragment first, and stored afterwards if the instruction writes them. They are loaded as
-matrices (`MatrixLoad`) from shared memory if the machine has an instruction whose rows are whole there, else in vectors
-where neighbouring slots are neighbours in memory.
+An operand in the thread's own memory is passed directly: its elements lie in the order of the slots. Elements of other
+operands are first loaded into a fragment, and stored afterwards if the instruction writes them. They are loaded as
+matrices (`MatrixLoad`) from shared memory if the machine has an instruction whose rows are contiguous there, else as
+vectors wherever neighbouring slots are neighbours in memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import LoweringError
 
 _ALIGNED = 16
-"""Bytes to which fragments are aligned: the most that one access moves."""
+"""Alignment in bytes of fragments: the largest access."""
 
 
 class CollectiveText:
@@ -44,7 +44,7 @@ class CollectiveText:
         self.loads = [load for load in machine.matrix_loads if spelling.language in load.templates]
 
     def append(self, collective: Collective) -> None:
-        """Append the call that computes a scope. Raises LoweringError if its threads cannot make it together."""
+        """Append the call that computes a scope. Raises LoweringError if its threads cannot run it together."""
         self._check(collective)
         intrinsic = collective.intrinsic
         depth = max(spread.leaf.depth for spread in collective.operands.values())
@@ -68,7 +68,7 @@ class CollectiveText:
                     self.code.line(f"{self.code.names[spread.access.array.buffer]}[{place}] = {name}[{slot}];")
 
     def _check(self, collective: Collective) -> None:
-        # The analysis's module takes long to import.
+        # Imported here: the analysis takes long to import.
         from pdojo.dialect.analysis.tensor import match
 
         scope, intrinsic = collective.scope, collective.intrinsic
@@ -85,7 +85,7 @@ class CollectiveText:
             raise LoweringError(f"different warps would accumulate into the cells of {describe(scope)}")
 
     def _head(self, collective: Collective) -> str:
-        """The condition that lets one of several warps store what they would all compute; empty if there is one."""
+        """The condition that selects one of several warps to store a shared result; empty if it is not needed."""
         group, threads = self.launch.group(collective.scope.chain), collective.intrinsic.threads
         stores = any(s.writes and s.access.array.buffer not in self.code.own for s in collective.operands.values())
         if group == threads or not stores:
@@ -95,7 +95,7 @@ class CollectiveText:
 
     @contextmanager
     def _lane(self, collective: Collective, depth: int) -> Generator[None]:
-        """The number of the thread in its warp, as the variable of a scope inside all others."""
+        """A context that declares the thread's number in its warp as the variable of an innermost scope."""
         threads = collective.intrinsic.threads
         number = "thread" if self.launch.threads == threads else f"thread % {threads}"
         self.code.line(f"const int {variable(depth)} = {number};")
@@ -107,7 +107,7 @@ class CollectiveText:
         del self.code.extents[before:]
 
     def _own(self, spread: Spread) -> str:
-        """A pointer to the thread's elements, in its own memory."""
+        """A pointer to the thread's elements in its own memory."""
         name, part = self.code.names[spread.access.array.buffer], self.code.own[spread.access.array.buffer]
         if part.layout.size == 1:
             return f"&{name}"
@@ -118,7 +118,7 @@ class CollectiveText:
     def _operand(self, spread: Spread, depth: int) -> Operand:
         buffer = spread.access.array.buffer
         placement, copies = self.code.placements[buffer], self.code.copies.get(buffer)
-        # Copies belong to what all accesses are in: never to a thread of the warp.
+        # Copies belong to scopes around all accesses, never to a thread of the warp.
         offset = const(0) if copies is None else copies.offset
         return Operand(spread, depth, placement.layout, placement.alignment, offset, self.code.bind)
 

@@ -1,4 +1,4 @@
-"""Arrays in the memory of a device that callers pass to a kernel: tensors, and objects of CUDA's array interface."""
+"""Device arrays as arguments of a kernel: tensors, and objects with CUDA's array interface."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pdojo.errors import UsageError
 
 @dataclass(frozen=True)
 class DeviceArray:
-    """An array as its owner describes it."""
+    """An array, described by its owner."""
 
     address: int
     dtype: str
-    """NumPy's name, or PyTorch's with `torch.` in front."""
+    """NumPy's name of the type, or PyTorch's, which begins with `torch.`."""
     shape: tuple[int, ...]
     contiguous: bool
     """Whether its elements lie in C order without gaps."""
@@ -29,7 +29,7 @@ class DeviceArray:
 
 
 def is_on_device(value: object) -> bool:
-    """Whether a value is an array in the memory of a device."""
+    """Whether a value is an array in device memory."""
     device = getattr(getattr(value, "device", None), "type", None)
     if hasattr(value, "data_ptr"):
         return device != "cpu"
@@ -37,9 +37,9 @@ def is_on_device(value: object) -> bool:
 
 
 def facts_of(value: Any) -> tuple[object, ...] | None:
-    """All that `addresses_of` asks about an array, as a key; None for an array that has no address.
+    """A key of all properties that `addresses_of` checks; None for an array without an address.
 
-    Arrays with equal facts, as the same parameter of a kernel beside others with equal facts, pass or fail alike.
+    Calls of a kernel with equal keys, parameter by parameter, pass or fail the checks alike.
     """
     pointer = getattr(value, "data_ptr", None)
     if pointer is not None:
@@ -58,7 +58,7 @@ def facts_of(value: Any) -> tuple[object, ...] | None:
 def addresses_of(given: Mapping[str, object], parameters: Sequence[Parameter], kernel: str) -> list[int]:
     """The addresses of arrays by the names of parameters, in the order of the interface.
 
-    Raises UsageError, naming the array, if one is missing or does not fit, or if one that is written overlaps another.
+    Raises UsageError, naming the array, if an array is missing or does not fit, or if a written array overlaps another.
     """
     missing = [p.name for p in parameters if p.name not in given]
     if missing:
@@ -69,7 +69,7 @@ def addresses_of(given: Mapping[str, object], parameters: Sequence[Parameter], k
 
 
 def described(value: Any, name: str) -> DeviceArray:
-    """What an array's owner says about it. Raises UsageError for an array in other memory."""
+    """The owner's description of an array. Raises UsageError for an array in other memory."""
     if not is_on_device(value):
         raise UsageError(
             f"array '{name}' is a {type(value).__name__} in the host's memory, and others are on a device: pass all "
@@ -90,7 +90,7 @@ def described(value: Any, name: str) -> DeviceArray:
 
 
 def _checked(array: DeviceArray, parameter: Parameter) -> int:
-    """The address of an array that fits."""
+    """The address of an array, checked against its parameter."""
     name, wanted = parameter.name, INTERFACE[parameter.dtype]
     taken = dtype_of(wanted, parameter.dtype) if array.dtype.startswith("torch.") else wanted.name
     if array.dtype != taken:
@@ -124,7 +124,7 @@ def _check_overlap(addresses: Sequence[int], parameters: Sequence[Parameter]) ->
 
 
 def _strides(shape: Sequence[int], size: int) -> tuple[int, ...]:
-    """The strides of a C-ordered array, in bytes."""
+    """Strides of a C-ordered array in bytes."""
     return tuple(size * prod(shape[d + 1 :]) for d in range(len(shape)))
 
 

@@ -1,4 +1,4 @@
-"""A device function under construction."""
+"""The body of a device function under construction."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope
 
 @dataclass(eq=False)
 class DeviceCode(FunctionText):
-    """A device function under construction: a thread's own memory, and vectors that have been loaded."""
+    """A device function under construction, with the memory of a thread and the vectors that have been loaded."""
 
     own: dict[Buffer, Own] = field(default_factory=dict[Buffer, Own])
-    """The parts of buffers that a thread has for itself."""
+    """The part of each buffer that a thread owns."""
     copies: Mapping[Buffer, Copies] = field(default_factory=dict[Buffer, Copies])
-    """The buffers on the heap of which threads or blocks have copies."""
+    """Heap buffers of which threads or blocks have copies."""
     loaded: dict[Access, str] = field(default_factory=dict[Access, str])
-    """Accesses whose element of the present lane is in a variable."""
+    """Accesses whose element in the current lane is already in a variable."""
 
     def place(self, access: Access, leaf: Leaf) -> Address:
-        """The address of an access, in the thread's part if it has one."""
+        """The address of an access, within the thread's part if the buffer has one."""
         part = self.own.get(access.array.buffer)
         if part is None:
             place, copies = super().place(access, leaf), self.copies.get(access.array.buffer)
@@ -37,7 +37,7 @@ class DeviceCode(FunctionText):
         return Address(total)
 
     def element(self, access: Access, leaf: Leaf) -> str:
-        """The element accessed."""
+        """The accessed element."""
         if access in self.loaded:
             return self.loaded[access]
         part = self.own.get(access.array.buffer)
@@ -46,7 +46,7 @@ class DeviceCode(FunctionText):
         return super().element(access, leaf)
 
     def unrolled(self, extent: int) -> None:
-        """Make the compiler unroll the loop that follows."""
+        """Let the compiler unroll the loop that follows."""
         request = self.spelling.unroll(extent)
         if request is not None:
             self.line(request)

@@ -1,4 +1,4 @@
-"""One launch of a kernel as a device function: what each thread of a block does, in order."""
+"""One launch of a kernel as a device function: the code of each thread of a block, in order."""
 
 from __future__ import annotations
 
@@ -40,58 +40,58 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
 
 _VECTOR_BYTES = 16
-"""Most bytes that one access moves."""
+"""Largest access in bytes."""
 _LOADS = {STREAMING: "pd_load_streaming", READONLY: "pd_load_readonly"}
-"""Helpers that load what a hint marks."""
+"""Helpers that load elements with a cache hint."""
 _STORE = "pd_store_streaming"
 
 
 @dataclass
 class Kernel:
-    """What the device functions of a kernel share."""
+    """State that the device functions of a kernel share."""
 
     nest: Nest
     prelude: Prelude
     spelling: DeviceSpelling
     names: dict[Buffer, str]
     taken: Names
-    """Names that are taken in all of its functions."""
+    """Names in use in any of the functions."""
     workspace: Workspace
     machine: Machine
     shuffles: bool = False
-    """Whether threads exchange registers."""
+    """Whether threads exchange registers by shuffles."""
     copies: set[int] = field(default_factory=set[int])
-    """Sizes of asynchronous copies in bytes."""
+    """Sizes of the asynchronous copies in bytes."""
     helpers: set[str] = field(default_factory=set[str])
     """Names of helpers: for accesses with hints, instructions of a warp, barriers of a group of threads."""
     atomics: set[str] = field(default_factory=set[str])
-    """Atomic operations, as `add.f32`."""
+    """Atomic operations, such as `add.f32`."""
 
 
 @dataclass(frozen=True)
 class LaunchText:
-    """A device function and how it is launched."""
+    """A device function and the parameters of its launch."""
 
     name: str
     text: str
     launch: Launch
     shared_bytes: int
-    """Bytes of shared memory that the launch gives; 0 if the function declares its own."""
+    """Bytes of dynamic shared memory; 0 if the function declares its memory statically."""
     arrays: tuple[Buffer, ...]
-    """The first parameters: pointers to interface arrays."""
+    """The first parameters: pointers to these interface arrays."""
     has_workspace: bool
-    """Whether the next parameter is the caller's workspace."""
+    """Whether the next parameter is the workspace."""
     variables: tuple[Scope, ...]
     """The last parameters: variables of the host's loops around the launch."""
 
     def arguments(self, names: Mapping[Buffer, str]) -> list[str]:
-        """The arguments of a call in the host's function."""
+        """The arguments of a call in the host function."""
         passed = [names[b] for b in self.arrays] + ["workspace"] * self.has_workspace
         return passed + [variable(s.depth) for s in self.variables]
 
 
 class DeviceFunction(BlockWalk[str], LoopText):
-    """A device function."""
+    """Prints a device function."""
 
     hardware = "a graphics processor"
 
@@ -128,12 +128,12 @@ class DeviceFunction(BlockWalk[str], LoopText):
         self.held = holding(self.wide, [t.root for t in self.trees.trees if t.blocks])
         self.collectives = CollectiveText(self.launch, code, self.nest, kernel.machine)
         self.is_leader = False
-        """Whether what is appended runs in one thread of a group only."""
+        """Whether the appended code runs in only one thread of a group."""
 
     # The function
 
     def entry(self) -> LaunchText:
-        """The whole function."""
+        """The complete function."""
         found, spelling = self.launch, self.spelling
         name = f"{self.nest.symbol}_{self.number}"
         arrays = tuple(b for b in self.buffers if b.op is None)
@@ -150,7 +150,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
 
     def _shared_lines(self) -> list[str]:
-        """What is in the shared memory of a block, by the names of the code, for the comment above."""
+        """Lines of a comment that lists the contents of shared memory, by the names in the code."""
         names = self.kernel.names
         held = [f"{names[b]} {layout_of(self.nest, b).size_bytes}" for b in self.buffers if b.memory is Memory.SHARED]
         width = self.launch.threads
@@ -162,7 +162,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return [f"bytes of shared memory: {', '.join(held)}"] * bool(held)
 
     def _resident(self) -> int | None:
-        """Blocks per multiprocessor that the hint of a grid scope asks for."""
+        """Blocks per multiprocessor that the grid scope's hint requests."""
         for scope in self.launch.grids:
             hint = scope.hints.data.get("launch_bounds")
             if isinstance(hint, IntegerAttr):
@@ -170,7 +170,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return None
 
     def _declare(self) -> int:
-        """Declare the memory of the block and of the thread; gives the bytes of shared memory that the launch gives."""
+        """Declare the memory of block and thread; returns the bytes of dynamic shared memory."""
         names, spelling = self.kernel.names, self.spelling
         for buffer in self.buffers:
             if buffer in self.kernel.workspace.offsets:
@@ -191,7 +191,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return 0 if static else total
 
     def _grid(self) -> None:
-        """The variables of the grid, and what each block runs."""
+        """Declare the variables of the grid and the memory of each thread, and append the code of a block."""
         remaining = self.launch.blocks
         for scope in self.launch.grids:
             remaining //= scope.extent
@@ -212,13 +212,13 @@ class DeviceFunction(BlockWalk[str], LoopText):
     # Order
 
     def node(self, node: Node) -> None:
-        """Append a node, and behind it the end of a group of copies."""
+        """Append a node, and the end of a copy group after it."""
         super().node(node)
         if node in self.sync.commits:
             self.code.line("pd_copy_commit();")
 
     def synchronise(self, node: Node) -> None:
-        """Append the waits for copies and the barrier in front of a node, if there are any."""
+        """Append the waits for copies and the barrier before a node, if any."""
         if node in self.sync.early_commits:
             self.code.line("pd_copy_commit();")
         if node in self.sync.waits:
@@ -233,17 +233,17 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return self.code.condition(constraints)
 
     def where(self, conditions: Sequence[str]) -> AbstractContextManager[None]:
-        """Code appended within runs only in threads for which all conditions hold."""
+        """A context in which appended code runs only in threads that meet all conditions."""
         return self.code.block(f"if ({' && '.join(conditions)})")
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop that the compiler unrolls: it knows the number of iterations, each checks the guard."""
+        """Append a loop for the compiler to unroll: its extent is constant, and each iteration checks the guard."""
         super().unroll(scope, LoopBounds((), (), (), inner=bounds.own, own=bounds.own))
 
     # Threads
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a scope whose iterations are threads, or that the threads of a warp compute together."""
+        """Append a scope mapped to threads, or computed by the threads of a warp together."""
         if scope in self.launch.collectives.scopes:
             self._helper(MATRICES)
             self.collectives.append(self.launch.collectives.scopes[scope])
@@ -268,13 +268,13 @@ class DeviceFunction(BlockWalk[str], LoopText):
                 self.nodes(scope.children)
 
     def statement(self, leaf: Leaf) -> None:
-        """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
+        """Append a statement: each thread of a group runs it for its own memory, one thread for shared memory."""
         with self._stored(leaf):
             self._assign(leaf)
 
     @contextmanager
     def _stored(self, leaf: Leaf) -> Generator[None]:
-        """Only the thread that stores for its group runs what is appended within."""
+        """A context in which appended code runs only in the thread that stores for its group."""
         own = self.trees.of(leaf) is not None or leaf.output.array.buffer in self.device.own
         storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
         before, self.is_leader = self.is_leader, True
@@ -311,7 +311,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
             self.code.line(f"{self._helper(_STORE)}(&{place}, lane);")
 
     def _helper(self, helper: str) -> str:
-        """The name of a helper, noted as used."""
+        """The name of a helper; records its use."""
         self.kernel.helpers.add(helper)
         return helper
 
@@ -335,7 +335,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
     # Vectors
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Append a statement on vectors where memory has them, lane by lane elsewhere."""
+        """Append a vector statement: vector accesses where possible, single elements elsewhere."""
         whole = common_guard(scope)
         apart = leaf.asynchronous and not all(self._is_vector(access, scope, leaf) for access in leaf.accesses)
         if whole is None or apart:
@@ -353,14 +353,14 @@ class DeviceFunction(BlockWalk[str], LoopText):
                         self._lanes(scope, leaf)
 
     def _is_vector(self, access: Access, scope: Scope, leaf: Leaf) -> bool:
-        """Whether the lanes of an access are one piece of memory, aligned to its size."""
+        """Whether the lanes of an access are contiguous and aligned to their total size."""
         buffer = access.array.buffer
         width = byte_width(buffer.dtype)
         size = width * scope.extent
         if buffer in self.device.own or size > _VECTOR_BYTES or scope.extent < 2:
             return False
         place = self.code.place(access, leaf)
-        # Granules that are exchanged hold whole vectors.
+        # Swizzled granules contain whole vectors.
         if any(e.left.uses(scope.depth) or e.right.uses(scope.depth) for e in place.exchanges):
             return False
         if any(e.factor * width % size for e in place.exchanges):
@@ -371,7 +371,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         return lanes.stride == 1 and known_alignment(lanes.base, width, base) % size == 0
 
     def _lanes(self, scope: Scope, leaf: Leaf) -> None:
-        """A statement for all lanes: load vectors, compute lane by lane, store a vector."""
+        """Append a statement for all lanes: load vectors, compute lane by lane, store a vector."""
         tree = self.trees.of(leaf)
         stores = tree is None and leaf not in self.atomics and self._is_vector(leaf.output, scope, leaf)
         written = self.code.place(leaf.output, leaf)
@@ -409,7 +409,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
                 self.code.line(f"{self._helper(_STORE)}({to}, lane);" if streams else f"*{to} = lane;")
 
     def _load(self, loads: Sequence[Access], scope: Scope, leaf: Leaf) -> dict[Access, str]:
-        """Load vectors; their names."""
+        """Load vectors; returns their names."""
         names: dict[Access, str] = {}
         for number, access in enumerate(loads):
             kind = self.code.prelude.vector(access.array.dtype, scope.extent)
@@ -422,5 +422,5 @@ class DeviceFunction(BlockWalk[str], LoopText):
 
 
 def _cached(access: Access) -> str | None:
-    """The hint that says how an access uses the caches; None if there is none."""
+    """The cache hint of an access; None if there is none."""
     return next((hint for hint in (STREAMING, READONLY) if hint in access.hints.data), None)

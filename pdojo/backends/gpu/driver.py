@@ -1,8 +1,8 @@
 """The driver of NVIDIA's and of AMD's GPUs as one interface: devices, memory, modules, streams, events, graphs.
 
-The driver's library is called through ctypes (docs/decisions/2026-11-24-drivers-by-ctypes.md). Every call that fails
-raises DriverError. What is made on a device is freed with the last reference to it; at the end of the process the
-driver frees the rest. Calls work on any thread, and leave its current context as it was.
+The driver's library is called through ctypes (docs/decisions/2026-11-24-drivers-by-ctypes.md). A failing call raises
+DriverError. Objects on a device are freed with the last reference to them; at the end of the process the driver frees
+the rest. Calls work in any thread, and do not change its current context.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from pdojo.backends.gpu.vendors import (
 from pdojo.errors import LoweringError, PdojoError
 
 MEMORY_ALIGNMENT = 256
-"""Alignment of memory of a device in bytes (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
+"""Alignment in bytes of device memory (CUDA C++ Programming Guide, "Device Memory Accesses"; HIP: the same)."""
 _BIG_SHARED = 48 * 1024
-"""Dynamic shared memory beyond so many bytes needs an attribute of the function (CUDA C++ Programming Guide)."""
+"""Bytes of dynamic shared memory beyond which a function needs an attribute (CUDA C++ Programming Guide)."""
 
 
 class NoDevice(LoweringError):  # noqa: N818  # named after what the user lacks, as `resources.MissingTool`
-    """This computer has no driver, or no device; the message says which."""
+    """This computer has no driver, or no device; the message says which is missing."""
 
 
 class DriverError(PdojoError):
@@ -64,26 +64,26 @@ class DriverError(PdojoError):
 
     @property
     def is_memory(self) -> bool:
-        """Whether the device has too little free memory."""
+        """Whether the error is a lack of device memory."""
         return self.code == OUT_OF_MEMORY
 
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """What the driver tells about a device."""
+    """A device's properties, reported by the driver."""
 
     ordinal: int
-    """Its number, from 0."""
+    """The device's number, from 0."""
     name: str
     architecture: str
-    """As compilers spell it: `sm_90`, `gfx942`."""
+    """The architecture's name for compilers: `sm_90`, `gfx942`."""
     memory_bytes: int
     multiprocessors: int
     warp_size: int
     block_threads: int
-    """Most threads of a block."""
+    """Largest number of threads in a block."""
     shared_bytes: int
-    """Most bytes of shared memory of a block."""
+    """Largest shared memory of a block in bytes."""
     l2_bytes: int
 
 
@@ -91,7 +91,7 @@ class Driver:
     """A loaded and initialised driver library."""
 
     def __init__(self, vendor: Vendor, path: str | None = None) -> None:
-        """Load the library at `path`, or where the system has it. Raises NoDevice if there is none, or no device."""
+        """Load the library at `path` or the system's. Raises NoDevice without a library or a device."""
         self.vendor = vendor
         self._gpus: dict[int, Gpu] = {}
         library = _load(vendor, path)
@@ -110,17 +110,17 @@ class Driver:
             raise NoDevice(f"the driver finds none of {vendor.devices}: {REMEDIES[NO_DEVICE]}")
 
     def __call__(self, name: str, *arguments: object) -> None:
-        """Make a call. Raises DriverError."""
+        """Call a function of the library. Raises DriverError."""
         status = self._calls[name](*arguments)
         if status:
             raise self.error(name, status)
 
     def raw(self, name: str) -> Callable[..., int]:
-        """A call that returns its status."""
+        """Call a function of the library and return its status."""
         return self._calls[name]
 
     def error(self, name: str, status: int) -> DriverError:
-        """The error of a call's status."""
+        """The DriverError for the status of a call."""
         texts: list[str] = []
         for what in ("error_name", "error_text"):
             text = ctypes.c_char_p()
@@ -130,14 +130,14 @@ class Driver:
 
     @property
     def version(self) -> str:
-        """The version of CUDA that the driver supports, or of HIP."""
+        """The version of CUDA that the driver supports, or HIP's version."""
         number = self._number("version")
         if self.vendor is CUDA_VENDOR:
             return f"{number // 1000}.{number % 1000 // 10}"
         return f"{number // 10_000_000}.{number // 100_000 % 100}.{number % 100_000}"
 
     def info(self, ordinal: int = 0) -> DeviceInfo:
-        """What is known about a device. Raises DriverError if there is none of that number."""
+        """The properties of a device. Raises DriverError if the device does not exist."""
         device = self._number("device", ordinal)
         text = ctypes.create_string_buffer(256)
         self("name", text, len(text), device)
@@ -148,7 +148,7 @@ class Driver:
         return DeviceInfo(ordinal, text.value.decode(errors="replace"), architecture, memory.value, **facts)
 
     def gpu(self, ordinal: int = 0) -> Gpu:
-        """A device to work on, always the same object. Raises DriverError."""
+        """A device to work on; the same object for the same number. Raises DriverError."""
         if ordinal not in self._gpus:
             self._gpus[ordinal] = Gpu(self, self.info(ordinal))
         return self._gpus[ordinal]
@@ -162,7 +162,7 @@ class Driver:
         return name.partition(b":")[0].decode(errors="replace")
 
     def _number(self, name: str, *arguments: int) -> int:
-        """The number that a call gives."""
+        """The number that a call returns through a pointer."""
         found = ctypes.c_int()
         self(name, ctypes.byref(found), *arguments)
         return found.value
@@ -185,7 +185,8 @@ class Gpu:
         self._get = driver.raw("get")
 
     def enter(self) -> Any:
-        """Make the context that of this thread; returns the one before for `leave`, None if it is the same.
+        """Make the context current in this thread; returns the previous one for `leave`, None if it was current
+        already.
 
         Raises DriverError.
         """
@@ -199,13 +200,13 @@ class Gpu:
         return before
 
     def leave(self, before: Any) -> None:
-        """Restore the context of this thread that `enter` returned."""
+        """Restore the previous context of this thread, returned by `enter`."""
         if before is not None:
             self.driver.raw("set")(before)
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """Make the context that of this thread, within."""
+        """A context manager in which the device's context is current in this thread."""
         before = self.enter()
         try:
             yield
@@ -214,7 +215,7 @@ class Gpu:
 
     @contextmanager
     def _relaxed(self) -> Generator[None]:
-        """Let this thread make and free things within, which would end the capture of a stream (as PyTorch does)."""
+        """A context in which creating and freeing objects does not end a stream's capture (as in PyTorch)."""
         exchange, mode = self.driver.raw("capture_mode"), ctypes.c_int(CAPTURE_RELAXED)
         failed = exchange(ctypes.byref(mode))
         try:
@@ -224,64 +225,64 @@ class Gpu:
                 exchange(ctypes.byref(mode))
 
     def call(self, name: str, *arguments: object) -> None:
-        """Make a call in the context. Raises DriverError."""
+        """Call a function of the driver in the context. Raises DriverError."""
         with self.current():
             self.driver(name, *arguments)
 
     def made(self, name: str, *arguments: object) -> int:
-        """The handle or address that a call makes. Raises DriverError."""
+        """The handle or address that a call creates. Raises DriverError."""
         handle = ctypes.c_uint64()
         with self.current(), self._relaxed():
             self.driver(name, ctypes.byref(handle), *arguments)
         return handle.value
 
     def release(self, name: str, handle: int) -> None:
-        """Free something; what fails after a fatal error is not reported again."""
+        """Free an object; failures after a fatal error are not reported again."""
         with self.current(), self._relaxed():
             self.driver.raw(name)(handle)
 
-    # What a device has
+    # Objects of a device
 
     def free_bytes(self) -> int:
-        """Bytes of memory that nobody uses."""
+        """Free bytes of device memory."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.call("memory", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
     def memory(self, size: int) -> Memory:
-        """Memory on the device, aligned to 256 bytes."""
+        """New device memory, aligned to 256 bytes."""
         return Memory(self, size)
 
     def module(self, image: bytes) -> Module:
-        """Code for the device."""
+        """Code loaded on the device."""
         return Module(self, image)
 
     def stream(self) -> Stream:
-        """A stream that does not wait for the default one."""
+        """A new stream that does not synchronise with the default stream."""
         return Stream(self)
 
     def event(self) -> Event:
-        """An event, which takes the time."""
+        """A new event with timing."""
         return Event(self)
 
     def synchronize(self, stream: int) -> None:
-        """Wait for a stream. Raises DriverError for what failed in it."""
+        """Wait for a stream. Raises DriverError for failures in the stream."""
         self.call("stream_synchronize", stream)
 
 
 class Owned:
-    """Something on a device, freed with the last reference to it."""
+    """An object on a device, freed with the last reference to it."""
 
     def __init__(self, gpu: Gpu, handle: int, release: str) -> None:
         self.gpu = gpu
         self.handle = handle
-        """The driver's name for it, an integer."""
+        """The driver's handle, an integer."""
         self._release = weakref.finalize(self, gpu.release, release, handle)
-        # The driver may have gone by then.
+        # At interpreter exit the driver may be gone already.
         self._release.atexit = False
 
     def close(self) -> None:
-        """Free it now."""
+        """Free the object now."""
         self._release()
 
 
@@ -294,29 +295,29 @@ class Memory(Owned):
 
     @property
     def address(self) -> int:
-        """Where it begins."""
+        """The address of the first byte."""
         return self.handle
 
     def upload(self, array: NDArray[Any], stream: int, offset: int = 0) -> None:
-        """Copy a contiguous array to `offset` bytes from the beginning, and wait."""
+        """Copy a contiguous array to `offset` bytes from the start, and wait."""
         assert array.flags.c_contiguous
         assert offset + array.nbytes <= self.size
         self.gpu.call("upload", self.handle + offset, array.ctypes.data, array.nbytes, stream)
         self.gpu.synchronize(stream)
 
     def download(self, array: NDArray[Any], stream: int, offset: int = 0) -> None:
-        """Fill a contiguous array from `offset` bytes behind the beginning, and wait."""
+        """Copy memory from `offset` bytes after the start into a contiguous array, and wait."""
         assert array.flags.c_contiguous
         assert offset + array.nbytes <= self.size
         self.gpu.call("download", array.ctypes.data, self.handle + offset, array.nbytes, stream)
         self.gpu.synchronize(stream)
 
     def copy_to(self, other: Memory, stream: int, size: int | None = None) -> None:
-        """Copy to other memory of the device, in the order of a stream."""
+        """Copy to other device memory, asynchronously in a stream."""
         self.gpu.call("copy", other.handle, self.handle, self.size if size is None else size, stream)
 
     def fill(self, byte: int, stream: int) -> None:
-        """Fill it with a byte, in the order of a stream."""
+        """Fill the memory with a byte, asynchronously in a stream."""
         self.gpu.call("fill", self.handle, byte, self.size, stream)
 
 
@@ -327,7 +328,7 @@ class Module(Owned):
         super().__init__(gpu, gpu.made("module_load", image), "module_unload")
 
     def function(self, name: str, shared_bytes: int = 0) -> Function:
-        """A kernel, which will be launched with `shared_bytes` of dynamic shared memory."""
+        """A kernel of the module, to be launched with `shared_bytes` bytes of dynamic shared memory."""
         handle = self.gpu.made("function", self.handle, name.encode())
         if shared_bytes > _BIG_SHARED and "function_attribute" in self.gpu.driver.vendor.extras:
             self.gpu.call("function_attribute", handle, MAX_DYNAMIC_SHARED, shared_bytes)
@@ -336,7 +337,7 @@ class Module(Owned):
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A kernel in a module, which it keeps loaded."""
+    """A kernel; it keeps its module loaded."""
 
     module: Module
     handle: int
@@ -346,7 +347,7 @@ class Function:
 
 
 class PreparedLaunch:
-    """A launch with its arguments: pointers and integers as ctypes values, which a call need not convert."""
+    """A launch with its arguments: pointers and integers, converted to ctypes values once."""
 
     def __init__(self, function: Function, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
         self.function = function
@@ -358,24 +359,24 @@ class PreparedLaunch:
         self._call = function.module.gpu.driver.raw("launch")
 
     def __call__(self, stream: int | ctypes.c_void_p) -> None:
-        """Launch in a stream, in the current context. Raises DriverError."""
+        """Launch asynchronously in a stream, in the current context. Raises DriverError."""
         status = self._call(*self._fixed, stream, *self._places)
         if status:
             raise self.function.module.gpu.driver.error("launch", status)
 
 
 class Stream(Owned):
-    """A stream; its `handle` is what launches take."""
+    """A stream; launches take its `handle`."""
 
     def __init__(self, gpu: Gpu) -> None:
         super().__init__(gpu, gpu.made("stream_create", NON_BLOCKING), "stream_destroy")
 
     def synchronize(self) -> None:
-        """Wait for everything in it. Raises DriverError for what failed."""
+        """Wait for all work in the stream. Raises DriverError for failures in it."""
         self.gpu.synchronize(self.handle)
 
     def capture(self, record: Callable[[int], None]) -> Graph:
-        """The launches that `record` makes in this stream, as a graph; they do not run."""
+        """A graph of the launches that `record` makes in this stream; nothing runs."""
         with self.gpu.current():
             self.gpu.driver("capture_begin", self.handle, CAPTURE_THREAD)
             graph = ctypes.c_uint64()
@@ -400,7 +401,7 @@ class Graph(Owned):
         super().__init__(gpu, gpu.made("graph_instantiate", graph, 0), "graph_exec_destroy")
 
     def launch(self, stream: int) -> None:
-        """Run it in a stream."""
+        """Launch the graph in a stream."""
         self.gpu.call("graph_launch", self.handle, stream)
 
 
@@ -411,22 +412,22 @@ class Event(Owned):
         super().__init__(gpu, gpu.made("event_create", 0), "event_destroy")
 
     def record(self, stream: int) -> None:
-        """Make it the moment when everything in the stream so far has run."""
+        """Record the moment at which all earlier work of the stream is done."""
         self.gpu.call("event_record", self.handle, stream)
 
     def synchronize(self) -> None:
-        """Wait for it. Raises DriverError for what failed before it."""
+        """Wait for the moment. Raises DriverError for failures before it."""
         self.gpu.call("event_synchronize", self.handle)
 
     def seconds_since(self, start: Event) -> float:
-        """Seconds between two moments, in steps of about a microsecond or less."""
+        """Seconds from `start` to this moment, with a resolution of about a microsecond or better."""
         milliseconds = ctypes.c_float()
         self.gpu.call("event_elapsed", ctypes.byref(milliseconds), start.handle, self.handle)
         return float(np.float64(milliseconds.value) * 1e-3)
 
 
 def driver_of(vendor: Vendor) -> Driver:
-    """The driver on this computer, loaded once. Raises NoDevice if there is none, or no device."""
+    """This computer's driver, loaded once. Raises NoDevice if there is none, or no device."""
     return _driver(vendor.name, os.environ.get(vendor.variable) or None)
 
 

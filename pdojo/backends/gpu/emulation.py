@@ -1,4 +1,4 @@
-"""Device code run on a CPU, by fibers, in all the ways that together show what its threads may do to each other."""
+"""Emulation of device code on a CPU by fibers, in several ways that together expose races and missing waits."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.rounding import INTERFACE
 
 _WARP = 32
-"""Threads of a warp of fibers: warps of a machine with fewer are parts of one."""
+"""Threads of an emulated warp; a warp of a machine with fewer threads is a part of it."""
 _POISON = 0xA5
-"""The byte that fills what a kernel has not written."""
+"""The byte that fills unwritten memory."""
 _SECONDS = 120.0
-"""Most seconds of one way."""
+"""Time limit of one way, in seconds."""
 
 
 def emulate(
@@ -33,11 +33,11 @@ def emulate(
     ways: Sequence[tuple[bool, Order]] = WAYS,
     notice: Callable[[], None] | None = None,
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
-    """The name of each way to run the device code of a kernel, and the arrays that it writes.
+    """Run a kernel's device code in several ways; yields the name of each way with the arrays written.
 
-    `library` is False for pdojo's elementary functions instead of those of the C library; `notice` is called if the
-    compiler takes long. Raises LoweringError if device code cannot say the kernel or there is no C++ compiler,
-    FiberError for what a GPU leaves undefined.
+    `library` selects the C library's elementary functions; False selects pdojo's. `notice` is called if the compiler
+    takes long. Raises LoweringError if device code cannot express the kernel or there is no C++ compiler, FiberError
+    for undefined behaviour on a GPU.
     """
     made = device_text(kernel, spelling=FiberSpelling(library=library), machine=machine)
     (text,) = made.kernels
@@ -64,9 +64,10 @@ def emulate_text(
     ways: Sequence[tuple[bool, Order]] = WAYS,
     notice: Callable[[], None] | None = None,
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
-    """The name of each way to run a text for fibers, and the arrays that its function `symbol` writes.
+    """Run the function `symbol` of a text in several ways; yields the name of each way with the arrays written.
 
-    The function takes the arrays of the parameters, and a workspace of so many bytes. Raises as `emulate` does.
+    The function takes the arrays of the parameters, then a workspace of `workspace` bytes. Raises the errors of
+    `emulate`.
     """
     compiled = compile_fibers(text, warp=warp, notice=notice)
     yield from emulate_compiled(compiled, symbol, parameters, inputs, workspace=workspace, ways=ways)
@@ -81,7 +82,7 @@ def emulate_compiled(
     workspace: int,
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
-    """The same for a text that is compiled. Raises FiberError as `emulate` does."""
+    """Like `emulate_text`, for a compiled text. Raises FiberError."""
     for late, order in ways:
         arrays: dict[str, NDArray[Any]] = {}
         for parameter in parameters:

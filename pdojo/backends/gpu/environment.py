@@ -1,4 +1,4 @@
-"""Facts that times on a GPU depend on besides program and machine."""
+"""Facts that determine times on a GPU, in addition to program and machine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pdojo.backends.gpu.executable import GpuCompiler
 from pdojo.backends.gpu.resources import MissingTool
 
 SOURCES = (*RUNNING, "backends/c/**/*.py", "backends/gpu/**/*.py", "backends/gpu/*.h")
-"""Files that generate device code, run it, or define what it should compute."""
+"""Files that generate device code, run it, or define its expected results."""
 
 
 def environment_of(compiler: GpuCompiler) -> dict[str, Any]:
-    """The device and its driver (None without one), the compiler, and versions of packages."""
+    """The device and its driver (None without a device), the compiler, and versions of packages."""
     return {
         **_device(compiler),
         "compiler": _compiler(compiler),

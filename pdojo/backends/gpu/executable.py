@@ -1,4 +1,4 @@
-"""A kernel on a GPU as a Python callable: on arrays of the host, which are copied, and on arrays of the device."""
+"""GPU kernels as Python callables, on host arrays, which are copied, and on device arrays."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError, UsageError
 
 _KEPT = 64
-"""Calls on other arrays whose launches stay prepared."""
+"""Number of calls whose launches stay prepared."""
 
 
 class DeviceCall:
-    """A call of a kernel on arrays at given addresses of the device; keeps its workspace."""
+    """A call of a kernel on given device addresses; it owns its workspace."""
 
     def __init__(self, kernel: GpuKernel, addresses: Sequence[int], workspace: Memory | None = None) -> None:
-        """`workspace` None is memory of its own."""
+        """With `workspace` None, new memory is allocated."""
         program = kernel.program
         if workspace is None and program.workspace_bytes:
             workspace = kernel.gpu.memory(program.workspace_bytes)
@@ -50,7 +50,7 @@ class DeviceCall:
             self._launches.append(PreparedLaunch(kernel.functions[number], entry.blocks, entry.threads, arguments))
 
     def __call__(self, stream: int) -> None:
-        """Launch in a stream, without waiting. Raises DriverError."""
+        """Launch asynchronously in a stream. Raises DriverError."""
         handle, before = ctypes.c_void_p(stream), self._gpu.enter()
         try:
             for launch in self._launches:
@@ -68,12 +68,11 @@ class DeviceCall:
 class GpuKernel:
     """A kernel loaded on a device.
 
-    Call it with arrays in the order of the interface or by name. Arrays of the host (as for
+    Call it with arrays in the order of the interface or by name. Host arrays (as for
     `pdojo.backends.llvm.executable.LoadedKernel`, of any alignment) are copied to the device and back, and `out` arrays
-    may be left out. Arrays of the device (anything with `data_ptr` or `__cuda_array_interface__`) are used where they
-    are: the call launches in `stream` (the default stream if it is None) and does not wait, and all arrays must be
-    given.
-    A call on arrays like those of an earlier one (`device_arrays.facts_of`) is not checked again.
+    may be left out. Device arrays (objects with `data_ptr` or `__cuda_array_interface__`) are used in place: the call
+    launches in `stream` (None: the default stream) and does not wait, and no array may be left out. A call is not
+    checked if an earlier call had arrays with the same `device_arrays.facts_of`.
     """
 
     name: str
@@ -83,9 +82,9 @@ class GpuKernel:
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
-    """The latest calls that differ, by stream and by all that their checks ask about each array."""
+    """The latest distinct calls, by stream and each array's `facts_of`."""
     _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
-    """The workspace of each stream."""
+    """One workspace per stream."""
 
     def __post_init__(self) -> None:
         module = self.gpu.module(self.program.image.data)
@@ -93,13 +92,13 @@ class GpuKernel:
         self._stream: Stream = self.gpu.stream()
         self._names = [p.name for p in self.parameters]
         self._returned = [k for k, p in enumerate(self.parameters) if p.intent is Intent.OUT]
-        # Copies are aligned, whatever the arrays are.
+        # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
 
     def __call__(self, *arrays: AnyArray, stream: object = None, **named: AnyArray) -> Outputs:
         """Run the kernel. Raises UsageError, naming the array, if one does not fit, DriverError if the device fails.
 
-        The call returns the `out` arrays: those of the device as they were given.
+        Returns the `out` arrays; device arrays are returned as given.
         """
         given = matched(self.name, self._names, arrays, named) if named else None
         if given is not None:
@@ -121,8 +120,9 @@ class GpuKernel:
         return None if not found else found[0] if len(found) == 1 else tuple(found)
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
-        """Check arrays of the host once; the returned function copies them to the device, runs the kernel, and copies
-        back what it writes."""
+        """Check host arrays once. The returned function copies them to the device, runs the kernel, and copies results
+        back.
+        """
         views = CallArguments.of(self.name, self._on_host, arrays, named).views
         extra = [max(0, p.alignment - MEMORY_ALIGNMENT) for p in self.parameters]
         memory = [self.gpu.memory(view.nbytes + more) for view, more in zip(views, extra, strict=True)]
@@ -132,7 +132,7 @@ class GpuKernel:
         stream = self._stream.handle
 
         def run() -> None:
-            # Outputs, too: elements that are not written stay as they are.
+            # Copy outputs, too: elements that the kernel does not write must keep their values.
             for _, view, place, offset in rows:
                 place.upload(view, stream, offset)
             call(stream)
@@ -144,14 +144,14 @@ class GpuKernel:
         return run
 
     def prepare(self, addresses: Sequence[int], workspace: Memory | None = None) -> DeviceCall:
-        """A call on arrays at addresses of the device, in the order of the interface, which are not checked.
+        """A call on arrays at unchecked device addresses, in the order of the interface.
 
-        `workspace` is that of another call, which does not run at the same time; None is memory of its own.
+        `workspace` may be shared with calls that do not run at the same time; None allocates a new one.
         """
         return DeviceCall(self, addresses, workspace)
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Random arrays of the host that the kernel reads, by name; the same for the same seed."""
+        """Random host arrays for the kernel's inputs, by name, determined by `seed`."""
         from pdojo.backends.measure.arrays import random_arguments
 
         return random_arguments(self.parameters, seed)
@@ -176,14 +176,14 @@ class GpuKernel:
 
 @dataclass(frozen=True, eq=False)
 class GpuCompiler:
-    """Compiles kernels for the devices of a vendor; a worker calls it."""
+    """Compiles kernels for a vendor's devices, for use by a worker."""
 
     vendor: Vendor
     compiler: DeviceCompiler
     machine: str
-    """The machine of kernels that name none."""
+    """The machine of kernels that name no machine."""
     cache: ImageCache | None = None
-    """None: images in the user's cache."""
+    """The cache of images; None is the one in the user's cache folder."""
 
     def __call__(
         self,
@@ -193,10 +193,10 @@ class GpuCompiler:
         threads: int | None = None,
         optimize: Literal["search", "full"] = "full",
     ) -> GpuKernel:
-        """Compile a kernel and load it on the device. There is one degree of optimization.
+        """Compile a kernel and load it on the device. `optimize` has no effect.
 
-        Raises NoDevice if there is no device, LoweringError if it has another architecture or code cannot say the
-        kernel, UsageError for several threads.
+        Raises NoDevice if there is no device, LoweringError if the device has another architecture or device code
+        cannot express the kernel, UsageError for several threads.
         """
         if threads not in (None, 1):
             raise UsageError(f"one thread launches a kernel on {self.vendor.devices}, not {threads}")
@@ -218,8 +218,8 @@ class GpuCompiler:
 
 
 def check_architecture(gpu: Gpu, processor: str) -> None:
-    """Raise LoweringError if a device does not run code for a processor."""
-    # `sm_90a` is `sm_90` with instructions of this architecture alone.
+    """Raise LoweringError if a device cannot run code for a processor."""
+    # `sm_90a` is `sm_90` with additional instructions that only this architecture has.
     if gpu.info.architecture != processor.removesuffix("a"):
         raise LoweringError(
             f"the device here, {gpu.info.name}, is of the architecture {gpu.info.architecture}, and the code is for "

@@ -1,8 +1,8 @@
 """The text of GPU kernels on a CPU: one fiber per thread, to test generated code without a GPU.
 
-`fibers.h` is the runtime. It checks what a GPU leaves undefined: barriers that only some threads reach, addresses
-outside of arrays, misaligned vectors. A missing barrier shows as a wrong result in some order of the threads, a missing
-wait as a wrong result if asynchronous copies land late.
+`fibers.h` is the runtime. It reports undefined behaviour of a GPU: barriers that only some threads reach, addresses
+outside of arrays, misaligned vectors. A missing barrier gives a wrong result in some order of the threads; a missing
+wait gives one if asynchronous copies land late.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ from pdojo.backends.gpu.resources import MissingTool, refusal
 from pdojo.errors import SimulationError
 
 HEAD = '#include "fibers.h"\n'
-"""The first line of a text for `compile_fibers`; the text of the file itself does as well."""
+"""The first line of a text for `compile_fibers`, which also accepts the contents of the file instead."""
 REMEDY = "install g++ or clang++, or pip install ziglang"
 OPTIONS = (
     *("-std=c++17", "-O1", "-g1", "-fPIC", "-w", "-nostdinc++"),
-    # Products and sums are fused where the text says so (fmaf), and nowhere else.
+    # Contract products and sums only where the text says so (fmaf).
     *("-ffp-contract=off", "-fno-fast-math"),
-    # The compilers of GPUs do not use the types of pointers, either.
+    # Type-based alias analysis is off, as in the compilers of GPUs.
     *("-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti"),
     *("-ftrivial-auto-var-init=pattern", "-fstack-clash-protection"),
     *("-fsanitize=bounds,alignment,object-size", "-fno-sanitize-recover=all"),
 )
 ALIGNMENT = 64
-"""Bytes to which the beginning of each array is aligned."""
+"""Alignment in bytes of each array."""
 Order: TypeAlias = Literal["ascending", "descending"] | int
-"""The order of the threads of a block between barriers: by number, or shuffled by a seed."""
+"""The order in which threads of a block run between barriers: by number, or shuffled by a seed."""
 WAYS: tuple[tuple[bool, Order], ...] = tuple(
     (late, order) for late in (True, False) for order in ("ascending", "descending", 1)
 )
 """Ways to run a kernel, (late, order), that together show races and missing waits."""
 _CANARY = 0xFF
-"""The byte around arrays: NaN in floating-point types."""
+"""The byte that surrounds arrays: NaN in floating-point types."""
 _REPORTED = 3
-"""The exit status after an error that the runtime reports."""
+"""The exit status after an error that the runtime has reported."""
 _LONG = 2.0
-"""Seconds of a compiler after which its caller is told."""
+"""Seconds of compiling after which `notice` is called."""
 _LATER = 10.0
-"""Seconds after which the process is killed that did not end itself."""
+"""Seconds after the limit at which a process is killed that did not end by itself."""
 _CHILD = """\
 import ctypes, json, os, sys
 given = json.loads(sys.argv[1])
@@ -77,19 +77,19 @@ os._exit(0)
 
 
 class FiberError(SimulationError):
-    """A kernel did what a GPU cannot do or leaves undefined; the message names kernel, block and thread."""
+    """A kernel has undefined behaviour on a GPU; the message names kernel, block and thread."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an array is in the file that both processes map. It ends, rounded up to ALIGNMENT, at the end of a page."""
+    """The place of an array in the file that both processes map. Padded to ALIGNMENT, it ends at a page's end."""
 
     offset: int
-    """The first page in the file, in bytes."""
+    """Offset of the first page in the file, in bytes."""
     length: int
-    """Bytes of the pages."""
+    """Bytes of all pages."""
     start: int
-    """Bytes of the first page before the array."""
+    """Offset of the array in the first page, in bytes."""
     size: int
     """Bytes of the array."""
     writable: bool
@@ -97,11 +97,11 @@ class _Place:
 
 @dataclass(frozen=True, eq=False)
 class Fibers:
-    """A compiled text."""
+    """A compiled text for fibers."""
 
     text: str
     folder: Path
-    """The folder of the library, removed with this object."""
+    """The temporary folder of the library, removed with this object."""
 
     def __post_init__(self) -> None:
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -117,9 +117,9 @@ class Fibers:
     ) -> None:
         """Call `extern "C" void SYMBOL(void *array, ...)` in a process of its own, with a pointer for each array.
 
-        Asynchronous copies land at the wait that forces them if `late`, otherwise at once. What the function writes is
-        in the arrays afterwards; arrays that NumPy calls not writeable are read-only for the function, too. Raises
-        FiberError for errors of the text, and if it runs longer than `seconds`; the arrays are as before then.
+        Asynchronous copies land at the wait that forces them if `late`, otherwise at once. The function writes into the
+        arrays; arrays that NumPy marks as not writeable are read-only for the function, too. Raises FiberError for
+        errors in the kernel, and if it runs longer than `seconds`; then the arrays are unchanged.
         """
         places = _places(arrays)
         with _shared_file(max(1, sum(place.length for place in places))) as (file, memory):
@@ -149,7 +149,7 @@ class Fibers:
 
     @property
     def library(self) -> Path:
-        """The shared library."""
+        """The path of the shared library."""
         return self.folder / "kernel.so"
 
     def _call(self, settings: dict[str, Any], file: int, seconds: float) -> None:
@@ -170,9 +170,9 @@ class Fibers:
             raise FiberError(f"'{settings['symbol']}' ended with {cause}: {detail}")
 
     def _explain(self, message: str) -> str:
-        """A message of the runtime, with the lines of the text that it names."""
+        """A message of the runtime, with the lines of the text that its addresses stand for."""
         message = re.sub(r" \(code (\w+)\)", lambda found: self._line_of(found[1]), message)
-        # Compilers differ in how they name types.
+        # Compilers print types differently.
         message = re.sub(r"\bstruct | (?=\[)", "", message)
         lines = self.text.splitlines()
         numbers = sorted({int(number) for number in re.findall(r"\bline (\d+)", message)})
@@ -180,7 +180,7 @@ class Fibers:
         return message + "".join(quoted)
 
     def _line_of(self, address: str) -> str:
-        """` at line N` for an address in the library; nothing if that is not known."""
+        """` at line N` for an address in the library; empty if the line is unknown."""
         tool = shutil.which("addr2line")
         if tool is None:
             return ""
@@ -191,7 +191,7 @@ class Fibers:
 
 
 def compilers() -> dict[str, list[str]]:
-    """Commands of the installed C++ compilers, by name, without the arguments for files."""
+    """Commands of the installed C++ compilers, by name, without file arguments."""
     found = {name: [path] for name in ("g++", "clang++") if (path := shutil.which(name)) is not None}
     if find_spec("ziglang") is not None:
         found["zig"] = [sys.executable, "-m", "ziglang", "cc"]
@@ -199,18 +199,18 @@ def compilers() -> dict[str, list[str]]:
 
 
 def linking(compiler: str) -> list[str]:
-    """The arguments with which a compiler links a shared library: zig would build the C++ library first."""
-    # Not for compiling: without its libraries, zig does without the C library's headers, too.
+    """The arguments for linking a shared library; without them, zig would build the C++ library first."""
+    # Not used for compiling: without its libraries, zig also drops the C library's headers.
     return ["-shared", *(["-nostdlib"] if compiler == "zig" else [])]
 
 
 def compile_fibers(
     text: str, *, warp: int, compiler: str | None = None, notice: Callable[[], None] | None = None
 ) -> Fibers:
-    """Compile a text for warps of 32 or 64 threads, by the compiler of that name (None: any).
+    """Compile a text for warps of 32 or 64 threads, by the compiler named `compiler` (None: any).
 
     The text begins with HEAD. `notice` is called once if a compiler takes more than two seconds. Raises MissingTool if
-    there is no such compiler, LoweringError with its first error and the line if it refuses the text.
+    there is no such compiler, LoweringError with the first error and its line if the compiler rejects the text.
     """
     commands = compilers()
     if not commands or compiler not in (None, *commands):
@@ -221,19 +221,19 @@ def compile_fibers(
     Path(source).write_text(text, encoding="utf-8")
     include = str(Path(__file__).parent)
     for arguments in (
-        # The library of the sanitizers is not linked: the runtime has what they call.
+        # Do not link the sanitizers' library: the runtime defines the functions that instrumented code calls.
         [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
         [*linking(name), middle, "-o", str(compiled.library), "-lm"],
     ):
         status, log = _run([*commands[name], *arguments], notice)
-        notice = None  # Once is enough.
+        notice = None  # Call `notice` only once.
         if status:
             raise refusal(name, log.replace(source, Path(source).name), text)
     return compiled
 
 
 def _run(command: Sequence[str], notice: Callable[[], None] | None) -> tuple[int, str]:
-    """The exit status of a compiler, and what it prints as errors."""
+    """The exit status and the standard error of a compiler."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         try:
             _, log = process.communicate(timeout=_LONG)
@@ -256,7 +256,7 @@ def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_Place]:
 
 
 def _check_canaries(memory: mmap.mmap, places: Sequence[_Place]) -> None:
-    """Raise FiberError if a kernel wrote beside an array, in the array's own pages."""
+    """Raise FiberError if a kernel wrote outside an array but inside the array's own pages."""
     data = np.frombuffer(memory, np.uint8)
     for number, place in enumerate(places):
         pages = data[place.offset : place.offset + place.length]
@@ -269,7 +269,7 @@ def _check_canaries(memory: mmap.mmap, places: Sequence[_Place]) -> None:
 
 @contextmanager
 def _shared_file(size: int) -> Generator[tuple[int, mmap.mmap]]:
-    """A file without a name, and its memory."""
+    """An unnamed file and its memory."""
     if sys.platform == "linux":
         file = os.memfd_create("pdojo-fibers")
     else:

@@ -1,4 +1,4 @@
-"""HIP C++ to machine code by clang, without a GPU and without an installation of HIP."""
+"""Compilation of HIP C++ to machine code by clang, without a GPU or an installation of HIP."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pdojo.errors import LoweringError
 
 REMEDY = "pip install ziglang, or install clang-19 and lld-19 or later"
 HEADER = "hip_minimal.h"
-"""What is included before the text: it needs no include of its own."""
+"""The header included before the text, which needs no include of its own."""
 OLDEST, NEWEST = 19, 30
-"""The versions of clang that are looked for; earlier ones do not know gfx942."""
+"""The versions of clang that are searched for; earlier ones do not support gfx942."""
 OPTIONS = (
     *("-x", "hip", "--offload-device-only", "-nogpuinc", "-nogpulib", "-nostdinc", "-std=c++17", "-O3"),
     "-ffp-contract=off",
     "-mcode-object-version=5",
     "-fuse-cuid=none",
 )
-"""No header but ours, even if HIP is installed. Products and sums are fused where the text says so (fmaf), and nowhere
-else. The version of code objects is the newest that all of ROCm 6 loads. No
-name of a file, which is random, goes into the object."""
+"""No header but ours is included, even if HIP is installed. Products and sums are contracted only where the text says
+so (fmaf). The version of code objects is the newest that all of ROCm 6 loads. The object contains no file name,
+which would be random."""
 
 _METADATA = re.compile(r"^\s*\.amdgpu_metadata\n(.*?)^\s*\.end_amdgpu_metadata", re.DOTALL | re.MULTILINE)
 _ENTRY = re.compile(r"^    \.(\w+): +(\S+)$", re.MULTILINE)
@@ -36,7 +36,7 @@ _ENTRY = re.compile(r"^    \.(\w+): +(\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Toolchain:
-    """The commands of a clang for AMD's GPUs."""
+    """The commands of a clang that targets AMD's GPUs."""
 
     name: str
     clang: tuple[str, ...]
@@ -48,17 +48,17 @@ class HipImage:
     """Compiled HIP C++."""
 
     code_object: bytes
-    """An ELF file for one architecture, which HIP's `hipModuleLoadData` loads."""
+    """An ELF file for one architecture, for HIP's `hipModuleLoadData`."""
     log: str
-    """What clang prints."""
+    """Clang's messages."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by the name of its symbol."""
+    """The resources of each kernel, by its symbol."""
     assembly: str
-    """The machine code as text."""
+    """The machine code as assembly text."""
 
 
 def toolchains() -> list[Toolchain]:
-    """What is installed: the clang of the `ziglang` wheel, which starts fastest, then those of the system."""
+    """The installed tool chains: the clang of the `ziglang` wheel, which starts fastest, then the system's."""
     found: list[Toolchain] = []
     spec = find_spec("ziglang")
     if spec is not None and spec.submodule_search_locations:
@@ -73,7 +73,7 @@ def toolchains() -> list[Toolchain]:
 
 @cache
 def version(tools: Toolchain | None = None) -> str:
-    """What a clang calls itself; `tools` None is the first of `toolchains()`. Raises MissingTool if there is none."""
+    """The version string of a clang (None: the first of `toolchains()`). Raises MissingTool if there is none."""
     tools = tools or next(iter(toolchains()), None)
     if tools is None:
         raise MissingTool(f"there is no clang for AMD's GPUs: {REMEDY}")
@@ -84,8 +84,8 @@ def version(tools: Toolchain | None = None) -> str:
 def compile_hip(text: str, *, processor: str = "gfx942", tools: Toolchain | None = None) -> HipImage:
     """Compile HIP C++ for a processor, with the first of `toolchains()` if `tools` is None.
 
-    The text includes no header: `hip_minimal.h` comes before it. The same text gives the same bytes. Raises MissingTool
-    if there is no clang, and LoweringError with the first error and its line if clang or the linker refuses the text.
+    The text needs no include: `hip_minimal.h` is put before it. Equal texts give equal bytes. Raises MissingTool if
+    there is no clang, and LoweringError with the first error and its line if clang or the linker rejects the text.
     """
     tools = tools or next(iter(toolchains()), None)
     if tools is None:
@@ -103,7 +103,7 @@ def compile_hip(text: str, *, processor: str = "gfx942", tools: Toolchain | None
 
 
 def header_text() -> str:
-    """The header that comes before every text."""
+    """The header that is put before every text."""
     return (resources.files("pdojo.backends.gpu") / HEADER).read_text(encoding="utf-8")
 
 
@@ -133,7 +133,7 @@ def _resources(entry: dict[str, str]) -> Resources:
 
 @dataclass
 class _Run:
-    """Runs commands on a text in a folder, and keeps what they print as errors."""
+    """Runs commands on a text in a folder, and collects their standard errors."""
 
     text: str
     folder: Path

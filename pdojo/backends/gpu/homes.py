@@ -22,21 +22,21 @@ from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index,
 from pdojo.errors import LoweringError
 
 SHARED_ALIGNMENT = 16
-"""Alignment of arrays in shared memory in bytes: that of the widest access."""
+"""Alignment in bytes of arrays in shared memory: the widest access."""
 OWN = (Memory.REGISTER, Memory.STACK)
-"""Memories of which each thread has its own."""
+"""Memories that are private to each thread."""
 _LISTED = 4096
-"""Most iterations that are listed to number the cells of a thread."""
+"""Largest number of iterations that are enumerated to number the cells of a thread."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Copies of a buffer on the heap, one for each iteration of some threaded scopes."""
+    """Copies of a heap buffer, one for each iteration of certain thread or grid scopes."""
 
     scopes: tuple[Scope, ...]
-    """The scopes, which are around all accesses."""
+    """The scopes that have a copy each; all accesses are inside them."""
     stride: int
-    """Distance from one copy to the next, in elements."""
+    """Distance between consecutive copies, in elements."""
 
     @property
     def count(self) -> int:
@@ -45,7 +45,7 @@ class Copies:
 
     @property
     def offset(self) -> Expr:
-        """Distance of the copy of an iteration from the first one, in elements."""
+        """Distance of an iteration's copy from the first one, in elements."""
         number = const(0)
         for scope in self.scopes:
             number = number * scope.extent + var(scope.depth)
@@ -53,7 +53,7 @@ class Copies:
 
 
 def copies_of(nest: Nest, buffer: Buffer) -> Copies | None:
-    """The copies of a buffer; None if there is one of it."""
+    """The copies of a buffer; None if there is only one."""
     uses = [(access, leaf.chain) for leaf, access in accesses_of(nest, buffer)]
     depths = copy_depths(uses, buffer.reuse)
     if not depths:
@@ -65,18 +65,19 @@ def copies_of(nest: Nest, buffer: Buffer) -> Copies | None:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Buffers that outlive launches and are no arguments, in one piece of memory: those on the heap, and those in
-    registers or on the stack outside of grids, where each node is a launch of its own."""
+    """Memory of buffers that outlive launches and are not arguments: buffers on the heap, and buffers in registers or
+    on the stack outside of grids, where each node is a launch of its own.
+    """
 
     offsets: dict[Buffer, int]
-    """Bytes from the start."""
+    """Offset of each buffer in bytes."""
     size_bytes: int
     copies: Mapping[Buffer, Copies]
-    """Those of which threads or blocks have copies."""
+    """Buffers of which threads or blocks have copies."""
 
 
 def workspace_of(nest: Nest) -> Workspace:
-    """Where the buffers of a kernel lie that outlive launches."""
+    """The workspace of a kernel: the places of the buffers that outlive launches."""
     offsets: dict[Buffer, int] = {}
     copies: dict[Buffer, Copies] = {}
     size = 0
@@ -95,7 +96,7 @@ def workspace_of(nest: Nest) -> Workspace:
 def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
     """Whether a buffer needs memory that lasts from launch to launch.
 
-    Statements outside of grids are several launches of one thread, which has no memory of its own in between.
+    Statements outside of grids are separate launches of one thread, which keeps no private memory in between.
     """
     if buffer.memory is Memory.HEAP:
         return True
@@ -105,7 +106,7 @@ def outlives_launches(nest: Nest, buffer: Buffer) -> bool:
 
 
 def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
-    """Where arrays lie in the shared memory of a block, by element type and size: bytes from the start, and in all."""
+    """Byte offsets of arrays in a block's shared memory, by element types and sizes; and the total size."""
     offsets: list[int] = []
     total = 0
     for dtype, size in sizes:
@@ -116,17 +117,17 @@ def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
 
 @dataclass(frozen=True)
 class Own:
-    """A buffer in registers or on the stack: the part that one thread has, with its cells numbered without gaps."""
+    """The part of a buffer in registers or on the stack that one thread has; its cells are numbered without gaps."""
 
     layout: Layout
     indices: dict[Access, tuple[Expr, ...]]
-    """The index of each access within the part."""
+    """The index of each access within the thread's part."""
 
 
 def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
-    """The part of a buffer that each thread of a launch has.
+    """The part of a buffer that each thread has in a launch.
 
-    Raises LoweringError if warps hold a tile of it, and not all accesses find their elements there.
+    Raises LoweringError if the buffer holds tiles of a warp and some access needs an element of another thread.
     """
     uses = [(leaf, access) for leaf, access in accesses_of(nest, buffer) if leaf in found.leaves]
     held = found.collectives.held(nest, buffer)
@@ -140,7 +141,7 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
         extents[d] = 1 + max(e.bounds(leaf.extents)[1] for (leaf, _), e in zip(uses, ranked, strict=True))
         whole = physical_shape(nest, buffer)[d] if held is None else extents[d]
         if extents[d] > whole and all(indices[a][d] == physical_index(a, leaf.chain)[d] for leaf, a in uses):
-            # Bounds of divisions are wide; the index itself is within the buffer.
+            # Bounds of divisions are loose; the index itself is inside the buffer.
             extents[d] = whole
             continue
         for (_, access), expression in zip(uses, ranked, strict=True):
@@ -151,7 +152,7 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
 
 
 def _part_index(access: Access, leaf: Leaf, held: Held | None) -> list[Expr]:
-    """The index in a thread's part: without the threads, and with the slot in the place of a tile's dimensions."""
+    """The index in a thread's part, without thread variables; the slot replaces the dimensions of a tile."""
     index = physical_index(access, leaf.chain)
     if held is None:
         return [_without_threads(e, leaf) for e in index]
@@ -167,7 +168,7 @@ def _without_threads(expression: Expr, leaf: Leaf) -> Expr:
 
 
 def _ranked(expressions: Sequence[tuple[tuple[int, ...], Expr]]) -> list[Expr]:
-    """Expressions that number the values of the given ones without gaps; shifted to zero if none are found."""
+    """Expressions that map the given values to 0, 1, 2, ... without gaps, or else subtract the least value."""
     least = min(e.bounds(extents)[0] for extents, e in expressions)
     shifted = [e - least for _, e in expressions]
     expressions = [(extents, e) for (extents, _), e in zip(expressions, shifted, strict=True)]

@@ -1,4 +1,4 @@
-"""Images: device code as a driver loads it, compiled once and kept in the user's cache."""
+"""Images: compiled device code for a driver to load, kept in the user's cache."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, HipSpellin
 from pdojo.files import cache_folder, read_bytes, replace_file
 
 MOST_BYTES = 256 << 20
-"""Bytes of all images in the cache; the ones used least recently go first."""
+"""Limit of the cache in bytes; the least recently used images are removed first."""
 _LARGEST = 64 << 20
-"""Most bytes of one image."""
+"""Limit of one image in bytes."""
 _FORMAT = [each.name for each in fields(Resources)]
-"""What files have; files of other versions of pdojo are not read."""
+"""The fields of a file's resources; files with other fields, by other versions of pdojo, are ignored."""
 _BETWEEN = 32
-"""Images that a process stores before it looks at the size of the cache again."""
+"""Number of images that a process stores between two checks of the cache's size."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Image:
     """Compiled device code."""
 
     data: bytes = field(repr=False)
-    """What a driver loads: a cubin, or a code object."""
+    """The driver's input: a cubin, or a code object."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by the name of its symbol."""
+    """The resources of each kernel, by its symbol."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads."""
@@ -46,20 +46,20 @@ class Image:
 
 
 class DeviceCompiler(Protocol):
-    """Compiles a spelling of device code."""
+    """Compiles device code in one spelling."""
 
     @property
     def spelling(self) -> DeviceSpelling:
-        """How the code that it takes is spelled."""
+        """The spelling of the texts that this compiler takes."""
         ...
 
     @property
     def version(self) -> str:
-        """Everything that images depend on besides text and processor. Raises MissingTool."""
+        """All facts that determine images, in addition to text and processor. Raises MissingTool."""
         ...
 
     def compile(self, text: str, processor: str) -> Image:
-        """Compile a text. Raises MissingTool if the compiler is not installed, LoweringError if it refuses the text."""
+        """Compile a text. Raises MissingTool if the compiler is not installed, LoweringError if it rejects the text."""
         ...
 
 
@@ -97,18 +97,18 @@ class Clang:
 
 
 class ImageCache:
-    """Images in a folder, by what they were compiled from; several processes may use it at once."""
+    """Images in a folder, keyed by the inputs of the compiler; several processes may use it at once."""
 
     def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
-        """`folder` None is one in the user's cache."""
+        """`folder` None is the one in the user's cache."""
         self.folder = folder or cache_folder("images")
         self.most_bytes = most_bytes
         self._stored = 0
 
     def image(self, text: str, processor: str, compiler: DeviceCompiler) -> Image:
-        """The image of a text, from the cache or compiled. Raises as `DeviceCompiler.compile`.
+        """The image of a text, from the cache or compiled. Raises the errors of `DeviceCompiler.compile`.
 
-        A damaged file counts as missing. If the folder cannot be written, every call compiles.
+        A damaged file counts as missing. If the folder is not writable, every call compiles.
         """
         facts = json.dumps([_FORMAT, compiler.spelling.name, compiler.version, processor, text])
         file = self.folder / f"{sha256(facts.encode()).hexdigest()}.image"
@@ -138,7 +138,7 @@ class ImageCache:
 
 
 def _read(file: Path) -> Image | None:
-    """The image in a file, which was used now; None if there is none, or it is damaged."""
+    """The image in a file, marked as used now; None if the file is missing or damaged."""
     try:
         digest, _, payload = read_bytes(file, _LARGEST).partition(b"\n")
         os.utime(file)

@@ -1,4 +1,4 @@
-"""One kernel as device functions, one per launch, and the function of the host that launches them."""
+"""A kernel as text: one device function per launch, and the host function that launches them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
 
 _OWN = ("thread", "total", "lane", "stream", "workspace", "pd_shared", "error")
-"""Local names of the printed code."""
+"""Local names of the printed code that kernels must not use."""
 
 
 class KernelText:
-    """Device functions and launching function of a kernel."""
+    """Device functions and host function of a kernel."""
 
     def __init__(self, nest: Nest, prelude: Prelude, machine: Machine) -> None:
         spelling = prelude.spelling
         assert isinstance(spelling, DeviceSpelling)
-        # One more than there are scopes: the lane in an instruction of a warp.
+        # One more than the depth of the scopes: the lane of a warp's instruction needs a variable, too.
         variables = [variable(d) for d in range(2 + max((s.depth for s in nest.scopes), default=0))]
         intrinsics = {s.intrinsic for s in nest.scopes if s.intrinsic}
         if intrinsics:
@@ -45,7 +45,7 @@ class KernelText:
         self.nest = nest
         self.launches: Sequence[LaunchText] = host.launches
         self.text = "\n".join([comment, *(entry.text for entry in host.launches), host.text, ""])
-        """The functions, with the kernel's declarations as a comment."""
+        """The printed functions, after a comment with the kernel's declarations."""
         self.workspace: Workspace = kernel.workspace
         self.uses = Uses(
             kernel.shuffles, frozenset(kernel.copies), frozenset(kernel.helpers), frozenset(kernel.atomics)
@@ -53,9 +53,9 @@ class KernelText:
 
 
 def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
-    """The code of a kernel for the blocks, the warps and the instructions of a machine.
+    """The code of a kernel for a machine's blocks, warps and instructions.
 
-    Raises LoweringError for what device code cannot say.
+    Raises LoweringError for kernels that device code cannot express.
     """
     try:
         return KernelText(nest, prelude, machine)
@@ -64,7 +64,7 @@ def kernel_text(nest: Nest, prelude: Prelude, machine: Machine) -> KernelText:
 
 
 class _Host(LoopText):
-    """The function that launches: loops around grids, and launches."""
+    """Prints the host function: launches, and loops around them."""
 
     hardware = "a host"
 
@@ -100,9 +100,9 @@ class _Host(LoopText):
             self.code.line(line)
 
     def statement(self, leaf: Leaf) -> None:
-        """Not called: a statement outside of grids is a launch."""
+        """Never called: a statement outside of grids is a launch."""
         raise AssertionError(leaf)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Not called: a vector outside of grids is a launch."""
+        """Never called: a vector scope outside of grids is a launch."""
         raise AssertionError(scope)

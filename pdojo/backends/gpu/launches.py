@@ -1,7 +1,8 @@
 """Launches of a kernel, and the threads that run each scope of a block.
 
-An outermost `:g` scope, with the `:g` scopes that are its only children, is one launch of a device function. What is
-outside of grids runs as one thread of the device; loops around grids run on the host. docs/mappings.md has the rules.
+An outermost `:g` scope, together with `:g` scopes that are only children, is one launch of a device function.
+Statements outside of grids run in one thread of the device; loops around grids run on the host. docs/mappings.md has
+the rules.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A device function: what one block runs, and its threads.
+    """A launch of a device function: its blocks, their code and threads.
 
-    Thread `t` of a block runs iteration `t // stride % extent` of a thread scope, where `stride` counts the threads
-    that one iteration takes.
+    Thread `t` of a block runs iteration `t // stride % extent` of a thread scope, where `stride` is the number of
+    threads that one iteration takes.
     """
 
     root: Node
     """The outermost grid scope, or a node outside of grids."""
     grids: tuple[Scope, ...]
-    """The grid scopes, outermost first; none for a node that one thread runs."""
+    """The grid scopes, outermost first; empty for a node that one thread runs."""
     nodes: Sequence[Node]
-    """What each block runs."""
+    """The nodes that each block runs."""
     threads: int
-    """Threads of a block."""
+    """Number of threads of a block."""
     strides: dict[Scope, int]
-    """Consecutive threads that run one iteration of a thread scope together."""
+    """The number of consecutive threads that run one iteration, by thread scope."""
     collectives: Collectives
     """The scopes that the threads of a warp compute together."""
 
@@ -49,7 +50,7 @@ class Launch:
 
     @property
     def depth(self) -> int:
-        """How many scopes are around the nodes: loops of the host, and grids."""
+        """The number of scopes around the nodes: loops of the host, and grids."""
         return self.nodes[0].depth
 
     @property
@@ -58,15 +59,15 @@ class Launch:
         return self.root.leaves if isinstance(self.root, Scope) else [self.root]
 
     def touched(self, leaf: Leaf) -> Sequence[Access]:
-        """The accesses of a statement in the code: an instruction of a warp keeps its temporaries to itself."""
+        """The accesses of a statement in the code; an instruction of a warp hides the accesses to its temporaries."""
         if self.collectives.of(leaf) is None:
             return leaf.accesses
         return [access for access in leaf.accesses if access in self.collectives.spreads]
 
     def group(self, chain: Sequence[Scope]) -> int:
-        """How many consecutive threads contain all that run one instance of what is inside of a chain of scopes.
+        """The number of consecutive threads that cover all those running one instance of a chain's inside.
 
-        Threads of a block beyond those of a warp scope run it, too, on their own registers.
+        Threads beyond those of a warp scope run its inside, too, on their own registers.
         """
         around = list(threads_of(chain))
         if not around:
@@ -79,7 +80,7 @@ class Launch:
 
 
 def holds_grid(node: Node) -> bool:
-    """Whether there is a grid in a node, so that it is a grid or a loop of the host."""
+    """Whether a node contains a grid, so that it is a grid or a loop of the host."""
     leaves = node.leaves if isinstance(node, Scope) else [node]
     return any(s.mapping is Mapping.GRID for leaf in leaves for s in leaf.chain)
 
@@ -90,7 +91,7 @@ def root_of(leaf: Leaf) -> Node:
 
 
 def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
-    """The thread scopes whose threads accumulate into one cell, outermost first; none if each has its own."""
+    """The thread scopes whose threads accumulate into one cell, outermost first; empty if cells are private."""
     if leaf.accumulate is None:
         return ()
     several = (s for s in threads_of(leaf.chain) if s.extent > 1)
@@ -100,7 +101,7 @@ def reduced_by(leaf: Leaf) -> tuple[Scope, ...]:
 def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
     """The launch of an outermost grid, or of a node outside of grids.
 
-    Raises LoweringError if statements stand beside a grid inside another one, if a block has too many threads, or if
+    Raises LoweringError if statements stand beside an inner grid, if a block has too many threads, or if
     a buffer would be distributed over the threads in two ways.
     """
     grids: list[Scope] = []
@@ -131,7 +132,7 @@ def launch(nest: Nest, node: Node, machine: Machine) -> Launch:
 
 
 def _check_numbers(node: Node, found: Launch, machine: Machine) -> None:
-    """Raise LoweringError if the number of a block or of a loop around the launch has more than 31 bits."""
+    """Raise LoweringError if a block's number, or the variable of a loop around the launch, has more than 31 bits."""
     if found.grids and (problem := grid_problem(found.blocks, found.threads, machine)) is not None:
         raise LoweringError(f"{describe(found.grids[-1])}: {problem}")
     for scope in node.chain[: -1 if isinstance(node, Scope) else None]:

@@ -1,4 +1,4 @@
-"""What the number of a thread says: the iterations it runs, and whether it is the one that stores for others."""
+"""Mapping from a thread's number to its loop iterations, and to the thread that stores for its group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.dialect.view.nest import Scope
 
 @dataclass(frozen=True)
 class Digit:
-    """`thread mod w mod ... floordiv stride mod extent`, w from `within`; an extent of 0 takes no remainder."""
+    """`thread mod w mod ... floordiv stride mod extent`, with each w in `within`; extent 0 omits the last `mod`."""
 
     within: tuple[int, ...] = ()
     stride: int = 1
@@ -21,7 +21,7 @@ class Digit:
 
     @property
     def text(self) -> str:
-        """The digit in C."""
+        """The value in C."""
         remainders = "".join(f" % {width}" for width in self.within)
         quotient = f" / {self.stride}" if self.stride > 1 else ""
         return f"thread{remainders}{quotient}" + (f" % {self.extent}" if self.extent else "")
@@ -41,7 +41,7 @@ class Below:
 
 
 def within(found: Launch, scopes: Sequence[Scope]) -> tuple[int, ...]:
-    """The divisors whose remainders, one after the other, number the threads of one iteration of nested thread scopes.
+    """The divisors whose successive remainders number the threads inside one iteration of nested thread scopes.
 
     A stride that is a multiple of the next one is left out: `t % (k * n) % n = t % n`.
     """
@@ -53,27 +53,27 @@ def within(found: Launch, scopes: Sequence[Scope]) -> tuple[int, ...]:
 
 
 def iteration(found: Launch, scope: Scope) -> Digit:
-    """The iteration of a thread scope that a thread runs; beyond the extent if it runs none."""
+    """The thread's iteration of a thread scope; at least the extent if the thread has none."""
     if scope.mapping is Mapping.WARP:
         return Digit() if found.threads == scope.extent else Digit(extent=scope.extent)
     return Digit(within(found, threads_of(scope.chain[:-1])), found.strides[scope])
 
 
 def group_around(found: Launch, scope: Scope) -> int:
-    """How many threads run the node that a thread scope is."""
+    """Number of threads that run the node of a thread scope."""
     around = threads_of(scope.chain[:-1])
     return found.strides[around[-1]] if around else found.threads
 
 
 def is_complete(found: Launch, scope: Scope) -> bool:
-    """Whether every thread that comes to a thread scope has an iteration of it."""
+    """Whether every thread that reaches a thread scope has an iteration of it."""
     return scope.mapping is Mapping.WARP or scope.extent * found.strides[scope] == group_around(found, scope)
 
 
 def is_in_warp(found: Launch, chain: Sequence[Scope], warp: int) -> bool:
-    """Whether the threads that run what is inside of a chain together are an aligned part of a warp, and all run it.
+    """Whether the threads of a group inside a chain of scopes form an aligned part of a warp, and all take part.
 
-    The others of their warp may be elsewhere.
+    Other threads of the warp may be elsewhere.
     """
     around = threads_of(chain)
     if not around or warp % found.group(chain):
@@ -85,7 +85,7 @@ def is_in_warp(found: Launch, chain: Sequence[Scope], warp: int) -> bool:
 
 
 def leader(found: Launch, chain: Sequence[Scope]) -> Below | None:
-    """The one thread that stores for its group; None if every thread stores."""
+    """The condition of the thread that stores for its group; None if every thread stores."""
     group = found.group(chain)
     around = threads_of(chain)
     if not around:

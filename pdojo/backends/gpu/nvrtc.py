@@ -1,4 +1,4 @@
-"""CUDA C++ to machine code by NVRTC, without a GPU, a driver or an installation of CUDA."""
+"""Compilation of CUDA C++ to machine code by NVRTC, without a GPU, a driver or an installation of CUDA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pdojo.errors import LoweringError
 
 REMEDY = "pip install nvidia-cuda-nvrtc cuda-bindings"
 OPTIONS = ("--fmad=false", "-std=c++17", "--ptxas-options=-v")
-"""Products and sums are fused where the text says so (fmaf), and nowhere else."""
+"""Products and sums are contracted only where the text says so (fmaf)."""
 CUDA_HEAD = """\
 typedef signed char int8_t;
 typedef short int16_t;
@@ -49,10 +49,9 @@ typedef unsigned long long uint64_t;
 #define UINT64_C(c) c##ull
 #define FP_FAST_FMA 1
 """
-"""What NVRTC lacks of `stdint.h` and `math.h`. It knows `size_t`, `memcpy` and the other functions of `math.h` itself.
+"""Declarations of `stdint.h` and `math.h` that NVRTC lacks. NVRTC has `size_t`, `memcpy` and the rest of `math.h`.
 
-`FP_FAST_FMA` makes the elementary functions of `pdojo.backends.c.math` those of pdojo, with the bits of its CPU code.
-"""
+`FP_FAST_FMA` makes `pdojo.backends.c.math` use pdojo's elementary functions, which give the bits of its CPU code."""
 
 _KERNEL = re.compile(
     r"Compiling entry function '(?P<name>\w+)' for.*?"
@@ -68,18 +67,18 @@ class CudaImage:
     """Compiled CUDA C++."""
 
     cubin: bytes
-    """An ELF file for one architecture, which the driver loads."""
+    """An ELF file for one architecture, for the driver."""
     log: str
-    """What NVRTC and ptxas print."""
+    """The messages of NVRTC and ptxas."""
     kernels: dict[str, Resources]
-    """The resources of each kernel, by the name of its symbol."""
+    """The resources of each kernel, by its symbol."""
 
 
 def compile_cuda(text: str, *, processor: str = "sm_90") -> CudaImage:
     """Compile CUDA C++ for a processor, for instance sm_90 or sm_90a.
 
-    The text includes no header, because NVRTC has none: it begins with CUDA_HEAD. Raises MissingTool if NVRTC is not
-    installed, and LoweringError with the first error and its line if NVRTC or ptxas refuses the text.
+    The text begins with CUDA_HEAD and includes no header, because NVRTC has none. Raises MissingTool if NVRTC is not
+    installed, and LoweringError with the first error and its line if NVRTC or ptxas rejects the text.
     """
     nvrtc = _bindings()
     program = _call(nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], []))
@@ -101,7 +100,7 @@ def version() -> str:
     """The version of NVRTC. Raises MissingTool if it is not installed."""
     major, minor = _call(_bindings().nvrtcVersion(), 2)
     try:
-        # The library itself does not tell its build.
+        # The library does not report its build number.
         return f"NVRTC {major}.{minor} ({installed('nvidia-cuda-nvrtc')})"
     except PackageNotFoundError:
         return f"NVRTC {major}.{minor}"
@@ -130,7 +129,7 @@ def disassemble(cubin: bytes) -> str:
 
 
 def parse_report(log: str) -> dict[str, Resources]:
-    """The resources of each kernel, from what `ptxas -v` prints."""
+    """The resources of each kernel, from the output of `ptxas -v`."""
     return {found["name"]: _resources(found) for found in _KERNEL.finditer(log)}
 
 
@@ -146,7 +145,7 @@ def _resources(found: re.Match[str]) -> Resources:
 
 
 def _bindings() -> Any:
-    """The module `cuda.bindings.nvrtc`, after it has found its library. Raises MissingTool if it does not."""
+    """The module `cuda.bindings.nvrtc` with its library loaded. Raises MissingTool without the library."""
     try:
         nvrtc = import_module("cuda.bindings.nvrtc")
         nvrtc.nvrtcVersion()
@@ -162,7 +161,7 @@ def _log(nvrtc: Any, program: Any) -> str:
 
 
 def _call(answer: tuple[Any, ...], count: int = 1) -> Any:
-    """The value of a call of NVRTC that only fails if pdojo calls it wrongly, or `count` of them; None without any."""
+    """The value, or the `count` values, or None, of an NVRTC call that fails only for a bug in pdojo."""
     status, *values = answer
     if status.value:
         raise RuntimeError(f"NVRTC: {status.name}")

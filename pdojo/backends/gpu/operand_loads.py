@@ -1,4 +1,4 @@
-"""How a warp loads an operand of its instruction that lies in memory: as matrices, in vectors, or by elements."""
+"""Loads of a warp instruction's operand from memory: as matrices, in vectors, or by elements."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from pdojo.dialect.view.nest import Access, Scope
 
 _NOWHERE = const(0)
 _MOST_BYTES = 16
-"""Most bytes that one access of a thread moves."""
+"""Largest access of a thread in bytes."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one instruction loads: consecutive slots of each thread."""
+    """The consecutive slots of each thread that one instruction loads."""
 
     slot: int
     slots: int
     place: Address
-    """Of the first of these elements; of matrices, of the first element of the row that the calling thread gives."""
+    """The address of the first element; for matrices, of the row that the calling thread provides."""
     load: MatrixLoad | None = None
-    """The instruction, if it loads matrices."""
+    """The instruction that loads matrices, else None."""
     matrices: int = 0
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand in memory; the variable of the scope at depth `lane`, inside all others, is the thread's number."""
+    """An operand in memory; the innermost variable, at depth `lane`, is the thread's number in the warp."""
 
     spread: Spread
     lane: int
     layout: Layout
     alignment: int
-    """Bytes that the address of the buffer is a multiple of."""
+    """Alignment of the buffer's address in bytes."""
     offset: Expr = _NOWHERE
-    """Distance of the block's copy of the buffer from its address, in elements."""
+    """Offset of the block's copy of the buffer, in elements."""
     bind: Callable[[Expr], Expr] = lambda expression: expression
-    """Replaces variables whose values are known."""
+    """Substitutes variables whose values are known."""
 
     @property
     def width(self) -> int:
@@ -52,11 +52,11 @@ class Operand:
         return byte_width(self.spread.access.array.dtype)
 
     def element(self, slot: int) -> Address:
-        """The place of the element in a slot of the calling thread."""
+        """The address of the element in a slot of the calling thread."""
         return self._place(self.spread.fragment.element(slot, self.lane, self._around()[1]))
 
     def pieces(self, loads: Sequence[MatrixLoad]) -> list[Piece]:
-        """The instructions that load all slots: matrices if these are fewer instructions, else vectors and elements."""
+        """The instructions that load all slots: as matrices if that takes fewer, else vectors and elements."""
         slots = self.spread.fragment.slots
         places = [self.element(slot) for slot in range(slots)]
         found: list[Piece] = []
@@ -70,7 +70,7 @@ class Operand:
         return found
 
     def _place(self, element: Sequence[Expr]) -> Address:
-        """The place of the element of an index, which is over the variables of the scopes and the lane."""
+        """The address of the element at an index, whose variables are those of the scopes and the lane."""
         around, extents = self._around()
         index = dict(zip(self.spread.depths, element, strict=True))
         access = self.spread.access
@@ -79,14 +79,14 @@ class Operand:
         return replace(place, linear=place.linear + self.offset)
 
     def _around(self) -> tuple[list[Scope], list[int]]:
-        """The scopes around the access and the lane, and their extents."""
+        """The scopes around the access, with the lane innermost, and their extents."""
         chain, threads = self.spread.leaf.chain, self.spread.fragment.threads
         lane = Scope(chain[-1].op, chain[-1], 0, self.lane, threads, Mapping.SEQUENTIAL, ())
         around = [*chain, *(lane for _ in range(self.lane + 1 - len(chain)))]
         return around, [s.extent for s in around]
 
     def _matrices(self, loads: Sequence[MatrixLoad], slot: int) -> Piece | None:
-        """The instruction that loads most slots as matrices from one on; None if none fits the place in memory."""
+        """The instruction that loads most slots from `slot` on as matrices; None if no instruction fits."""
         if self.spread.access.array.buffer.memory is not Memory.SHARED:
             return None
         extents = self._around()[1]
@@ -100,12 +100,12 @@ class Operand:
         return None
 
     def _vectors(self, places: Sequence[Address], slot: int, end: int) -> list[Piece]:
-        """Vectors and elements from a slot on, until all before `end` are loaded."""
+        """Loads as vectors and elements of the slots from `slot` to `end`."""
         found: list[Piece] = []
         while slot < end:
             count = _MOST_BYTES // self.width
             while count > 1:
-                # Aligned in the fragment, too.
+                # The piece must be aligned in the fragment, too.
                 inside = places[slot : slot + count]
                 if slot % count == 0 and len(inside) == count and self._is_run(inside):
                     break
@@ -116,12 +116,12 @@ class Operand:
         return found
 
     def _is_run(self, places: Sequence[Address]) -> bool:
-        """Whether places are neighbours in memory, of which the first is aligned to the size of all."""
+        """Whether addresses are consecutive, and the first one is aligned to the size of all."""
         first = places[0]
         if any(p.exchanges != first.exchanges or p.linear - first.linear != const(k) for k, p in enumerate(places)):
             return False
         shared = self.spread.access.array.buffer.memory is Memory.SHARED
         base = min(self.alignment, SHARED_ALIGNMENT) if shared else self.alignment
-        # Granules that are exchanged hold whole runs.
+        # Swizzled granules contain whole runs.
         parts = [self.bind(first.linear), *(const(e.factor) for e in first.exchanges)]
         return all(known_alignment(part, self.width, base) % (len(places) * self.width) == 0 for part in parts)

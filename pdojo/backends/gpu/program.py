@@ -1,4 +1,4 @@
-"""A kernel as compiled device code: its image and the launches of a call, without a device."""
+"""A kernel as compiled device code: its image, and the launches of a call. It needs no device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True)
 class Entry:
-    """A device function of a kernel, and how it is launched."""
+    """A device function of a kernel and the parameters of its launch."""
 
     name: str
     blocks: int
@@ -27,9 +27,9 @@ class Entry:
     shared_bytes: int
     """Bytes of dynamic shared memory."""
     arrays: tuple[int, ...]
-    """Its first parameters: positions of arrays in the kernel's interface."""
+    """The first parameters: positions of arrays in the kernel's interface."""
     has_workspace: bool
-    """Whether the next parameter is the workspace; then come the values of the host's variables."""
+    """Whether the next parameter is the workspace; the values of the host's variables follow."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class DeviceProgram:
     """A compiled kernel."""
 
     processor: str
-    """The architecture that it is compiled for."""
+    """The architecture of the code."""
     image: Image
     entries: tuple[Entry, ...]
     sequence: tuple[Launched, ...]
-    """The launches of a call: numbers of entries, and values of the host's variables."""
+    """The launches of a call: indices of entries, with values of the host's variables."""
     workspace_bytes: int
 
     def to_json(self) -> dict[str, Any]:
@@ -59,15 +59,15 @@ class DeviceProgram:
 
     @property
     def resources(self) -> list[Resources]:
-        """The compiler's report about each entry."""
+        """The compiler's resource report of each entry."""
         return [self.image.kernels[entry.name] for entry in self.entries]
 
 
 def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler, cache: ImageCache) -> DeviceProgram:
     """Compile a kernel for a machine; needs no device.
 
-    Raises MissingTool if the compiler is not installed, LoweringError if device code cannot say the kernel, or a block
-    of it does not fit the machine.
+    Raises MissingTool if the compiler is not installed, LoweringError if device code cannot express the kernel, or a
+    block does not fit the machine.
     """
     made = device_text(kernel, spelling=compiler.spelling, machine=machine)
     (text,) = made.kernels
@@ -91,7 +91,7 @@ def compile_program(kernel: KernelOp, machine: Machine, compiler: DeviceCompiler
 
 
 def _check(kernel: str, launches: Sequence[LaunchText], image: Image, machine: Machine) -> None:
-    """Raise LoweringError if a launch would fail: by its shared memory or registers. Spills are no error."""
+    """Raise LoweringError if a launch would fail for lack of shared memory or registers. Spills are allowed."""
     for entry in launches:
         where = f"kernel '{kernel}', device function '{entry.name}'"
         found = image.kernels[entry.name]

@@ -1,4 +1,4 @@
-"""Timing on a GPU: events around replays of a graph that has all calls of a sample."""
+"""Timing on a GPU: events around replays of a graph that contains a sample's calls."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from pdojo.backends.measure.steady import Caller, Run, warm_up
 from pdojo.backends.measure.timing import BRIEFLY, Timed
 
 MOST_NODES = 1024
-"""Most launches in a graph, unless one call on each set of arrays has more: a device runs them without the host, which
-needs a few microseconds for a launch."""
+"""Most launches in a graph, unless one call on each set of arrays has more. A device runs a graph without the host,
+which needs a few microseconds per launch."""
 
 
 @dataclass
 class Calls(Caller):
-    """Replays of a graph with `each` calls."""
+    """Replays of a graph that has `each` calls of the candidate."""
 
     each: int = 1
 
     def window(self, seconds: float) -> tuple[float, int]:
-        """As that of the base, for the calls in the graph."""
+        """Like the base method, with the times and numbers of calls, not of replays."""
         passed, replays = super().window(seconds)
         return passed / self.each, replays * self.each
 
     def first(self) -> float:
-        """Seconds of a call in the first replay."""
+        """Seconds of a call in the first replay, on average."""
         return super().first() / self.each
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """The calls of a sample: `replays` of a graph with `each` calls."""
+    """The graph of a sample: it has `each` calls and is replayed `replays` times."""
 
     graph: Graph
     each: int
@@ -49,9 +49,9 @@ class _Sample:
 class Replayed(Timed):
     """A candidate on a GPU.
 
-    A sample replays a graph between two events, after as many untimed replays. Nothing waits before a sample, unless
-    samples are steady: neither thread pools nor other work of the processor disturb a device. The graph rotates over
-    all sets of arrays, so that calls that are measured cold find none of them in the cache.
+    A sample replays a graph between two events, after as many untimed replays. There is no pause before a sample unless
+    samples are steady, as neither thread pools nor other work of the processor disturb a device. The graph rotates over
+    all sets of arrays, so that no cold call has its arrays in the cache.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Replayed(Timed):
         prepare: Run,
         fail: Callable[[DriverError], NoReturn],
     ) -> None:
-        """`calls` has one for each set of arrays; `fail` takes what the driver reports while samples are taken."""
+        """`calls` has one call per set of arrays; `fail` receives the driver's errors while samples are taken."""
         super().__init__([], prepare, clock=partial(_wait_and_look, stream))
         self._stream = stream
         self._calls = calls
@@ -80,21 +80,21 @@ class Replayed(Timed):
         self.choose_repeat(options, begin)
 
     def sample(self, begin: Callable[[], None]) -> float:
-        """Seconds per call."""
+        """Mean seconds per call."""
         try:
             return self._sample(begin)
         except DriverError as error:
             self._fail(error)
 
     def take_loop(self, begin: Callable[[], None]) -> None:
-        """Time replays by the processor's clock: an independent look at what the events say."""
+        """Time replays by the processor's clock, as an independent check of the events."""
         try:
             super().take_loop(begin)
         except DriverError as error:
             self._fail(error)
 
     def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
-        """Replays the graph of a sample, timed by the processor's clock."""
+        """A `Caller` that replays the graph of a sample and uses the processor's clock."""
         built = self._build()
 
         def replay() -> None:
@@ -124,7 +124,7 @@ class Replayed(Timed):
             built.graph.launch(self._stream.handle)
 
     def _build(self) -> _Sample:
-        """The graph for `repeat` calls, or for the next number of calls that there is one for."""
+        """The graph and its replays for at least `repeat` calls; `repeat` becomes the exact number."""
         if self._built is None or self._built[0] != self.repeat:
             sets = len(self._calls)
             most = max(1, MOST_NODES // max(1, self._calls[0].launches * sets))
@@ -144,6 +144,6 @@ class Replayed(Timed):
 
 
 def _wait_and_look(stream: Stream) -> int:
-    """The processor's clock, in nanoseconds, when everything in the stream has run."""
+    """The processor's clock, in nanoseconds, after all work in the stream is done."""
     stream.synchronize()
     return time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor, and how many of its blocks fit on one."""
+"""Resources of a multiprocessor that a kernel takes, and the number of its blocks that fit on one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _ERROR_OF_LINE = re.compile(
 )
 """An error of NVRTC, `FILE(LINE): error: MESSAGE`, or of clang, `FILE:LINE:COLUMN: error: MESSAGE`."""
 _ERROR = re.compile(r"(?:.*\b)?(?:error|fatal) *: (?P<message>.*)")
-"""An error about no line of the text: of ptxas, `ptxas error   : MESSAGE`, or of the linker."""
+"""An error without a line of the text: of ptxas, `ptxas error : MESSAGE`, or of the linker."""
 
 
 class MissingTool(LoweringError):  # noqa: N818 - named after what the user can mend, as those of pdojo/errors.py
-    """A compiler is not installed; the message says which package has it."""
+    """A compiler is not installed; the message names the package to install."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The resource report of a compiler for one kernel."""
+    """A compiler's resource report for one kernel."""
 
     registers: int
-    """32-bit vector registers per thread. AMD: of the unified file, accumulation registers included."""
+    """32-bit vector registers per thread. AMD: registers of the unified file, including accumulation registers."""
     spill_stores: int = 0
-    """Bytes per thread that are stored to spill registers. AMD reports registers: 4 bytes for each."""
+    """Bytes per thread that are stored to spill registers. AMD reports registers, which count as 4 bytes each."""
     spill_loads: int = 0
     """Bytes per thread that are loaded to restore registers. AMD: the same number as `spill_stores`."""
     shared: int = 0
@@ -36,11 +36,11 @@ class Resources:
     scalar_registers: int = 0
     """AMD: scalar registers per wave. 0 on NVIDIA's GPUs."""
     scalar_spills: int = 0
-    """AMD: scalar registers that are spilled, to lanes of vector registers."""
+    """AMD: scalar registers that are spilled to lanes of vector registers."""
 
     @property
     def spills(self) -> bool:
-        """Whether the kernel has more values than registers."""
+        """Whether registers are spilled."""
         return self.spill_stores > 0 or self.spill_loads > 0 or self.scalar_spills > 0
 
 
@@ -51,33 +51,33 @@ class Multiprocessor:
     warp: int
     """Threads per warp."""
     partitions: int
-    """Parts (AMD: SIMDs) that the warps are distributed over; each has its share of the registers."""
+    """Parts (AMD: SIMDs) to which the warps are distributed; each has its share of the registers."""
     partition_warps: int
     """Resident warps per partition."""
     registers: int
-    """32-bit registers per partition, those of all lanes counted."""
+    """32-bit registers per partition, over all lanes."""
     register_unit: int
-    """Registers are allocated to a warp in multiples of this number."""
+    """Allocation unit of a warp's registers."""
     thread_registers: int
     """Registers that one thread can address."""
     blocks: int
-    """Resident blocks, if a block is one warp."""
+    """Most resident blocks, for blocks of one warp."""
     blocks_of_warps: int
-    """Resident blocks, if a block is more than one warp."""
+    """Most resident blocks, for blocks of several warps."""
     block_threads: int
-    """Threads per block."""
+    """Most threads per block."""
     shared: int
     """Bytes of shared memory."""
     shared_reserved: int
-    """Bytes of shared memory per block that the system takes for itself."""
+    """Bytes of shared memory per block that the system reserves."""
     shared_unit: int
-    """Shared memory is allocated in multiples of this number of bytes."""
+    """Allocation unit of shared memory in bytes."""
     scalar_registers: int = 0
-    """Scalar registers per warp with which a partition is full; with more it holds one warp less. 0: no limit."""
+    """Scalar registers per warp at which a partition is full; with more it holds one warp less. 0: no limit."""
 
 
 # CG: "CUDA C++ Programming Guide" 13.0, section "Compute Capabilities", table "Technical Specifications per Compute
-# Capability", column 9.0. CO: `cuda_occupancy.h` of the CUDA toolkit 13.0, which has what CG leaves out.
+# Capability", column 9.0. CO: `cuda_occupancy.h` of the CUDA toolkit 13.0, for facts that CG omits.
 SM_90 = Multiprocessor(
     warp=32,  # CG: "Warp size"
     partitions=4,  # CG, section "Compute Capability 9.0", Architecture: four warp schedulers
@@ -93,7 +93,7 @@ SM_90 = Multiprocessor(
     shared_unit=128,  # CO: cudaOccSMemAllocationGranularity
 )
 # ISA: "AMD Instinct MI300" Instruction Set Architecture Reference Guide (CDNA3), chapter "Kernel State".
-# LLVM: `llvm/lib/Target/AMDGPU/Utils/AMDGPUBaseInfo.cpp` of LLVM 19, which has what ISA leaves out.
+# LLVM: `llvm/lib/Target/AMDGPU/Utils/AMDGPUBaseInfo.cpp` of LLVM 19, for facts that ISA omits.
 GFX942 = Multiprocessor(
     warp=64,  # ISA: wavefronts of 64 work-items
     partitions=4,  # ISA: four SIMDs per compute unit; LLVM: getEUsPerCU
@@ -115,18 +115,18 @@ MULTIPROCESSORS = {"sm_90": SM_90, "sm_90a": SM_90, "gfx942": GFX942}
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How full a multiprocessor is with the blocks of one kernel."""
+    """The occupancy of a multiprocessor by the blocks of one kernel."""
 
     blocks: int
-    """Resident blocks; 0 if not even one fits."""
+    """Resident blocks; 0 if none fits."""
     share: float
-    """Resident warps divided by the most that the multiprocessor holds, 0 to 1."""
+    """Resident warps over the largest number of resident warps, 0 to 1."""
     limit: str
-    """What keeps another block out: "blocks", "threads", "registers" or "shared memory"."""
+    """The resource that prevents another block: "blocks", "threads", "registers" or "shared memory"."""
 
 
 def occupancy(resources: Resources, threads: int, machine: Multiprocessor, dynamic_shared: int = 0) -> Occupancy:
-    """How many blocks of `threads` threads a multiprocessor holds; each also takes `dynamic_shared` bytes at launch."""
+    """The occupancy for blocks of `threads` threads, each with `dynamic_shared` bytes of dynamic shared memory."""
     warps = -(-threads // machine.warp)
     most = machine.partitions * machine.partition_warps
     per_block = _multiple(resources.shared + dynamic_shared + machine.shared_reserved, machine.shared_unit)
@@ -142,7 +142,7 @@ def occupancy(resources: Resources, threads: int, machine: Multiprocessor, dynam
 
 
 def _partition_warps(resources: Resources, machine: Multiprocessor) -> int:
-    """The warps that fit into the registers of a partition; 0 if a thread takes more than it can address."""
+    """Number of warps that fit into a partition's registers; 0 if a thread needs more than it can address."""
     if resources.registers > machine.thread_registers:
         return 0
     per_warp = _multiple(max(resources.registers, 1) * machine.warp, machine.register_unit)
@@ -151,7 +151,7 @@ def _partition_warps(resources: Resources, machine: Multiprocessor) -> int:
 
 
 def refusal(compiler: str, log: str, text: str) -> LoweringError:
-    """The first error in the log of a compiler, with the line of `text` that it is about if the log names one."""
+    """The first error in a compiler's log, with the line of `text` to which it refers, if any."""
     for line in log.splitlines():
         found = _ERROR_OF_LINE.match(line)
         if found is not None:

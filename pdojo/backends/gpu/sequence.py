@@ -1,6 +1,10 @@
 """The launches of one call of a kernel, in order, computed from the nest.
 
+<<<<<<< HEAD
 The printed function of the host makes the same launches: `test/unit/backends/gpu/test_gpu_executable.py` compares them.
+=======
+The printed host function makes the same launches; `test/unit/test_gpu_executable.py` compares them.
+>>>>>>> part-e2
 """
 
 from __future__ import annotations
@@ -14,9 +18,9 @@ from pdojo.dialect.view.nest import Leaf, Nest, Node
 from pdojo.errors import LoweringError
 
 MOST_LAUNCHES = 1 << 16
-"""Most launches of a call: each takes a few microseconds of the host's time, and a node of a graph."""
+"""Most launches of a call: each costs a few microseconds of host time, and a node of a graph."""
 Launched: TypeAlias = tuple[int, tuple[int, ...]]
-"""The number of a device function, and the values of the host's variables that it takes."""
+"""The index of a device function, and the values of its host variables."""
 
 
 def launch_sequence(nest: Nest, launches: Sequence[LaunchText]) -> tuple[Launched, ...]:
@@ -35,9 +39,9 @@ def launch_sequence(nest: Nest, launches: Sequence[LaunchText]) -> tuple[Launche
 
 
 def _walk(nodes: Sequence[Node], numbers: Mapping[Node, int], values: list[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Device functions and the iteration of the host's loops that launches them; checks the guards of these loops.
+    """The launches, each with the iteration of the host's loops; checks the guards of these loops.
 
-    `values` has the iteration of each open loop, outermost first. Guards of launched nodes are checked on the device.
+    `values` has the iteration of each open loop, outermost first. The device checks the guards of launched nodes.
     """
     for node in nodes:
         if node in numbers:

@@ -1,4 +1,4 @@
-"""The worker's side of a comparison on a GPU: check programs on arrays of the device, and time replays of graphs."""
+"""The worker's side of a comparison on a GPU: check programs on device arrays, and time replays of graphs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pdojo.errors import MeasurementError
 
 
 class DeviceSet:
-    """A set of arrays on a device, with the zones around each that no candidate may change."""
+    """A set of arrays on a device, with guard zones that no candidate may change."""
 
     def __init__(self, gpu: Gpu, stream: Stream, arrays: ArraySet) -> None:
-        """Copies the arrays as they are. Raises DriverError if there is too little memory."""
+        """Copy the arrays with their guard zones. Raises DriverError if there is too little memory."""
         self._arrays = arrays
         self._stream = stream
         alignment = max(MEMORY_ALIGNMENT, arrays.alignment, *(p.alignment for p in arrays.parameters))
@@ -41,16 +41,16 @@ class DeviceSet:
             self._offsets.append(at)
             at += zone.nbytes
         self.addresses = [self._memory.address + offset + GUARD_BYTES for offset in self._offsets]
-        """Where the arrays begin, in the order of the interface."""
+        """The addresses of the arrays, in the order of the interface."""
         self.upload()
 
     def upload(self) -> None:
-        """Copy the arrays of the host to the device."""
+        """Copy the host arrays to the device."""
         for zone, offset in zip(self._arrays.zones(), self._offsets, strict=True):
             self._memory.upload(zone, self._stream.handle, offset)
 
     def download(self) -> None:
-        """Copy the arrays of the device to the host."""
+        """Copy the device arrays to the host."""
         for zone, offset in zip(self._arrays.zones(), self._offsets, strict=True):
             self._memory.download(zone, self._stream.handle, offset)
 
@@ -65,8 +65,8 @@ class DeviceSet:
 class GpuSession(WorkerSession):
     """One comparison on a device.
 
-    `tools.compiler` is a GpuCompiler. After an error that spoils the context the process ends (`Fatal`), and the
-    candidate at fault gets the outcome.
+    `tools.compiler` is a GpuCompiler. An error that makes the context unusable ends the process (`Fatal`) and is the
+    outcome of the candidate that caused it.
     """
 
     def __init__(self, comparison: Comparison, tools: Tools, cache: Cache, report: Callable[[int, str], None]) -> None:
@@ -78,10 +78,10 @@ class GpuSession(WorkerSession):
         self._gpu = self._compiler.gpu()
         self._stream = self._gpu.stream()
         self._sets: dict[int, DeviceSet] = {}
-        """Copies of sets of arrays, by their identity: the session keeps both."""
+        """Device copies of array sets, by identity of the set; the session keeps both alive."""
 
     def load(self, kernel: KernelOp, code: JSON) -> GpuKernel:
-        """A kernel's code, from `assembled` in another process, on the device."""
+        """A kernel's code from `assembled`, loaded on the device; another process may have made it."""
         return self._compiler.load(kernel, DeviceProgram.from_json(code))
 
     @staticmethod
@@ -90,7 +90,7 @@ class GpuSession(WorkerSession):
         return _compiler(tools).assemble(kernel, machine).to_json()
 
     def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
-        """The outcome of a candidate that raised an error. Raises Fatal if the device cannot be used any more."""
+        """The outcome of a candidate that raised an error. Raises Fatal if the device is no longer usable."""
         if not isinstance(error, DriverError):
             return super().failure(candidate, phase, error)
         if error.is_fatal:
@@ -98,7 +98,7 @@ class GpuSession(WorkerSession):
         return _outcome(phase, error)
 
     def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
-        """Run a candidate on poisoned outputs; the results are in the arrays of the host then."""
+        """Run a candidate on poisoned outputs; afterwards the results are in the host arrays."""
         arrays.reset()
         device = self._device_set(arrays)
         device.upload()
@@ -107,22 +107,22 @@ class GpuSession(WorkerSession):
         device.download()
 
     def damage(self, arrays: ArraySet) -> str | None:
-        """A message about memory that timed calls must not change but did."""
+        """A message about memory that timed calls changed but must not change."""
         self._device_set(arrays).download()
         return arrays.damage()
 
     def is_reference(self, candidate: Candidate) -> bool:
-        """False: the reference runs on the processor."""
+        """False: the reference runs on the processor, not on the device."""
         return False
 
     def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
-        """The outputs of a reference kernel, run on the processor: plain code is one thread."""
+        """The outputs of a reference kernel, run on the processor, because plain code has only one thread."""
         from pdojo.backends.llvm.executable import compile as compile_here
 
         return run_compiled(compile_here(nest.kernel, threads=1), arrays)
 
     def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
-        """A candidate whose graph is built when the number of its calls is known."""
+        """A candidate to be timed; its graph is built when the number of calls is known."""
         device = [self._device_set(arrays) for arrays in sets]
         kernel = self._kernel(candidate)
         first = kernel.prepare(device[0].addresses)
@@ -138,7 +138,7 @@ class GpuSession(WorkerSession):
         return Replayed(self._gpu, self._stream, calls, restore, fail)
 
     def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> None:
-        """Take the samples: other processes do not keep the device busy."""
+        """Take the samples. The foreign load is unknown: other processes of the host do not load the device."""
         take_samples(timed, self.options, begin)
 
     def facts(self) -> JSON:
@@ -155,7 +155,7 @@ class GpuSession(WorkerSession):
         return self._sets[id(arrays)]
 
     def _end(self, candidate: Candidate, phase: str, error: DriverError) -> NoReturn:
-        """End this process: the device, or the state of the stream, is lost."""
+        """End this process, because the device, or the state of the stream, is lost."""
         raise Fatal(candidate.index, _outcome(phase, error)) from error
 
 

@@ -1,4 +1,4 @@
-"""The spelling of device code: CUDA C++, HIP C++, and fibers of a CPU, as targets of C text."""
+"""The spelling of device code in CUDA C++, HIP C++ and C++ for fibers on a CPU, as variants of C text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Buffer
 
 STATIC_SHARED = 48 * 1024
-"""Most bytes of shared memory whose size CUDA takes from the declarations (CUDA C++ Programming Guide, "Shared
-Memory"); beyond, a launch asks for it."""
+"""Most bytes of statically declared shared memory in CUDA (CUDA C++ Programming Guide, "Shared
+Memory"); more must be dynamic."""
 _CUDA_HEAD = f"""\
 #if defined(__CUDACC_RTC__)
 {CUDA_HEAD}#else
@@ -129,25 +129,25 @@ template <int N> static __device__ __forceinline__ void pd_sync_group() {
 }
 """
 GROUP = "pd_sync_group"
-"""The name of the barrier of a group of threads."""
+"""Name of the barrier of a group of threads."""
 MATRICES = "pd_mma"
-"""The name of what computes instructions of a warp for fibers."""
+"""Name of the function that emulates a warp's instructions for fibers."""
 
 _BOUNDS = tuple(f"static inline int64_t {name}(" for name in ("pd_min", "pd_max"))
-"""Beginnings of the helpers for bounds of loops."""
+"""Beginnings of the helpers for loop bounds."""
 
 
 @dataclass(frozen=True)
 class Uses:
-    """What the kernels of a file need besides functions."""
+    """Helpers, atomic operations and copies that the kernels of a file need."""
 
     shuffles: bool = False
     copies: frozenset[int] = frozenset()
-    """Sizes of asynchronous copies in bytes."""
+    """Sizes of the asynchronous copies in bytes."""
     helpers: frozenset[str] = frozenset()
     """Names of helpers: for accesses with hints, instructions of a warp, barriers of a group of threads."""
     atomics: frozenset[str] = frozenset()
-    """Atomic operations, as `add.f32`."""
+    """Atomic operations, such as `add.f32`."""
 
     def __add__(self, other: Uses) -> Uses:
         return Uses(
@@ -159,30 +159,30 @@ class Uses:
 
 
 class DeviceSpelling(Spelling, ABC):
-    """What CUDA, HIP and fibers have in common."""
+    """The common part of CUDA, HIP and fibers."""
 
     name: str
-    """The language, for messages."""
+    """The language's name in messages."""
     language: ClassVar[str]
-    """The language of the templates of instructions."""
+    """The language whose instruction templates are used."""
     index = "int"
     restrict = "__restrict__"
     library = True
     has_copies = True
-    """Whether there are asynchronous copies to shared memory."""
+    """Whether asynchronous copies to shared memory exist."""
     machine = "nvidia-sm90"
-    """The machine of kernels that name none."""
+    """The machine of kernels that name no machine."""
     stream: str | None = None
-    """The type of the stream that launches go to; None if there is none."""
+    """The type of the stream that launches take; None without streams."""
     api: str = ""
-    """The prefix of the runtime's names, if its launches may fail: `cuda`."""
+    """The prefix of the runtime's names (`cuda`) if its launches can fail."""
     host_only: tuple[str, ...] = ()
-    """Lines before and behind code that a compiler of device code alone must not see."""
+    """Lines before and after host code, which hide it from a compiler of device code."""
     dynamic_shared: str | None = "extern __shared__ __align__(16) unsigned char pd_shared[];"
-    """The declaration of shared memory that a launch gives; None if there is none."""
+    """The declaration of dynamic shared memory; None if there is none."""
 
     def head(self, *, threads: bool, streams: bool) -> str:
-        """Nothing: `device_head` begins the file."""
+        """Empty: `device_head` begins the file."""
         return ""
 
     @abstractmethod
@@ -190,34 +190,34 @@ class DeviceSpelling(Spelling, ABC):
         """The beginning of a file."""
 
     def helper(self, text: str) -> str:
-        """A helper function of the device; bounds of the host's loops use some of them, too."""
+        """The head of a helper function on the device; loop bounds of the host use some helpers, too."""
         where = "__host__ __device__" if text.startswith(_BOUNDS) else "__device__"
         return text.replace("static inline", f"static {where} __forceinline__").replace("restrict", "__restrict__")
 
     def kernel(self, name: str, parameters: Sequence[str], threads: int, blocks: int | None) -> str:
-        """The head of a device function for blocks of so many threads, `blocks` of them on a multiprocessor."""
+        """The head of a device function for blocks of `threads` threads; at least `blocks` are resident."""
         bounds = str(threads) if blocks is None else f"{threads}, {blocks}"
         return f'extern "C" __global__ void __launch_bounds__({bounds})\n{name}({", ".join(parameters)})'
 
     def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
-        """An array in shared memory; `offset` is its place, in bytes, if a launch gives the memory."""
+        """The declaration of an array in shared memory; `offset` is its position in bytes in dynamic shared memory."""
         kind = self.types[dtype]
         if dynamic:
             return f"{kind} *{self.restrict} {name} = ({kind} *)(pd_shared + {offset});"
         return f"__shared__ __align__(16) {kind} {name}[{size}];"
 
     def own(self, dtype: str, name: str, size: int) -> str:
-        """Variables of a thread: one, or an array."""
+        """The declaration of a thread's variable or array."""
         return f"{self.types[dtype]} {name};" if size == 1 else f"{self.types[dtype]} {name}[{size}];"
 
     def unroll(self, extent: int) -> str | None:
-        """A line that makes the compiler unroll the following loop."""
+        """A line that lets the compiler unroll the next loop."""
         return "#pragma unroll"
 
     def host(self, name: str, parameters: Sequence[str], lines: Sequence[str], aligned: Mapping[str, int]) -> str:
-        """The function that launches a kernel's device functions by `lines`.
+        """The host function, whose body `lines` launches a kernel's device functions.
 
-        It returns an error of the runtime for a pointer of `aligned` that is null or no multiple of so many bytes.
+        It returns an error of the runtime for a pointer in `aligned` that is null or not a multiple of its alignment.
         """
         wrong = " || ".join(f"!{p} || (size_t){p} % {n}" if n > 1 else f"!{p}" for p, n in aligned.items())
         check = [f"  if ({wrong}) return {self.api}ErrorInvalidValue;"] if wrong else []
@@ -225,30 +225,30 @@ class DeviceSpelling(Spelling, ABC):
         return "\n".join([head, *check, *lines, f"  return {self.api}Success;", "}"])
 
     def workspace(self, name: str, size: int) -> list[str]:
-        """The function that tells a kernel's callers how many bytes of workspace it needs."""
+        """A function that returns the bytes of a kernel's workspace, for its callers."""
         comment = [f"// Bytes of the workspace, which is aligned to {ALIGNMENT}."] if size else []
         return [*comment, f'extern "C" size_t {name}_workspace_bytes() {{ return {size}; }}']
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
-        """Lines that launch a device function with `shared` bytes of shared memory, 0 if it declares its own."""
+        """Lines that launch a device function with `shared` bytes of dynamic shared memory, 0 if it has none."""
         launched = f"{name}<<<{blocks}, {threads}, {shared}, stream>>>({', '.join(arguments)});"
         return [launched, self.failing(f"{self.api}GetLastError()")]
 
     def failing(self, call: str) -> str:
-        """A call of the runtime whose error the function of the host returns."""
+        """A call of the runtime whose error the host function returns."""
         return f"if ({self.api}Error_t error = {call}) return error;"
 
     def host_parameter(self, buffer: Buffer, name: str) -> str:
-        """The pointer to an interface array."""
+        """The parameter that points to an interface array."""
         const = "const " if buffer.intent is Intent.IN else ""
         return f"{const}{self.types[buffer.dtype]} *{name}"
 
     def vector_at(self, kind: str, place: str) -> str:
-        """A pointer to the vector that begins at an element."""
+        """A pointer to the vector that begins at `place`."""
         return f"({kind} *)&{place}"
 
     def vector(self, dtype: str, lanes: int) -> tuple[str, str]:
-        """Name and definition of vectors in memory, aligned to their size."""
+        """Name and definition of a vector type in memory, aligned to its size."""
         bits = 8 * byte_width(dtype)
         name = f"{dtype}x{lanes}"
         size = lanes * bits // 8
@@ -267,7 +267,7 @@ class CudaSpelling(DeviceSpelling):
     host_only = ("#if !defined(__CUDACC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
-        """Types that NVRTC does not know, and the helpers for shuffles and copies."""
+        """Types that NVRTC lacks, and the helpers for shuffles and copies."""
         text = _CUDA_HEAD + _CUDA_SHUFFLE * uses.shuffles + _CUDA_GROUP * (GROUP in uses.helpers)
         text += _accesses(
             uses, ("uint2", "uint4"), load="__ldcs", readonly="__ldg", store="__stcs((decltype(bits) *)to, bits)"
@@ -278,7 +278,7 @@ class CudaSpelling(DeviceSpelling):
         return text + _COPIES * bool(uses.copies)
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
-        """A launch, after asking for more shared memory than usual."""
+        """Lines of a launch, after a call that raises the limit of shared memory where necessary."""
         lines: list[str] = []
         if shared > STATIC_SHARED:
             most = f"cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared})"
@@ -299,7 +299,7 @@ class HipSpelling(DeviceSpelling):
     host_only = ("#if !defined(__HIPCC_RTC__)", "#endif")
 
     def device_head(self, uses: Uses) -> str:
-        """The headers of HIP, or a stand-in for compilers without them."""
+        """HIP's headers, or a substitute for compilers without them."""
         words = ("uint64_t", "uint32_t __attribute__((ext_vector_type(4)))")
         store = "__builtin_nontemporal_store(bits, (decltype(bits) *)to)"
         text = _HIP_HEAD + _HIP_SHUFFLE * uses.shuffles + _HIP_GROUP * (GROUP in uses.helpers)
@@ -314,50 +314,50 @@ class FiberSpelling(DeviceSpelling):
     language = "fibers"
 
     def __init__(self, *, library: bool = True) -> None:
-        """`library` is False for pdojo's elementary functions instead of those of the C library."""
+        """`library` selects the C library's elementary functions; False selects pdojo's."""
         self.library = library
 
     dynamic_shared = None
 
     def device_head(self, uses: Uses) -> str:
-        """The runtime, with the files that it includes: the text needs no others."""
+        """The runtime with all files that it includes: the text needs no include."""
         files = ["fibers.h", *["fibers_matrices.h"] * (MATRICES in uses.helpers)]
         taken = set[str]()
         return "".join(_with_includes(name, taken) for name in files)
 
     def shared(self, dtype: str, name: str, size: int, offset: int, *, dynamic: bool) -> str:
-        """A reference to an array in the memory of the block, whose bounds are checked."""
+        """A reference to an array in the block's memory with checked bounds."""
         kind = self.types[dtype]
         return f"{kind} (&{name})[{size}] = pd_shared<{kind}, {size}>({offset});"
 
     def own(self, dtype: str, name: str, size: int) -> str:
-        """Variables of a thread, poisoned: what reads one before it is written shows as NaN."""
+        """Variables of a thread, filled with NaN so that reads before the first write are visible."""
         return f"{super().own(dtype, name, size)} pd_poison({name});"
 
     def unroll(self, extent: int) -> str | None:
-        """Nothing: debugging wants small code."""
+        """No line: the code stays small for debugging."""
         return None
 
     def host(self, name: str, parameters: Sequence[str], lines: Sequence[str], aligned: Mapping[str, int]) -> str:
-        """The function that runs a kernel; fibers check all accesses."""
+        """The function that runs a kernel; it checks no pointers, as fibers check every access."""
         return "\n".join([f'extern "C" void {name}({", ".join(parameters)}) {{', *lines, "}"])
 
     def workspace(self, name: str, size: int) -> list[str]:
-        """Nothing: the caller has compiled the kernel, too."""
+        """No function: the caller compiles the kernel itself and knows the size."""
         return []
 
     def vector_at(self, kind: str, place: str) -> str:
-        """A checked pointer: clang's sanitizer does not see misaligned structures."""
+        """A pointer with a check of its alignment, which clang's sanitizer does not make for structures."""
         return f"pd_vector<{kind}>(&{place})"
 
     def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: Sequence[str]) -> list[str]:
-        """A launch, always with the size of shared memory."""
+        """Lines of a launch, which always states the size of shared memory."""
         listed = ", ".join([name, str(blocks), str(threads), str(shared), *arguments])
         return [f"pd_launch({listed});"]
 
 
 def _with_includes(name: str, seen: set[str]) -> str:
-    """A file of the runtime, with the text of each own file where it is first included."""
+    """A file of the runtime, with own files inserted at their first include."""
     seen.add(name)
     lines: list[str] = []
     for line in (Path(__file__).parent / name).read_text().splitlines():
@@ -370,7 +370,7 @@ def _with_includes(name: str, seen: set[str]) -> str:
 
 
 def _accesses(uses: Uses, words: tuple[str, str], *, load: str, readonly: str, store: str) -> str:
-    """The helpers for accesses with hints; `words` are the types of 8 and of 16 bytes."""
+    """Helpers for accesses with hints; `words` has the types of 8 and of 16 bytes."""
     used = sorted(uses.helpers & _ACCESSES.keys())
     helpers = (_ACCESSES[name].format(load=load, readonly=readonly, store=store) for name in used)
     return _WORDS % words * bool(used) + "".join(helpers)

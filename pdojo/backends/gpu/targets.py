@@ -22,7 +22,7 @@ from pdojo.dialect.view.build import nest_on
 
 @dataclass(frozen=True)
 class DeviceText:
-    """A file of device code."""
+    """Prints a file of device code."""
 
     text: str
     kernels: tuple[KernelText, ...]
@@ -31,8 +31,8 @@ class DeviceText:
 def device_text(*kernels: KernelOp, spelling: DeviceSpelling, machine: Machine | None = None) -> DeviceText:
     """A file with the device functions and the launching function of each kernel.
 
-    `machine` limits the threads of a block and of a warp (None: that of each kernel, or one that fits the spelling).
-    Raises LoweringError for what device code cannot say.
+    `machine` gives the limits of blocks and warps (None: the machine that a kernel names, or the spelling's default).
+    Raises LoweringError for kernels that device code cannot express.
     """
     prelude = Prelude(spelling)
     found = [_kernel(kernel, prelude, machine) for kernel in kernels]
@@ -53,7 +53,7 @@ class _DeviceTarget(Target):
     spelling: ClassVar[DeviceSpelling]
 
     machine: str | None = None
-    """Name of the machine description; None: that of the kernel."""
+    """Name of the machine; None: the machine that the kernel names."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the kernels of the module."""
@@ -80,7 +80,7 @@ class PdojoHipTarget(_DeviceTarget):
 
 @dataclass(frozen=True)
 class PdojoFibersTarget(_DeviceTarget):
-    """C++ whose threads are fibers of a CPU, to check device code without a device."""
+    """C++ whose threads are fibers on a CPU, to check device code without a device."""
 
     name = "pdojo-fibers"
     spelling = FiberSpelling()

@@ -21,27 +21,27 @@ class TreeText:
     """Prints the trees of a launch."""
 
     def __init__(self, found: Launch, code: DeviceCode, names: Names, atomics: Mapping[Leaf, str]) -> None:
-        """`atomics` has the statements whose results are added to the cells by an atomic operation."""
+        """`atomics` has the statements that add the results to the cells by an atomic operation."""
         self.launch, self.code, self.atomics = found, code, atomics
         self.trees = trees_of(found, names)
         self.shuffles = False
-        """Whether threads exchange registers."""
+        """Whether threads exchange registers by shuffles."""
 
     @property
     def scratch(self) -> list[tuple[str, str]]:
-        """Element type and name of the arrays in shared memory, each with an element per thread."""
+        """Element type and name of the arrays in shared memory, which have one element per thread."""
         return [(t.dtype, t.shared) for t in self.trees if t.blocks]
 
     def of(self, leaf: Leaf) -> Tree | None:
-        """The tree that a statement adds to; None if its cells are a thread's own."""
+        """The tree that a statement adds to; None if each thread has its own cells."""
         return next((t for t in self.trees if t.leaf is leaf), None)
 
     def partial(self, tree: Tree) -> str:
-        """The thread's partial result of the present cell."""
+        """The thread's partial result of the current cell."""
         return tree.name if tree.size == 1 else f"{tree.name}[{self.code.index(tree.cell)}]"
 
     def begin(self, tree: Tree) -> None:
-        """Declare the partial results of a thread: neutral."""
+        """Declare a thread's partial results, with the neutral element."""
         value, kind = strip(literal(tree.neutral)), self.code.spelling.types[tree.dtype]
         if tree.size == 1:
             self.code.line(f"{kind} {tree.name} = {value};")
@@ -54,8 +54,8 @@ class TreeText:
     def end(self, tree: Tree, checked: Checked) -> None:
         """Combine the partial results of the threads, and add them to the cells.
 
-        All threads of the block come here if they add up in shared memory; what is appended within `checked()` runs in
-        those with an iteration of the scopes around the tree.
+        All threads of the block reach this code if they add up in shared memory. Inside `checked()`, appended code runs
+        only in threads that have an iteration of the scopes around the tree.
         """
         with self.code.block("") if tree.kept else nullcontext():
             for scope in tree.kept:
@@ -71,7 +71,7 @@ class TreeText:
                 self._over_cells(tree, rest, checked)
             return
         depth = len(self.code.extents)
-        # The variables of all scopes around the statement: those without cells of their own do not occur.
+        # Variables of all scopes around the statement; variables that index no cell do not occur.
         self.code.extents.extend(s.extent for s in tree.leaf.chain[depth:])
         lonely = {s.depth: 0 for s in tree.leaf.chain[depth:] if s.extent == 1}
         self.code.known.update(lonely)
@@ -102,7 +102,7 @@ class TreeText:
             self._add(tree, part)
 
     def _across(self, tree: Tree, part: str) -> None:
-        """Combine the partial results of warps that are in shared memory; every thread gets the result."""
+        """Combine the warps' partial results, which are in shared memory; every thread gets the result."""
         first = " + ".join(f"{d.text} * {factor}" if factor > 1 else d.text for d, factor in tree.first())
         offsets = tree.contributors()
         total = len(offsets)
@@ -120,7 +120,7 @@ class TreeText:
                     self.code.line(f"{part} = {self._both(tree, part, f'{tree.shared}[{base}{offset}]')};")
 
     def _add(self, tree: Tree, part: str) -> None:
-        """Add a result to its cell: every thread to its own, or one thread to memory they share."""
+        """Add a result to its cell: every thread to its own cell, or one thread to a shared cell."""
         conditions: list[str] = []
         if tree.leaf.output.array.buffer not in self.code.own:
             conditions += [test.text for test in tree.only_one()]

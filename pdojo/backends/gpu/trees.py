@@ -1,7 +1,7 @@
 """Reduction trees: threads of a block that accumulate into one cell.
 
-Each thread accumulates into a partial result of its own, in registers. When the outermost scope of such threads ends,
-warps combine theirs by butterflies of shuffles, blocks in shared memory, and the result is added to the cell.
+Each thread accumulates into a partial result in its registers. At the end of the outermost scope of such threads, warps
+combine partial results by butterfly shuffles, blocks do so in shared memory, and the result is added to the cell.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from pdojo.dialect.functions import identity_value
 from pdojo.dialect.view.nest import Constant, Leaf, Scope
 
 Checked: TypeAlias = Callable[[], AbstractContextManager[None]]
-"""Makes code appended within run only in threads that pass the conditions around."""
+"""A function that gives a context in which appended code runs only in threads that meet the conditions around it."""
 _LOOPS = (Mapping.SEQUENTIAL, Mapping.UNROLL)
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """An accumulation of several threads into one cell."""
+    """A statement by which several threads accumulate into one cell."""
 
     launch: Launch
     leaf: Leaf
@@ -40,11 +40,11 @@ class Tree:
     reduced: tuple[Scope, ...]
     """The thread scopes whose threads accumulate into one cell, outermost first."""
     kept: tuple[Scope, ...]
-    """The thread scopes inside the root with cells of their own."""
+    """The thread scopes inside the root whose iterations have different cells."""
     cells: tuple[Scope, ...]
-    """The loops inside the root with cells of their own."""
+    """The loops inside the root whose iterations have different cells."""
     name: str
-    """The thread's partial result."""
+    """Name of the thread's partial result."""
 
     @property
     def dtype(self) -> str:
@@ -64,29 +64,29 @@ class Tree:
 
     @property
     def blocks(self) -> tuple[Scope, ...]:
-        """The scopes whose threads combine their results in shared memory."""
+        """The block scopes whose threads combine their results in shared memory."""
         return tuple(s for s in self.reduced if s.mapping is Mapping.BLOCK)
 
     @property
     def offsets(self) -> list[int]:
-        """How far each thread of a warp is from the one whose result it adds, butterfly by butterfly."""
+        """Distances of the threads that exchange results in each step of the butterflies."""
         warps = [s.extent for s in self.reduced if s.mapping is Mapping.WARP]
         return [extent >> k for extent in warps for k in range(1, extent.bit_length())]
 
     @property
     def neutral(self) -> Constant:
-        """What a partial result begins with."""
+        """The initial value of a partial result."""
         value = -0.0 if self.accumulate == "arith.addf" else identity_value(self.accumulate, self.dtype)
         return Constant(value, self.dtype)
 
     @property
     def size(self) -> int:
-        """Partial results of each thread."""
+        """Number of partial results of each thread."""
         return prod(s.extent for s in self.cells)
 
     @property
     def cell(self) -> Expr:
-        """The number of the partial result."""
+        """The index of the partial result."""
         total = const(0)
         for scope in self.cells:
             total = total * scope.extent + var(scope.depth)
@@ -99,44 +99,44 @@ class Tree:
 
     @property
     def reuses_scratch(self) -> bool:
-        """Whether the array in shared memory holds several results, one after the other."""
+        """Whether the array in shared memory is used for several results, one after the other."""
         return self.size > 1 or any(
             s.extent > 1 and s.mapping in _LOOPS for s in self.root.chain[self.launch.depth : -1]
         )
 
-    # Addresses in the array in shared memory, which has an element per thread
+    # Addresses in the array in shared memory, which has one element per thread
 
     def first(self) -> list[tuple[Digit, int]]:
-        """The first thread that contributes to the same cell, as a sum of multiples."""
+        """The number of the first thread that contributes to the same cell, as a sum of digits with factors."""
         around = within(self.launch, self.outer)
         terms = [(Digit(around[:k], stride), stride) for k, stride in enumerate(around)]
         return terms + [(self._number(s), self.launch.strides[s]) for s in self.kept]
 
     def _number(self, scope: Scope) -> Digit:
-        """The iteration of a thread scope inside the root, below its extent for idle threads, too."""
+        """The thread's iteration of a scope inside the root, below the extent even for idle threads."""
         stride = self.launch.strides[scope]
         around = within(self.launch, threads_of(scope.chain[:-1]))
         aligned = all(width % (stride * scope.extent) == 0 for width in around)
         return Digit(() if aligned else around, stride, scope.extent)
 
     def contributors(self) -> list[int]:
-        """The distances of the threads whose results are added, one of each warp, from the first of them."""
+        """The distances, from the first contributing thread, of one thread of each warp whose results are added."""
         found = [0]
         for scope in self.blocks:
             stride = self.launch.strides[scope]
             found = [before + number * stride for before in found for number in range(scope.extent)]
         return found
 
-    # Who adds the result to the cell
+    # The thread that adds the result to the cell
 
     def with_cells(self) -> list[Below]:
-        """The threads that have cells: those with an iteration of the root."""
+        """The condition of threads with an iteration of the root; empty if all have one."""
         width, whole = self.root.extent * self.launch.strides[self.root], self.launch.threads
         kept_blocks = any(s.mapping is Mapping.BLOCK for s in self.kept)
         return [Below(Digit(), width)] if kept_blocks and not self.outer and width < whole else []
 
     def only_one(self) -> list[Below]:
-        """The first of the threads that have the result of a cell, and an iteration of the root."""
+        """The conditions of exactly one thread per cell: the first that has its result and an iteration of the root."""
         conditions: list[Below] = []
         strides, around = self.launch.strides, threads_of(self.leaf.chain)
         covered = 1
@@ -153,7 +153,7 @@ class Tree:
 
     @cached_property
     def guards(self) -> list[list[Expr]]:
-        """Conditions of which one holds iff some thread contributes to the cell; an empty one always holds."""
+        """Alternatives, one of which holds iff some thread contributes to the cell. An empty one always holds."""
         inside = self.leaf.chain[self.root.depth :]
         constraints = [c for scope in inside for c in scope.guard]
         gone = [s.depth for s in inside if s not in (*self.kept, *self.cells) and s.extent > 1]

@@ -1,7 +1,7 @@
-"""The driver libraries of CUDA and HIP as tables: what each calls the same things.
+"""The driver libraries of CUDA and HIP as tables of each vendor's names for the same functions.
 
-Signatures are those of `cuda.h` (CUDA 12 and 13) and of `hip/hip_runtime_api.h` (ROCm 6 and later). Where a symbol of
-CUDA has a version (`_v2`), the header's macros name it; without the version the library exports an older signature.
+Signatures are those of `cuda.h` (CUDA 12 and 13) and of `hip/hip_runtime_api.h` (ROCm 6 and later). If a symbol of CUDA
+has a version (`_v2`), the header's macros select it; the symbol without a version has an older signature.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 _POINTER = ctypes.c_void_p
 _OUT = ctypes.c_void_p
-"""A place for a result."""
+"""A pointer to a result."""
 _ADDRESS = ctypes.c_uint64
-"""An address of the device: `CUdeviceptr` is an integer, `hipDeviceptr_t` a pointer, passed alike."""
+"""An address on the device: `CUdeviceptr` is an integer, `hipDeviceptr_t` a pointer; calls pass both alike."""
 _INT, _UNSIGNED, _SIZE = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t
 _LAUNCH = (_POINTER, *([_UNSIGNED] * 7), _POINTER, _POINTER, _POINTER)
 _COPY = (_ADDRESS, _SIZE, _POINTER)
@@ -57,7 +57,7 @@ SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "event_synchronize": (_POINTER,),
     "event_elapsed": (_OUT, _POINTER, _POINTER),
 }
-"""The parameters of the calls that both vendors have; every call returns a status."""
+"""The parameters of the calls that both vendors have; every call returns a status code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +67,24 @@ class Vendor:
     name: str
     """`CUDA` or `HIP`."""
     devices: str
-    """Its devices, for messages."""
+    """The vendor's devices, in messages."""
     libraries: tuple[str, ...]
-    """Names under which the system finds the library, in the order of trying."""
+    """File names of the library, in the order of search."""
     variable: str
-    """Environment variable with the library's path; it comes before `libraries`."""
+    """Environment variable with the library's path; it takes precedence over `libraries`."""
     remedy: str
-    """How to get the library."""
+    """Instructions to install the library."""
     calls: Mapping[str, str]
-    """Symbols, by the names of `SIGNATURES`."""
+    """The vendor's symbols, by the names in `SIGNATURES`."""
     attributes: Mapping[str, int]
-    """Numbers of the attributes of a device, by the names of fields of `driver.DeviceInfo`."""
+    """Attribute numbers of a device, by the fields of `driver.DeviceInfo`."""
     context_get: str
-    """The call that tells what is current in a thread: a context (CUDA) or a device (HIP)."""
+    """The call that returns the current context (CUDA) or device (HIP) of a thread."""
     context_set: str
     context_type: Any
-    """The type of that: a pointer, or an integer."""
+    """The type of that result: a pointer, or an integer."""
     extras: Mapping[str, tuple[str, tuple[Any, ...]]]
-    """Calls that only this vendor has, with their parameters."""
+    """The parameters of calls that only this vendor has."""
 
 
 CUDA_VENDOR = Vendor(
@@ -200,7 +200,7 @@ HIP_VENDOR = Vendor(
     context_get="hipGetDevice",
     context_set="hipSetDevice",
     context_type=ctypes.c_int,
-    # The version in the name chooses the structure; the plain name fills that of ROCm 5.
+    # `…R0600` fills ROCm 6's structure; the unversioned symbol fills ROCm 5's.
     extras={"properties": ("hipGetDevicePropertiesR0600", (_OUT, _INT))},
 )
 PROPERTIES_BYTES, ARCHITECTURE_AT = 1472, 1160
@@ -211,14 +211,14 @@ MAX_DYNAMIC_SHARED = 8
 NON_BLOCKING = 1
 """CU_STREAM_NON_BLOCKING, hipStreamNonBlocking: a stream that does not wait for the default one."""
 CAPTURE_THREAD = 1
-"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, hipStreamCaptureModeThreadLocal: other threads may do as they like."""
+"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, hipStreamCaptureModeThreadLocal: other threads are not restricted."""
 CAPTURE_RELAXED = 2
 """CU_STREAM_CAPTURE_MODE_RELAXED, hipStreamCaptureModeRelaxed: nothing is forbidden."""
 
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
-"""Numbers of errors, which both vendors share; the following, too."""
+"""Error numbers, equal for both vendors like the following ones."""
 FATAL = frozenset((214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719))
-"""Errors after which every call of the process fails: of memory (ECC), of addresses and instructions of kernels."""
+"""Errors after which every call of the process fails: memory errors (ECC), invalid addresses and instructions."""
 REMEDIES: Mapping[int, str] = {
     2: "use smaller arrays, or end other programs on the device (nvidia-smi and rocm-smi list them)",
     100: "nvidia-smi and rocm-smi list the devices; CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES may hide them",
@@ -235,4 +235,4 @@ REMEDIES: Mapping[int, str] = {
     803: "the driver and its library have different versions: restart the system",
     804: "the library of the driver that was loaded is not that of the driver: look at LD_LIBRARY_PATH",
 }
-"""What to do about errors, by number."""
+"""Remedies, by error number."""

@@ -1,1 +1,1 @@
-"""Kernels on CPUs: through xDSL's llvm dialect and llvmlite to machine code in this process."""
+"""Kernels on CPUs: machine code in this process, through xDSL's llvm dialect and llvmlite."""

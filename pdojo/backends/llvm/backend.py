@@ -1,4 +1,4 @@
-"""CPUs: code by LLVM, timed on this processor."""
+"""The backend of CPUs: code by LLVM, timed on this processor."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LLVMBackend:
         return {"asm": asm_text, "llvm": llvm_text, "c": lambda kernel, machine: c_text(kernel, machine=machine)}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """Raise LoweringError for a kernel that has no code for the machine."""
+        """Raise LoweringError if the kernel cannot be lowered to code for the machine."""
         from pdojo.backends.llvm.kernel_functions import lower_kernel
 
         lower_kernel(nest, frozenset(machine.features), {i.name: i for i in machine.intrinsics})

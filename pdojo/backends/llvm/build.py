@@ -35,14 +35,14 @@ class Source:
     shared_bytes: int
     thread_bytes: int
     parallel: bool
-    """Whether the kernel needs an OpenMP runtime."""
+    """Whether the kernel calls an OpenMP runtime."""
     tiles: bool = False
-    """Whether the kernel needs the permission to use AMX tiles."""
+    """Whether the kernel needs permission to use AMX tiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Native:
-    """Machine code in this process. The engine and module are kept because the code lives only as long."""
+    """Machine code in this process. The code lives as long as the engine and the module, which are kept here."""
 
     source: Source
     effort: Effort
@@ -87,7 +87,7 @@ def module_text(module: ModuleOp, target: Processor, machine: Machine | None = N
 
 
 def _called(module: ModuleOp, machine: Machine | None) -> list[Intrinsic]:
-    """The intrinsics of the machine that a module calls."""
+    """The machine's intrinsics that a module calls."""
     names = called(module)
     known = {i.name: i for i in (machine or host()).intrinsics} if names else {}
     return [known[name] for name in names]
@@ -96,7 +96,7 @@ def _called(module: ModuleOp, machine: Machine | None) -> list[Intrinsic]:
 def build(source: Source, effort: Effort = "full") -> Native:
     """Compile in process.
 
-    Raises LoweringError if a parallel kernel finds no OpenMP runtime, or the system refuses the use of tiles.
+    Raises LoweringError if a parallel kernel finds no OpenMP runtime, or the system refuses permission to use tiles.
     """
     if source.tiles:
         permit_tiles()
@@ -106,7 +106,7 @@ def build(source: Source, effort: Effort = "full") -> Native:
     engine = llvm.create_mcjit_compiler(module, machine)
     if source.parallel:
         library = runtime()
-        # The passes may have removed dead code with its calls.
+        # Passes may have removed dead code that called the runtime or used tiles.
         kept = {function.name for function in module.functions}
         for name in kept.intersection(FUNCTIONS):
             engine.add_global_mapping(module.get_function(name), library.address(name))

@@ -1,8 +1,8 @@
 """A function under construction in the llvm dialect: blocks, loops, constants, index arithmetic.
 
-Arithmetic on induction variables is placed in the outermost loop in which its variables are known: every open loop (and
-the function itself) is a *level* with its own block that ends in a branch, and code that depends on no deeper variable
-goes before that branch. So passes need not hoist it.
+Index arithmetic is placed in the outermost loop in which its variables are known, so that passes need not hoist it.
+Every open loop, and the function itself, is a *level*: it has a block that ends in a branch, and code that depends on
+no deeper variable is inserted before that branch.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Terms: TypeAlias = tuple[tuple[Atom, int], ...]
 
 @dataclass(eq=False)
 class Level:
-    """The place for values that depend on the variables of this loop and of the loops around it only."""
+    """The place for values that depend only on the variables of this loop and the loops around it."""
 
     block: Block
-    """Ends in a branch; code is inserted before it."""
+    """A block that ends in a branch; code is inserted before the branch."""
     values: dict[Hashable, SSAValue] = field(default_factory=dict[Hashable, SSAValue])
 
     def add(self, op: Operation) -> SSAValue:
@@ -63,7 +63,7 @@ class FunctionCode:
     """A function under construction; code is appended to `block`."""
 
     def __init__(self, name: str, argument_types: Sequence[Attribute], features: Features = frozenset()) -> None:
-        """`features` are the processor's; if empty, the code is for all processors."""
+        """`features` are the processor's; if empty, the code runs on all processors."""
         self.name = name
         self.features = features
         self.region = Region()
@@ -75,13 +75,13 @@ class FunctionCode:
         self.region.add_block(self.block)
         self.levels = [Level(entry)]
         self.known: dict[int, int] = {}
-        """Current values of the induction variables of unrolled scopes, by depth."""
+        """Current values of the unrolled scopes' induction variables, by depth."""
         self.variables: dict[int, tuple[SSAValue, int]] = {}
-        """The other induction variables, by depth: the SSA value and the number of its level."""
+        """The other induction variables, by depth: the SSA value and the index of its level."""
         self.extents: list[int] = []
         """Extents of the open scopes, by depth."""
 
-    # Code at the current place.
+    # Code at the current place
 
     def emit(self, op: Operation) -> SSAValue:
         """Append an operation with one result."""
@@ -93,17 +93,17 @@ class FunctionCode:
         self.block.add_op(op)
 
     def builder(self) -> Builder:
-        """A builder that appends to the current block."""
+        """A builder at the end of the current block."""
         return Builder(InsertPoint.at_end(self.block))
 
     def intrinsic(self, name: str, operands: Sequence[SSAValue], result: Attribute) -> SSAValue:
         """Call `name`, completed by the type of the result (`llvm.fma` becomes `llvm.fma.v16f32`)."""
         return self.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(result)}", operands, [result]))
 
-    # Control flow.
+    # Control flow
 
     def new_block(self, *argument_types: Attribute) -> Block:
-        """Append a new block to the function, without entering it."""
+        """Append a new block to the function, without continuing in it."""
         block = Block(arg_types=argument_types)
         self.region.add_block(block)
         return block
@@ -113,14 +113,14 @@ class FunctionCode:
         self.block = block
 
     def skip_unless(self, condition: SSAValue) -> Block:
-        """Branch over what follows unless `condition` (i1) holds; give the returned block to `rejoin`."""
+        """Branch over the following code unless `condition` (i1) holds; pass the returned block to `rejoin`."""
         inside, after = self.new_block(), Block()
         self.do(llvm.CondBrOp(condition, inside, (), after, ()))
         self.enter(inside)
         return after
 
     def rejoin(self, after: Block) -> None:
-        """Close the branch that `skip_unless` opened."""
+        """Close the branch opened by `skip_unless`."""
         self.do(llvm.BrOp(after))
         self.region.add_block(after)
         self.enter(after)
@@ -150,7 +150,7 @@ class FunctionCode:
         flag = llvm.ICmpPredicateFlag(predicate)
         return self.emit(llvm.ICmpOp(lhs, rhs, IntegerAttr(flag.to_int(), i64)))
 
-    # Constants, one of each per function.
+    # Constants, one of each per function
 
     def integer(self, value: int, width: int = 64) -> SSAValue:
         """An integer constant."""
@@ -158,7 +158,7 @@ class FunctionCode:
 
     def constant(self, constant: Constant) -> SSAValue:
         """A constant of an element type."""
-        # Keyed by text: 0.0 equals -0.0, and nan equals nothing.
+        # Keyed by text, because 0.0 equals -0.0, and NaN is not equal to itself.
         key = ("constant", repr(constant.value), constant.dtype)
         element = value_type(constant.dtype)
         if isinstance(element, IntegerType):
@@ -192,10 +192,10 @@ class FunctionCode:
             root.values[key] = root.add(llvm.ConstantOp(attribute, kind))
         return root.values[key]
 
-    # Index arithmetic.
+    # Index arithmetic
 
     def bind(self, expression: Expr) -> Expr:
-        """Substitute the variables of unrolled scopes by their current values."""
+        """Substitute the current values of unrolled scopes' variables."""
         return bind(expression, self.known, self.extents)
 
     def index(self, expression: Expr) -> SSAValue:
@@ -203,7 +203,7 @@ class FunctionCode:
         return self._index(self.bind(expression))
 
     def pointer(self, base: SSAValue, expression: Expr, element: Attribute) -> SSAValue:
-        """The address `expression` elements behind `base`."""
+        """The address that is `expression` elements after `base`."""
         expression = self.bind(expression)
         address = base
         done: Terms = ()
@@ -219,13 +219,13 @@ class FunctionCode:
             address = level.values[key]
         if not expression.constant:
             return address
-        # A constant distance is part of the addressing mode and costs nothing.
+        # A constant distance is part of the addressing mode and free.
         distance = expression.constant
         index = distance if abs(distance) < 1 << 31 else self.integer(distance)
         return self.emit(llvm.GEPOp.from_mixed_indices(address, [index], element))
 
     def at_least_zero(self, constraints: Sequence[Expr]) -> SSAValue:
-        """Whether all expressions are at least zero (i1)."""
+        """Whether all constraints are at least zero (i1)."""
         result: SSAValue | None = None
         for constraint in constraints:
             test = self.compare("sge", self.index(constraint), self.integer(0))
@@ -257,7 +257,7 @@ class FunctionCode:
         return level.values[key]
 
     def _by_level(self, expression: Expr) -> list[tuple[int, Terms]]:
-        """The terms of an expression by the level in which they are known, outermost first."""
+        """The terms of an expression, grouped by the outermost level at which they are known, outermost first."""
         groups: dict[int, list[tuple[Atom, int]]] = {}
         for term in expression.terms:
             groups.setdefault(self._level(term[0]), []).append(term)
@@ -281,7 +281,7 @@ class FunctionCode:
         return total
 
     def _quotient(self, level: Level, numerator: Expr, atom: Atom) -> SSAValue:
-        """`numerator floordiv divisor` by an unsigned division: the numerator is first made non-negative."""
+        """`numerator floordiv divisor` by an unsigned division: the numerator is made non-negative first."""
         assert not isinstance(atom, int)
         if atom not in level.values:
             low, _ = numerator.bounds(self.extents)
@@ -294,7 +294,7 @@ class FunctionCode:
 
 
 def _integer_value(constant: Constant) -> int:
-    """The value of an integer constant, or the bits of one of f16 or bf16."""
+    """The value of an integer constant, or the bits of a constant of f16 or bf16."""
     if constant.dtype not in ("f16", "bf16"):
         return int(constant.value)
     rounded = round_float64(np.asarray(float(constant.value)), constant.dtype)
@@ -307,7 +307,7 @@ def _float_splat(element: AnyFloat, count: int, number: float) -> DenseIntOrFPEl
 
 
 def suffix(kind: Attribute) -> str:
-    """The type as intrinsic names spell it: `f32`, `v16f32`, `p0`."""
+    """The type's name in intrinsics: `f32`, `v16f32`, `p0`."""
     match kind:
         case VectorType():
             return f"v{kind.get_shape()[0]}{suffix(kind.element_type)}"
@@ -318,10 +318,10 @@ def suffix(kind: Attribute) -> str:
 
 
 def value_type(dtype: str) -> ElementType:
-    """The type of a value of `dtype` in registers; f16 and bf16 are their bits: LLVM would call libraries for them."""
+    """The register type of `dtype`; f16 and bf16 are held as bits, as LLVM would call libraries for them."""
     return IntegerType(16) if dtype in ("f16", "bf16") else DTYPES[dtype]
 
 
 def memory_type(dtype: str) -> Attribute:
-    """The type of an element of `dtype` in memory: i1 takes a byte."""
+    """The memory type of `dtype`; an i1 takes a byte."""
     return IntegerType(8) if dtype == "i1" else value_type(dtype)

@@ -20,17 +20,17 @@ from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.errors import LoweringError
 
 INSTANCE_LIMIT = 1 << 14
-"""Most statements that one kernel may expand to; with many more, compilation takes minutes."""
+"""Most statements that one kernel may expand to; compiling many more takes minutes."""
 MAX_LANES = 512
 """Most lanes of a vector scope."""
 
 ParallelRegion = Callable[["NestCode", Scope, SSAValue, SSAValue], None]
-"""Emits a parallel scope over `low <= i < high` (i64)."""
+"""A function that emits a parallel scope over `low <= i < high` (i64)."""
 
 
 @dataclass
 class Budget:
-    """Counts emitted statements and iterations of unrolled scopes, over all functions of a kernel."""
+    """Counts emitted statements and iterations of unrolled scopes, in all functions of a kernel."""
 
     statements: int = 0
     iterations: int = 0
@@ -65,7 +65,7 @@ class NestCode(NestWalk):
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """Code appended within runs only if all constraints hold."""
+        """A context in which appended code runs only if all constraints hold."""
         after = self.code.skip_unless(self.code.at_least_zero(constraints))
         yield
         self.code.rejoin(after)
@@ -94,7 +94,7 @@ class NestCode(NestWalk):
 
     @contextmanager
     def _range(self, scope: Scope, bounds: LoopBounds) -> Generator[tuple[SSAValue, SSAValue]]:
-        """The bounds of the scope's variable; code appended within is skipped if the range is empty."""
+        """A context with the bounds of the scope's variable; appended code is skipped if the range is empty."""
         code = self.code
         lows = [e for e in map(code.bind, bounds.lows) if e.bounds(code.extents)[1] > 0]
         highs = [e for e in map(code.bind, bounds.highs) if e.bounds(code.extents)[0] < scope.extent]
@@ -138,14 +138,14 @@ class NestCode(NestWalk):
         if self._some_lane_runs(masked, scope):
             emit_lanes(self.reach, leaf, scope, mask)
             return
-        # If no lane runs, even an access that all lanes share must not happen.
+        # If no lane runs, accesses common to all lanes must not happen either.
         name = f"llvm.vector.reduce.or.v{scope.extent}i1"
         after = code.skip_unless(code.emit(llvm.CallIntrinsicOp(name, [mask], [i1])))
         emit_lanes(self.reach, leaf, scope, mask)
         code.rejoin(after)
 
     def _some_lane_runs(self, constraints: Sequence[Expr], scope: Scope) -> bool:
-        """Whether the first or the last lane runs in every iteration of the scopes around."""
+        """Whether the first or the last lane runs in every iteration of the scopes around the vector."""
         extents = self.extents
         return any(
             all(decided(c.substitute({scope.depth: const(lane)}, extents), extents) for c in constraints)

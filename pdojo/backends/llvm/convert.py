@@ -1,7 +1,7 @@
-"""From xDSL's llvm dialect to an llvmlite module.
+"""Conversion of xDSL's llvm dialect to an llvmlite module.
 
-Extends `xdsl.backend.llvm`: vectors of pointers, the operations of `llvmx`, non-temporal and alias metadata,
-alignment of intrinsics, fast-math flags on intrinsics. Every other operation is converted by xDSL.
+It extends `xdsl.backend.llvm` by vectors of pointers, the operations of `llvmx`, non-temporal and alias metadata, and
+alignment and fast-math flags of intrinsics. xDSL converts every other operation.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _FLAGS = {
 
 
 def convert_module(module: ModuleOp, triple: str, data_layout: str) -> ir.Module:
-    """The llvmlite module of a module of the llvm dialect."""
-    # A context of its own: the global one would keep the names of every module ever made.
+    """The llvmlite module for a module of the llvm dialect."""
+    # A separate context: the global one would keep the names of all modules ever made.
     target = ir.Module(context=ir.Context())
     target.triple = triple
     target.data_layout = data_layout
@@ -90,7 +90,7 @@ def _convert(
         for result in op.results:
             converted = values[result]
             if isinstance(converted, ir.Instruction):
-                # Flags come from a set: unsorted, the text would differ between processes.
+                # Flags come from a set; unsorted, the text would differ between processes.
                 converted.flags.sort()
         return
     instruction = conversion(op, builder, values)

@@ -1,4 +1,4 @@
-"""Operations whose conversion to llvmlite needs more than xDSL's converter offers."""
+"""Conversions of operations to llvmlite that xDSL's converter lacks or that need more than it offers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from pdojo.backends.llvm.ops import (
 )
 
 Values: TypeAlias = dict[SSAValue, Any]
-"""llvmlite values by SSA value."""
+"""llvmlite values by xDSL's SSA value."""
 
 
 class _Literal(ir.Constant):
-    """A constant as LLVM spells it; llvmlite would spell it lane by lane, or with a type that LLVM has dropped."""
+    """A constant in LLVM's text form; llvmlite would print it lane by lane, or with a type that LLVM has dropped."""
 
     def __init__(self, kind: ir.Type, text: str) -> None:
         self.type = kind
@@ -55,10 +55,10 @@ def _store(op: llvm.StoreOp, builder: ir.IRBuilder, values: Values) -> ir.Instru
 
 
 def _alloca(op: llvm.AllocaOp, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
-    # The count must be a constant in the instruction, so that the frame has a fixed size.
+    # The instruction must contain the count as a constant, so that the frame has a fixed size.
     instruction: Any = builder.alloca(convert_type(op.elem_type), size=values[op.size])
     instruction.align = 8 if op.alignment is None else op.alignment.value.data
-    # llvmlite would print a typed pointer, which LLVM no longer knows.
+    # llvmlite would print a typed pointer, which LLVM no longer accepts.
     instruction.type = ir.PointerType()
     values[op.res] = instruction
     return instruction
@@ -120,11 +120,11 @@ def _constant(op: llvm.ConstantOp, builder: ir.IRBuilder, values: Values) -> Non
 
 
 def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Constant:
-    """A vector constant; equal lanes are written as one splat, which LLVM reads faster."""
+    """A vector constant; equal lanes form one splat, which LLVM parses faster."""
     target = convert_type(element)
     if element == i1:
         numbers = [_bit(n) for n in numbers]
-    # Compared as text, because 0.0 equals -0.0, and nan equals nothing.
+    # Compared as text, because 0.0 equals -0.0, and NaN is not equal to itself.
     texts = {ir.Constant(target, n).get_reference() for n in numbers}
     if len(texts) == 1:
         return _Literal(kind, f"splat ({target} {texts.pop()})")
@@ -132,7 +132,7 @@ def _vector(kind: ir.Type, element: Attribute, numbers: Sequence[Any]) -> ir.Con
 
 
 def _bit(number: int) -> int:
-    """The value of an i1 attribute as 0 or 1: attributes hold true as -1."""
+    """The value of an i1 attribute as 0 or 1: attributes store true as -1."""
     return number & 1
 
 
@@ -175,12 +175,12 @@ def _intrinsic(op: llvm.CallIntrinsicOp, builder: ir.IRBuilder, values: Values) 
 
 
 def _pointer_position(op: llvm.CallIntrinsicOp) -> int:
-    """The index of the argument with the address or addresses."""
+    """The index of the argument that holds the address or addresses."""
     return next(k for k, a in enumerate(op.args) if suffix(a.type).endswith("p0"))
 
 
 def _named(name: str) -> Callable[[Operation, ir.IRBuilder, Values], ir.Instruction]:
-    """The conversion of an operation to an intrinsic, mangled by the type of its result."""
+    """The conversion of an operation to the intrinsic `name`, with the result's type in the mangled name."""
 
     def convert(op: Operation, builder: ir.IRBuilder, values: Values) -> ir.Instruction:
         kind = op.results[0].type
@@ -263,4 +263,4 @@ CONVERSIONS: dict[type[Operation], Callable[[Any, ir.IRBuilder, Values], ir.Inst
     ExtractElementOp: _extract,
     StoreFenceOp: _fence,
 }
-"""Conversions by operation, tried before xDSL's."""
+"""Conversions by operation; they take precedence over xDSL's."""

@@ -1,4 +1,4 @@
-"""A compiled kernel as a Python callable on NumPy arrays, PyTorch tensors and DLPack objects."""
+"""Compiled kernels as Python callables on NumPy arrays, PyTorch tensors and DLPack objects."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class Workspaces(Protocol):
-    """The workspace that a kernel needs besides its arrays."""
+    """The workspace that a kernel needs in addition to its arrays."""
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes that all threads share."""
+        """Bytes shared by all threads."""
         ...
 
     @property
     def thread_bytes(self) -> int:
-        """Bytes of each thread."""
+        """Bytes for each thread."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class Code(Protocol):
 
     @property
     def source(self) -> Workspaces:
-        """The source that the code was compiled from."""
+        """The source of the code."""
         ...
 
 
@@ -61,17 +61,17 @@ class LoadedKernel:
     """A kernel that can be called.
 
     Call it with arrays in the order of the interface or by name. `out` arrays may be left out: then they are allocated,
-    aligned to 64 bytes. The call returns the `out` arrays: tensors if tensors were given, else NumPy arrays. Nothing is
-    copied. It is safe to call from several threads at once.
+    aligned to 64 bytes. The call returns the `out` arrays: tensors if the caller gave tensors, else NumPy arrays.
+    Nothing is copied. Several threads may call it at once.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     code: Code
     threads: int
-    """Most threads that parallel scopes run on."""
+    """Largest number of threads for parallel scopes."""
     _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
-    """Workspaces that no call is using."""
+    """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
         kinds = [*([ctypes.c_void_p] * (len(self.parameters) + 1)), ctypes.c_int]
@@ -85,7 +85,7 @@ class LoadedKernel:
         return arguments.outputs
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
-        """Check the arrays once; the returned function runs the kernel on them with almost no overhead."""
+        """Check the arrays once. The returned function runs the kernel on them with almost no overhead."""
         views = CallArguments.of(self.name, self.parameters, arrays, named).views
         pointers = [v.ctypes.data for v in views]
         workspace = self._allocate()
@@ -102,7 +102,7 @@ class LoadedKernel:
         return run_together if self._concurrent else run
 
     def random_inputs(self, seed: int = 0) -> dict[str, NDArray[Any]]:
-        """Aligned random arrays that the kernel reads, by name; the same for the same seed."""
+        """Aligned random arrays for the kernel's inputs, by name, determined by `seed`."""
         from pdojo.backends.measure.arrays import random_arguments
 
         return random_arguments(self.parameters, seed)
@@ -149,7 +149,7 @@ class Executable(LoadedKernel):
 
     @property
     def llvm_ir(self) -> str:
-        """The LLVM IR as lowered."""
+        """The LLVM IR before passes."""
         return self.native.source.text
 
     @property
@@ -172,9 +172,9 @@ def compile(
 ) -> Executable:
     """Compile a kernel for this processor, in process.
 
-    `threads` is the number of threads for parallel scopes; None is that of `machine`, and without a machine the
-    OpenMP default. `optimize` chooses between a cheap pass pipeline and LLVM's O3. Raises LoweringError if the
-    machine lacks what the kernel uses.
+    `threads` is the number of threads for parallel scopes; None is the machine's number, or the OpenMP default without
+    a machine. `optimize` selects a cheap pass pipeline or LLVM's O3. Raises LoweringError if the machine lacks what the
+    kernel uses.
     """
     from pdojo.backends.llvm.build import build, emit
 
@@ -189,7 +189,7 @@ def compile(
 def assemble(
     kernel: KernelOp, machine: Machine | None = None, *, optimize: Literal["search", "full"] = "full"
 ) -> ObjectCode:
-    """Compile a kernel for this processor to object code, which `load` takes, in this process or another."""
+    """Compile a kernel for this processor to object code, for `load` in this process or another."""
     from pdojo.backends.llvm import objects
     from pdojo.backends.llvm.build import emit
 
@@ -197,7 +197,7 @@ def assemble(
 
 
 def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
-    """Make a kernel's object code, from `assemble`, callable here."""
+    """Make object code from `assemble` callable in this process."""
     from pdojo.backends.llvm import objects
 
     return LoadedKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), objects.load(code), threads)

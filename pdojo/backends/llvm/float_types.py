@@ -1,8 +1,8 @@
 """Conversions between floating-point types, each rounded once, to nearest even.
 
-LLVM calls a missing library for some of them, and the instructions of some processors flush denormal bfloat16 numbers
-to zero: integer operations make those conversions here. For the same reasons LLVM never sees a bfloat16 or an f16, only
-the 16 bits. Processors that have instructions for f16 use them.
+Some conversions use integer operations: LLVM would call a missing library for them, or the processor's instructions
+would flush denormal bfloat16 numbers to zero. For the same reasons, LLVM sees a bfloat16 or f16 only as 16 bits.
+Processors with f16 instructions use these.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.dialect.functions import byte_width
 
 _HALF = 0x7FFF
-"""Half of the last place of a bfloat16, less one, in last places of an f32."""
+"""The rounding offset from f32 to bfloat16: one less than half of the 2**16 f32 steps between bfloat16 numbers."""
 _QUIET = 0x40
-"""The bit that makes a bfloat16 with full exponent a quiet NaN."""
+"""The bit that turns a bfloat16 with full exponent into a quiet NaN."""
 _F16_INSTRUCTIONS = frozenset(("f16c", "fp-armv8", "zfh", "zfhmin"))
-"""Features with instructions that convert between f16 and f32."""
+"""Features whose instructions convert between f16 and f32."""
 
 
 def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
-    """A float (or lanes of floats) of element type `source` as one of `target`."""
+    """Convert a float (or lanes of floats) from element type `source` to `target`."""
     if source == target:
         return value
     if source == "bf16":
@@ -35,7 +35,7 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
     if byte_width(source) < byte_width(target):
         return code.emit(llvm.FPExtOp(value, with_lanes(value_type(target), lanes(value))))
     if source == "f64" and target in ("f16", "bf16"):
-        # f32 has more than twice the precision of both, so rounding to odd first does not change the result.
+        # f32 has more than twice the precision of f16 and bf16, so rounding to odd first does not change the result.
         return convert_float(code, _round_to_odd(code, value), "f32", target)
     if target == "bf16":
         return _to_bfloat(code, value)
@@ -45,7 +45,7 @@ def convert_float(code: FunctionCode, value: SSAValue, source: str, target: str)
 
 
 def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f64 as f32: itself if that is exact, else the neighbour with an odd significand."""
+    """Convert f64 to f32: exact values stay, others become the neighbour with an odd significand."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     nearest = code.emit(llvm.FPTruncOp(value, with_lanes(Float32Type(), count)))
@@ -60,7 +60,7 @@ def _round_to_odd(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """The bits of a bfloat16 as f32: they become its upper half."""
+    """Convert the bits of a bfloat16 to f32, whose upper half they are."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     wide = code.emit(llvm.ZExtOp(value, bits_type))
@@ -69,7 +69,7 @@ def _from_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f32 as bits of a bfloat16: its upper half after adding half of the last place, less 1 if that is even."""
+    """Convert f32 to the bits of a bfloat16: the upper half of the sum with half of its last place, minus 1 if even."""
     count = lanes(value)
     bits_type = with_lanes(IntegerType(32), count)
     bits = code.emit(llvm.BitcastOp(value, bits_type))
@@ -83,12 +83,12 @@ def _to_bfloat(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _converts_half(code: FunctionCode) -> bool:
-    """Whether instructions of the processor convert f16; code for all processors leaves that to LLVM."""
+    """Whether the processor has instructions to convert f16; in code for all processors, LLVM converts."""
     return not code.features or not code.features.isdisjoint(_F16_INSTRUCTIONS)
 
 
 def _from_half(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """The bits of an f16 as f32."""
+    """Convert the bits of an f16 to f32."""
     count = lanes(value)
     bits_type, single = with_lanes(IntegerType(32), count), with_lanes(Float32Type(), count)
     if _converts_half(code):
@@ -99,8 +99,8 @@ def _from_half(code: FunctionCode, value: SSAValue) -> SSAValue:
 
     bits = code.emit(llvm.ZExtOp(value, bits_type))
     magnitude = code.emit(llvm.AndOp(bits, number(0x7FFF)))
-    # Exponent and significand move into place, the exponent too small by 112; multiplying by 2**112 is exact, and
-    # normalises denormal numbers.
+    # Exponent and significand move into place; the exponent is then too small by 112. Multiplying by 2**112 is exact,
+    # and normalises denormal numbers.
     placed = code.emit(llvm.ShlOp(magnitude, number(13)))
     scale = code.emit(llvm.BitcastOp(number((127 + 112) << 23), single))
     scaled = code.emit(llvm.FMulOp(code.emit(llvm.BitcastOp(placed, single)), scale))
@@ -112,7 +112,7 @@ def _from_half(code: FunctionCode, value: SSAValue) -> SSAValue:
 
 
 def _to_half(code: FunctionCode, value: SSAValue) -> SSAValue:
-    """An f32 as bits of an f16."""
+    """Convert f32 to the bits of an f16."""
     count = lanes(value)
     bits_type, narrow = with_lanes(IntegerType(32), count), with_lanes(IntegerType(16), count)
     if _converts_half(code):
@@ -123,11 +123,11 @@ def _to_half(code: FunctionCode, value: SSAValue) -> SSAValue:
 
     bits = code.emit(llvm.BitcastOp(value, bits_type))
     magnitude = code.emit(llvm.AndOp(bits, number(0x7FFFFFFF)))
-    # Normal results: half of the last place is added, less one if that is even; the exponent is too large by 112.
+    # Normal results: add half of the last place, minus one if it is even; the exponent is too large by 112.
     tie = code.emit(llvm.AndOp(code.emit(llvm.LShrOp(magnitude, number(13))), number(1)))
     half = code.emit(llvm.AddOp(tie, number(0xFFF - (112 << 23))))
     normal = code.emit(llvm.LShrOp(code.emit(llvm.AddOp(magnitude, half)), number(13)))
-    # Denormal results: the last place of 0.5 in f32 is 2**-24, the least f16.
+    # Denormal results: in an f32 near 0.5, the last place is 2**-24, the least f16.
     place = code.emit(llvm.BitcastOp(number(126 << 23), value.type))
     shifted = code.emit(llvm.FAddOp(code.emit(llvm.BitcastOp(magnitude, value.type)), place))
     denormal = code.emit(llvm.SubOp(code.emit(llvm.BitcastOp(shifted, bits_type)), number(126 << 23)))

@@ -1,9 +1,9 @@
-"""Functions of statements as LLVM operations, the same for scalars and for vectors of lanes.
+"""Functions of statements as LLVM operations, for scalars and for vectors of lanes alike.
 
 Every operation rounds to its element type. f16 and bf16 are computed in f32 and rounded back, which is exact for
-`+ - * / sqrt` because f32 has more than twice their precision; fused products go through f64 for the same reason.
-Cases that the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) give the
-reference interpreter's results, so that nothing traps, not even in a lane that is masked off.
+`+ - * / sqrt` because f32 has more than twice their precision; fused products use f64 for the same reason. Cases that
+the dialect leaves undefined (division by zero, shifts beyond the width, conversions out of range) give the reference
+interpreter's results, so that nothing traps, even in a masked lane.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str)
 def from_integer(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool = True) -> SSAValue:
     """An integer as a float of `dtype`.
 
-    bf16 goes through f64, which holds every i32; f16 through f32, which holds every integer that does not overflow f16.
+    The conversion to bf16 goes through f64, which holds every i32; to f16, through f32, which holds every integer that
+    does not overflow f16.
     """
     between = {"bf16": "f64", "f16": "f32"}.get(dtype, dtype)
     operation = llvm.SIToFPOp if signed else UIToFPOp
@@ -123,12 +124,13 @@ def _float(code: FunctionCode, dialect: str, name: str, operands: Sequence[SSAVa
 
 
 _RANGES = {"maximumf": 5, "minimumf": 4}
-"""The immediate of x86's `vrange` that orders zeros by sign."""
+"""The immediates with which x86's `vrange` computes maximum and minimum, ordering zeros by sign."""
 
 
 def _extremum(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue | None:
-    """A maximum or minimum in three instructions if the processor has `vrange`, else None. `vrange` prefers numbers to
-    NaN, so if an operand is NaN, the sum of both, which is NaN, replaces the result."""
+    """A maximum or minimum in three instructions if the processor has `vrange`, else None. `vrange` ignores a NaN
+    operand; in that case the operands' sum, a NaN, replaces the result.
+    """
     number = masked_x86(code.emit, code.features, "range", operands, (_RANGES[name],), element_type(operands[0]))
     if number is None:
         return None
@@ -153,7 +155,7 @@ def _integer(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSA
 
 
 def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
-    """Integer division without traps: by 0 it gives 0, with the dividend as remainder; the least number by -1 wraps."""
+    """Integer division without traps: by 0 it gives 0 with the dividend as remainder; the least number by -1 wraps."""
     kind = dividend.type
     zero, one = splat_constant(code, 0, kind), splat_constant(code, 1, kind)
     by_zero = code.compare("eq", divisor, zero)
@@ -166,7 +168,7 @@ def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAVal
     safe = code.emit(SelectOp(unsafe, one, divisor))
     if name in ("remsi", "remui"):
         remainder = code.emit((llvm.SRemOp if signed else llvm.URemOp)(dividend, safe))
-        # The remainder by 1 is 0, as that by -1.
+        # The remainder by 1 is 0, like the remainder by -1.
         return code.emit(SelectOp(by_zero, dividend, remainder))
     quotient = code.emit((llvm.SDivOp if signed else llvm.UDivOp)(dividend, safe))
     if name == "floordivsi":
@@ -177,7 +179,7 @@ def _division(code: FunctionCode, name: str, dividend: SSAValue, divisor: SSAVal
 
 
 def _floor(code: FunctionCode, quotient: SSAValue, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
-    """The quotient rounded down, from one rounded to zero: one less if the remainder and the divisor differ in sign."""
+    """The quotient rounded down, from one rounded to zero: minus 1 if remainder and divisor differ in sign."""
     zero = splat_constant(code, 0, dividend.type)
     remainder = code.emit(llvm.SubOp(dividend, code.emit(llvm.MulOp(quotient, divisor))))
     inexact = code.compare("ne", remainder, zero)
@@ -205,7 +207,7 @@ def _shift(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue) -> 
 
 
 def _shift_bit(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue) -> SSAValue:
-    """A shift of one bit by 0 or by 1 (or more)."""
+    """A shift of one bit, by 0 or by at least 1."""
     if name == "shrsi":
         return value
     return code.emit(SelectOp(amount, splat_constant(code, 0, value.type), value))
@@ -215,7 +217,7 @@ def _shift_bit(code: FunctionCode, name: str, value: SSAValue, amount: SSAValue)
 
 
 Cast: TypeAlias = Callable[[FunctionCode, SSAValue, str, str], SSAValue]
-"""Converts a value between two element types, given by name: the source, then the target."""
+"""A function that converts a value between two element types: the names of source and target are arguments."""
 
 
 def _float_from(*, signed: bool) -> Cast:
@@ -234,8 +236,9 @@ def _float_to(name: str) -> Cast:
 
 
 def _to_bit(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool) -> SSAValue:
-    """A float of `dtype` as one saturated bit (signed: -1 or 0), without LLVM's own conversion, which fails on such
-    vectors for RISC-V in LLVM 22."""
+    """Convert a float of `dtype` to one saturated bit (signed: -1 or 0). LLVM's own conversion is avoided: LLVM 22
+    fails on such vectors for RISC-V.
+    """
     limit = Constant(-1.0 if signed else 1.0, dtype)
     count = lanes(value)
     splat = code.constant(limit) if count is None else code.splat_constant(limit, count)
@@ -276,7 +279,7 @@ _CASTS: dict[str, Cast] = {
 def fused_chain(
     code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, mask: SSAValue | None, dtype: str
 ) -> SSAValue:
-    """`z` plus the products of all lanes that `mask` leaves, added one by one, each step rounded once."""
+    """`z` plus the products of all unmasked lanes, added one by one, each step rounded once."""
     count = lanes(x)
     assert count is not None
     for lane in range(count):

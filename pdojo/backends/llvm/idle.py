@@ -1,7 +1,6 @@
-"""Elements in the frame that only idle lanes touch: a store under a mask may write them, so it need not keep them.
+"""Elements in the frame that only idle lanes access: a masked store may overwrite them instead of keeping them.
 
-Keeping them costs a blend for every masked store, and makes the vectors of one iteration depend on those of the one
-before.
+Keeping them would cost a blend per masked store, and make the vectors of an iteration depend on the previous one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index, physical_shape
 
 MOST_INSTANCES = 4096
-"""Most instances of an access that are looked at; a buffer with more of them is kept."""
+"""Most instances of an access that are enumerated; elements of a buffer with more instances are kept."""
 
 _Constants: TypeAlias = Mapping[int, int]
 _STATIC = (ScopeMapping.UNROLL, ScopeMapping.VECTOR)
@@ -27,7 +26,7 @@ _STATIC = (ScopeMapping.UNROLL, ScopeMapping.VECTOR)
 
 @dataclass(frozen=True)
 class _Touched:
-    """Where active lanes may touch a buffer, by those of its dimensions that only unrolled scopes and lanes index."""
+    """Positions that active lanes may access, in those dimensions that only unrolled scopes and lanes index."""
 
     shape: tuple[int, ...]
     """The extents of all dimensions in memory."""
@@ -37,22 +36,22 @@ class _Touched:
 
 @dataclass(eq=False)
 class IdleLanes:
-    """The idle lanes of a program."""
+    """Knowledge about the idle lanes of a program."""
 
     nest: Nest
     _masked: dict[Buffer, bool] = field(default_factory=dict[Buffer, bool])
     _touched: dict[Buffer, _Touched | None] = field(default_factory=dict[Buffer, "_Touched | None"])
 
     def touch(self, buffer: Buffer) -> bool:
-        """True if guards mask lanes of an access to a buffer."""
+        """Whether guards mask lanes of any access to a buffer."""
         if buffer not in self._masked:
             self._masked[buffer] = any(_is_masked(*use) for use in accesses_of(self.nest, buffer))
         return self._masked[buffer]
 
     def may_be_written(self, access: Access, leaf: Leaf, known: _Constants) -> bool:
-        """True if every lane of a store is active, or stores where no active lane of any access touches the buffer.
+        """Whether each lane of a store is active, or stores to an element that no active lane of any access uses.
 
-        `known` has the iterations of the unrolled scopes around the store.
+        `known` has the values of the unrolled scopes' variables.
         """
         buffer, lanes = access.array.buffer, leaf.chain[-1]
         if buffer not in self._touched:
@@ -72,7 +71,7 @@ class IdleLanes:
                 continue
             place = _values([index[d] for d in touched.dimensions], constants, extents)
             if place is None:
-                return False  # a scope that would be too long unrolled
+                return False  # an unrolled scope whose loop would be too long to unroll
             within = all(0 <= value < shape[d] for d, value in zip(touched.dimensions, place, strict=True))
             if not within or place in touched.places:
                 return False
@@ -108,7 +107,7 @@ def _is_static(expression: Expr, leaf: Leaf) -> bool:
 
 
 def _guarding(leaf: Leaf) -> set[int]:
-    """The unrolled scopes and lanes that guards around a statement use."""
+    """The unrolled scopes and vector scopes that the guards around a statement use."""
     used = {v for guard in leaf.guards for v in guard.variables()}
     return {v for v in used if leaf.chain[v].mapping in _STATIC}
 
@@ -119,12 +118,12 @@ def _instances(leaf: Leaf, variables: Sequence[int]) -> Iterator[dict[int, int]]
 
 
 def _guards(leaf: Leaf, constants: _Constants) -> Iterator[tuple[int, int]]:
-    """The bounds of all guards around a statement; a guard holds where it is not negative."""
+    """The bounds of each guard around a statement; a guard holds if it is at least 0."""
     for guard in leaf.guards:
         yield bind(guard, constants, leaf.extents).bounds(leaf.extents)
 
 
 def _values(index: Sequence[Expr], constants: _Constants, extents: Sequence[int]) -> tuple[int, ...] | None:
-    """The values of expressions of constants only; None if one has other variables."""
+    """The values of the expressions for these constants; None if a value depends on other variables."""
     values = [bind(expression, constants, extents) for expression in index]
     return tuple(value.constant for value in values) if all(value.is_constant for value in values) else None

@@ -1,8 +1,9 @@
-"""One kernel as functions of the llvm dialect: its own, and one per parallel scope that the OpenMP runtime calls.
+"""A kernel as functions of the llvm dialect: a main function, and one per parallel scope for the OpenMP runtime to
+call.
 
 The kernel's function takes a pointer per interface array, a pointer to the workspace, and the number of threads (i32).
-The workspace holds the shared heap buffers, then one part per thread for the private ones; its sizes are attributes of
-the function, for its callers.
+The workspace holds the shared heap buffers, then one part per thread for the private ones; callers find the sizes in
+attributes of the function.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from pdojo.dialect.view.nest import Buffer, Index, Nest, Scope
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
-"""Attributes of a kernel's function: bytes of workspace, and further bytes per thread."""
+"""Attributes of a kernel's function: bytes of shared workspace, and bytes per thread."""
 RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "GOMP_parallel": llvm.LLVMFunctionType([POINTER, POINTER, i32, i32]),
     "omp_get_num_threads": llvm.LLVMFunctionType([], i32),
     "omp_get_thread_num": llvm.LLVMFunctionType([], i32),
 }
-"""Functions of the OpenMP runtime that parallel scopes use."""
+"""Functions of the OpenMP runtime that lowered parallel scopes call."""
 
 
 def runtime_declarations() -> list[llvm.FuncOp]:
@@ -48,11 +49,11 @@ class Lowered:
     """The functions of a lowered kernel."""
 
     functions: list[llvm.FuncOp]
-    """Functions of parallel scopes, then the kernel's own function."""
+    """Functions of parallel scopes, then the kernel's main function."""
     parallel: bool
     """Whether the functions call the OpenMP runtime."""
     used: dict[str, Intrinsic]
-    """The intrinsics whose functions the kernel calls, by name."""
+    """The intrinsics that the kernel calls, by name."""
 
 
 def lower_kernel(
@@ -82,11 +83,11 @@ class _KernelLowering:
 
     @cached_property
     def idle(self) -> IdleLanes:
-        """What only idle lanes touch."""
+        """The elements that only idle lanes access."""
         return IdleLanes(self.nest)
 
     def lower(self) -> llvm.FuncOp:
-        """The kernel's own function."""
+        """Build the kernel's main function."""
         interface = [b for b in self.nest.buffers if b.op is None]
         code = FunctionCode(self.nest.symbol, [*([POINTER] * len(interface)), POINTER, i32], self.features)
         *arrays, self.workspace, self.thread_count = code.arguments
@@ -104,7 +105,7 @@ class _KernelLowering:
         return function
 
     def _facts(self, interface: Sequence[Buffer]) -> ArrayAttr[DictionaryAttr]:
-        """The guarantees of callers for each argument: no aliasing, alignment, size."""
+        """The callers' guarantees for each argument: no aliasing, alignment, size."""
         facts: list[DictionaryAttr] = []
         for buffer in interface:
             placement = self.plan.placements[buffer]
@@ -114,7 +115,7 @@ class _KernelLowering:
         return ArrayAttr(facts)
 
     def _settle(self, reach: Reach, buffer: Buffer, placement: Placement) -> None:
-        """Give a buffer its address in the kernel's own function."""
+        """Set the address of a buffer in the kernel's main function."""
         code = reach.code
         root = code.levels[0]
         match placement.home:
@@ -123,7 +124,7 @@ class _KernelLowering:
             case MemoryClass.WORKSPACE:
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], placement.position))
             case MemoryClass.THREAD:
-                # Code outside of parallel scopes uses the first thread's part.
+                # Code outside of parallel scopes uses the part of the first thread.
                 offset = self.plan.shared_bytes + placement.position
                 reach.bases[buffer] = root.add(_displaced(code, code.arguments[-2], offset))
             case MemoryClass.FRAME:
@@ -133,7 +134,7 @@ class _KernelLowering:
     # Parallel scopes
 
     def _parallel(self, outer: NestCode, scope: Scope, low: SSAValue, high: SSAValue) -> None:
-        """Append a parallel scope: every thread of the team calls a function that runs its share of the iterations."""
+        """Append a parallel scope: each thread of the team calls a function that runs its share of the iterations."""
         code = outer.reach.code
         buffers = self._captured(outer.reach, scope)
         variables = sorted(_used(scope) & code.variables.keys())
@@ -148,7 +149,7 @@ class _KernelLowering:
         _call_team(code, name, values, self.thread_count)
 
     def _captured(self, reach: Reach, scope: Scope) -> list[Buffer]:
-        """The buffers whose addresses are passed to the threads."""
+        """The buffers whose addresses the threads receive."""
         used = dict.fromkeys(a.array.buffer for leaf in scope.leaves for a in leaf.accesses)
         return [
             b
@@ -188,7 +189,7 @@ class _KernelLowering:
         return _finish(reach, "internal")
 
     def _settle_thread(self, reach: Reach, scope: Scope, workspace: SSAValue, thread: SSAValue) -> None:
-        """Set the addresses of the buffers of which each thread has a copy in the workspace."""
+        """Set the addresses of the buffers with a copy per thread in the workspace."""
         code = reach.code
         root = code.levels[0]
         offset = root.add(llvm.MulOp(thread, code.integer(self.plan.thread_bytes)))
@@ -201,7 +202,7 @@ class _KernelLowering:
 
 @dataclass(eq=False)
 class _Slots:
-    """The values that a thread function's argument points to, 8 bytes each, in order."""
+    """The values that a thread function's argument points to, 8 bytes each."""
 
     code: FunctionCode
     count: int = 0
@@ -230,7 +231,7 @@ def _call_team(code: FunctionCode, name: str, values: Sequence[SSAValue], thread
 def _share(
     code: FunctionCode, low: SSAValue, high: SSAValue, thread: SSAValue, team: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
-    """The contiguous part of `low..high` that a thread runs: from `n * thread / team` to `n * (thread + 1) / team`."""
+    """A thread's contiguous share of `low..high`: from `n * thread / team` to `n * (thread + 1) / team`."""
     count = code.emit(llvm.SubOp(high, low))
     following = code.emit(llvm.AddOp(thread, code.integer(1)))
     ends: list[SSAValue] = []
@@ -243,7 +244,7 @@ def _share(
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
     """Allocate a buffer in the frame of the function under construction.
 
-    It is zero if idle lanes compute with it: on some processors an operation on subnormal numbers takes 150 cycles.
+    The buffer is zeroed if idle lanes compute with it: on some processors, operations on subnormals take 150 cycles.
     """
     code, root, elements = reach.code, reach.code.levels[0], reach.framed_elements(buffer)
     kind = llvm.LLVMArrayType(elements, memory_type(buffer.dtype))
@@ -256,7 +257,7 @@ def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:
 
 
 def _displaced(code: FunctionCode, base: SSAValue, offset: int) -> llvm.GEPOp:
-    """The address `offset` bytes behind a pointer; immediate offsets have 32 bits with sign."""
+    """The address `offset` bytes after a pointer; immediate offsets are signed 32-bit integers."""
     index = offset if offset < 1 << 31 else code.integer(offset)
     return llvm.GEPOp.from_mixed_indices(base, [index], memory_type("i8"))
 
@@ -288,7 +289,7 @@ def _used(scope: Scope) -> set[int]:
 
 
 def _finish(reach: Reach, linkage: str) -> llvm.FuncOp:
-    """End the function: a fence if it stored past the caches, and a return."""
+    """End the function with a return, after a fence if it made non-temporal stores."""
     code = reach.code
     if reach.fence:
         code.do(StoreFenceOp())

@@ -18,15 +18,15 @@ from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
 
 NEAR = 4
-"""Most elements of span per lane for picking lanes from whole vectors: a gather takes longer than so many loads."""
+"""Most elements of span per lane for which lanes are picked from whole vectors; beyond it a gather takes less time."""
 NARROWEST_LOAD = 16
-"""Bytes of the narrowest load that can bypass the caches; the hint has no effect on narrower ones."""
+"""Bytes of the narrowest load that can be non-temporal; the hint has no effect on narrower ones."""
 WIDEST_STORE = 64
-"""Bytes of the widest store; longer vectors are stored in pieces."""
+"""Bytes of the widest store; longer vectors are stored in several pieces."""
 
 
 def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) -> SSAValue:
-    """The elements of all lanes, as a vector; masked lanes are 0, or arbitrary for buffers in the function's frame."""
+    """The elements of all lanes as a vector; masked lanes are 0, or arbitrary for buffers in the function's frame."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     dtype = place.buffer.dtype
@@ -50,7 +50,7 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
 
 
 def store_lanes(reach: Reach, place: Place, value: SSAValue, depth: int, mask: SSAValue | None) -> None:
-    """Write the elements of all lanes that the mask leaves; of lanes with one address, the last one stays."""
+    """Store the elements of all unmasked lanes; of several lanes with one address, the last one counts."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
     value = to_memory(code, value, place.buffer.dtype)
@@ -70,7 +70,7 @@ def store_lanes(reach: Reach, place: Place, value: SSAValue, depth: int, mask: S
 
 
 def _start(shape: Lanes) -> Expr:
-    """The lowest element that contiguous lanes touch."""
+    """The lowest element of contiguous lanes."""
     assert shape.offsets is not None
     return shape.base + min(shape.offsets)
 
@@ -100,7 +100,7 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
             op = llvm.LoadOp(pointer, kind, alignment)
             annotate(op, place)
             value = code.emit(op)
-            # The store drops the results of idle lanes, and floating-point functions take any value.
+            # The later store drops the results of idle lanes, and floating-point functions accept any value.
             if not is_float(place.buffer.dtype):
                 value = code.emit(SelectOp(mask, value, rest))
         else:
@@ -140,7 +140,7 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
 
 
 def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
-    """Whether masked lanes may be accessed too: in the function's own frame, which can then become registers."""
+    """Whether masked lanes may be accessed, too: only in the function's own frame, so that it can become registers."""
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:
         return False
@@ -148,7 +148,7 @@ def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
 
 
 def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
-    """Load lanes of an array in the frame one by one, so that the array can become registers."""
+    """Load the lanes of an array in the frame one by one, so that the array can become registers."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
     vector = code.emit(llvm.UndefOp(VectorType(element, [len(offsets)])))
@@ -161,19 +161,19 @@ def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]
 
 
 def _span(offsets: tuple[int, ...]) -> int:
-    """The number of elements from the first that lanes read to the last."""
+    """The number of elements from the lowest lane to the highest."""
     return max(offsets) - min(offsets) + 1
 
 
 def _are_near(offsets: tuple[int, ...], *, masked: bool) -> bool:
-    """Whether few vectors cover all lanes. Under a mask no two lanes may read one element, for the mask of elements."""
+    """Whether few vectors cover all lanes. With a mask, lanes must read distinct elements."""
     return _span(offsets) <= NEAR * len(offsets) and not (masked and len(set(offsets)) < len(offsets))
 
 
 def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], mask: SSAValue | None) -> SSAValue:
-    """Lanes a few elements apart, picked from vectors that cover all of them and nothing outside.
+    """Lanes a few elements apart, picked from whole vectors that cover exactly the elements from the first to the last.
 
-    The memory between two elements of an array belongs to the array. Under a mask only the elements of its lanes are
+    Elements between two elements of an array belong to the array. With a mask, only elements of unmasked lanes are
     accessed; the other lanes are 0.
     """
     code = reach.code
@@ -194,7 +194,7 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...],
             annotate(op, place)
         else:
             touched = {position: lane for lane, position in here.items()}
-            # Elements that no lane reads are masked by the second operand, all zeros.
+            # The second operand, all zeros, masks elements that no lane reads.
             idle = code.vector_constant([0] * count, 1)
             active = _shuffle(reach, mask, idle, [touched.get(position, count) for position in range(width)])
             rest = code.zeros(place.buffer.dtype, width)
@@ -214,7 +214,7 @@ def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...],
 
 
 def _shuffle(reach: Reach, first: SSAValue, second: SSAValue, order: list[int]) -> SSAValue:
-    """Elements of two vectors by number; the second vector's numbers follow the first's."""
+    """Elements of two vectors by index; the second vector's indices follow the first's."""
     assert isinstance(first.type, VectorType)
     kind = VectorType(first.type.element_type, [len(order)])
     return reach.code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, order), kind))
@@ -231,7 +231,7 @@ def _store_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...
 
 
 def _pointers(reach: Reach, place: Place, shape: Lanes, depth: int) -> tuple[SSAValue, int]:
-    """One address per lane, and the alignment of all of them."""
+    """One address per lane, and an alignment common to all."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
     if shape.offsets is None:
@@ -253,7 +253,7 @@ def _refuse_streams(place: Place, reason: str) -> None:
 
 
 def _check_streams(reach: Reach, place: Place, start: Expr, count: int) -> None:
-    """Raise LoweringError if a vector that bypasses the caches is not aligned to its own size."""
+    """Raise LoweringError if a non-temporal vector is not aligned to its own size."""
     needed = min(WIDEST_STORE, count * byte_width(place.buffer.dtype))
     if needed & (needed - 1):
         _refuse_streams(place, f"a vector of {needed} bytes is no power of two")

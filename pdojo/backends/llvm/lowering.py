@@ -25,12 +25,12 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True)
 class ConvertPdojoToLLVMPass(ModulePass):
-    """Turn every `pdojo.kernel` into functions of the llvm dialect, which show everything that will run."""
+    """Turn every `pdojo.kernel` into functions of the llvm dialect, which contain all code that will run."""
 
     name = "convert-pdojo-to-llvm"
 
     machine: str = ""
-    """Name of the machine whose instructions may be used; empty: code for all processors."""
+    """Name of the machine whose instructions may be used; empty: generate code for all processors."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module; raises LoweringError if a kernel uses what a CPU lacks."""
@@ -47,7 +47,7 @@ class ConvertPdojoToLLVMPass(ModulePass):
 def convert(op: ModuleOp, features: Features, described: Machine | None = None) -> None:
     """Replace every kernel of a module by functions; raises LoweringError if one cannot be lowered.
 
-    If `described` is None, instructions that compute whole nests are those of the machine that the kernel names.
+    If `described` is None, the instructions that compute whole nests come from the machine that the kernel names.
     """
     for call in op.walk():
         if isinstance(call, CallOp):
@@ -64,9 +64,9 @@ def convert(op: ModuleOp, features: Features, described: Machine | None = None) 
 
 
 def lower(*kernels: KernelOp, features: Features = frozenset(), described: Machine | None = None) -> ModuleOp:
-    """A new module with the functions of the kernels; the kernels stay as they are.
+    """A new module with the functions of the kernels, which are not changed.
 
-    `features` of the processor allow instructions that give the same results in fewer operations.
+    The processor's `features` enable instructions that give the same results in fewer operations.
     """
     module = ModuleOp([])
     lowered = [_lower_one(kernel, features, described) for kernel in kernels]
@@ -91,7 +91,7 @@ def _intrinsics(nest: Nest, described: Machine | None) -> dict[str, Intrinsic]:
 
 
 def _declare(module: ModuleOp, lowered: Sequence[Lowered]) -> None:
-    """Declare the functions that the kernels call and the module lacks."""
+    """Declare the functions that the kernels call and the module does not declare."""
     used = {name: intrinsic for one in lowered for name, intrinsic in one.used.items()}
     wanted = [*(runtime_declarations() if any(one.parallel for one in lowered) else ()), *declarations(used.values())]
     present = {f.sym_name.data for f in module.body.block.ops if isinstance(f, llvm.FuncOp)}

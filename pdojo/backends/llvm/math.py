@@ -1,6 +1,6 @@
-"""Elementary functions as inlined code of the llvm dialect, the same for scalars and vectors, f32 and f64.
+"""Elementary functions as inlined code of the llvm dialect, for scalars and vectors of f32 and f64.
 
-`docs/math.md` has their results for infinities, nan, zeros and denormal numbers, and the origin of the bounds.
+`docs/math.md` lists results for infinities, NaN, zeros and denormal numbers, and the origin of the error bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pdojo.errors import LoweringError
 
 @dataclass(frozen=True, slots=True)
 class UlpBound:
-    """The greatest error over all arguments, in units in the last place of the exact result, per format."""
+    """The greatest error over all arguments, in units in the last place of the exact result, by format."""
 
     f32: float
     f64: float
@@ -44,7 +44,7 @@ MATH_FUNCTIONS: dict[str, UlpBound] = {
     "math.rsqrt": UlpBound(1.5, 1.5),
     "math.powf": UlpBound(0.51, 1.25),
 }
-"""The functions that `emit_math` emits, with bounds of their errors."""
+"""The functions that `emit_math` emits, with their error bounds."""
 
 _UNARY: dict[str, Callable[[Real], Real]] = {
     "math.exp": exp,
@@ -67,11 +67,11 @@ def emit_math(
 ) -> SSAValue:
     """Append the code of `function` (a key of `MATH_FUNCTIONS`) and return its value.
 
-    `features` are the processor's: its instructions are used if they give the same bits.
+    `features` are the processor's: their instructions are used if they give the same bits.
 
-    The operands have one type: f32, f64 or a vector of either; it is the type of the result. Scalar and vector code
-    give the same bits. It makes no block, symbol or call of a library. Raises LoweringError for other functions, types
-    or numbers of operands.
+    Operands and result have one type: f32, f64 or a vector of either. Scalar and vector code give the same bits. The
+    code has no blocks, symbols or library calls. Raises LoweringError for other functions, types or numbers of
+    operands.
     """
     expected = 1 if function in _UNARY else 2 if function in _BINARY else None
     if expected is None:

@@ -1,7 +1,7 @@
 """Coefficients of the inlined math functions, derived in `test/differential/test_math_coefficients.py`.
 
-Each table is a minimax polynomial, constant term first, given per format. The coefficients were rounded to the format
-one after another, lowest first, the others refitted after each. The comment is log2 of the greatest error left.
+Each table has a minimax polynomial per format, constant term first. The coefficients were rounded to the format one by
+one, lowest first, and the remaining ones refitted each time. The comment is log2 of the greatest remaining error.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ LOG: dict[str, tuple[float, ...]] = {
         float.fromhex("-0x1.d7cab72e9ac6cp-6"),
     ),
 }
-"""(log(1 + f) - f) / f**2 for sqrt(1/2) <= 1 + f <= sqrt(2), relative to log(1 + f); the first is -1/2."""
+"""(log(1 + f) - f) / f**2 for sqrt(1/2) <= 1 + f <= sqrt(2), relative to log(1 + f); the first coefficient is -1/2."""
 
 LOG2: dict[str, tuple[float, ...]] = {
     "f32": (  # -30.1
@@ -183,7 +183,7 @@ ERF_SMALL: dict[str, tuple[float, ...]] = {
         float.fromhex("0x1.3d0c3cb23226ap-33"),
     ),
 }
-"""erf(x)/x - 1 in x**2, for |x| up to ERF_SPLIT, relative to erf(x)."""
+"""erf(x)/x - 1 in powers of x**2, for |x| up to ERF_SPLIT, relative to erf(x)."""
 
 ERF_LARGE: dict[str, tuple[float, ...]] = {
     "f32": (  # -26.0
@@ -216,7 +216,7 @@ ERF_LARGE: dict[str, tuple[float, ...]] = {
         float.fromhex("-0x1.5fc9ebc730b2ap-38"),
     ),
 }
-"""log(erfc(x)) in x - ERF_SPLIT, from there to where erf(x) rounds to 1; absolute error of erf(x)."""
+"""log(erfc(x)) in powers of x - ERF_SPLIT, up to the x for which erf(x) rounds to 1; absolute error of erf(x)."""
 
 SIN: dict[str, tuple[float, ...]] = {
     "f32": (  # -37.5
@@ -235,7 +235,7 @@ SIN: dict[str, tuple[float, ...]] = {
         float.fromhex("-0x1.9ffc1536d3c1bp-41"),
     ),
 }
-"""(sin(x)/x - 1) / x**2 in x**2 for |x| <= pi/4, relative to sin(x)."""
+"""(sin(x)/x - 1) / x**2 in powers of x**2 for |x| <= pi/4, relative to sin(x)."""
 
 COS: dict[str, tuple[float, ...]] = {
     "f32": (  # -33.0
@@ -252,7 +252,7 @@ COS: dict[str, tuple[float, ...]] = {
         float.fromhex("-0x1.8fa65f0ef948fp-37"),
     ),
 }
-"""(cos(x) - 1 + x**2/2) / x**4 in x**2 for |x| <= pi/4, relative to cos(x)."""
+"""(cos(x) - 1 + x**2/2) / x**4 in powers of x**2 for |x| <= pi/4, relative to cos(x)."""
 
 POW_LOG2: dict[str, tuple[float, ...]] = {
     "f32": (  # -41.0
@@ -299,13 +299,13 @@ POW_ATANH: dict[str, tuple[float, ...]] = {
         float.fromhex("0x1.eac8303e6a0bp-5"),
     ),
 }
-"""(atanh(s)/s - 1 - s**2/3) / s**4 in s**2 for |s| <= 3 - 2*sqrt(2), absolute."""
+"""(atanh(s)/s - 1 - s**2/3) / s**4 in powers of s**2 for |s| <= 3 - 2*sqrt(2), absolute."""
 
 ERF_SPLIT: dict[str, float] = {"f32": 0.921875, "f64": 1.0}
-"""The argument from which erf is 1 - exp(polynomial), not its odd polynomial."""
+"""The argument from which erf is computed as 1 - exp(polynomial) instead of by its odd polynomial."""
 
 TWO_OVER_PI_BITS = 1280
-"""Fraction bits of TWO_OVER_PI."""
+"""Number of fraction bits in TWO_OVER_PI."""
 
 TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e0"

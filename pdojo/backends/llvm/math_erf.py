@@ -1,4 +1,4 @@
-"""erf: an odd polynomial next to 0, 1 - exp(polynomial) up to where the result rounds to 1."""
+"""erf: an odd polynomial near 0, then 1 - exp(polynomial), then 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pdojo.backends.llvm.math_exp import exp_moderate
 from pdojo.backends.llvm.math_values import Real, polynomial
 
 _FLAT = {"f32": 3.9375, "f64": 5.9375}
-"""erf rounds to 1 from here on."""
+"""The argument from which erf rounds to 1."""
 
 
 def erf(x: Real) -> Real:

@@ -1,8 +1,9 @@
 """exp, exp2, expm1 and tanh.
 
 Reduction: x = n*ln(2) + r with an integer n and |r| <= ln(2)/2 (Cody and Waite: ln(2) in two parts, the first step of
-the subtraction exact); exp(x) = 2**n * exp(r). Adding `Format.rounder` gives n twice: as a number by subtracting it
-again, and as an integer in the low bits, where a shift turns it into the exponent of 2**n.
+the subtraction exact); exp(x) = 2**n * exp(r). Adding `Format.rounder` gives n in two forms: subtracting the rounder
+again gives it as a number, and the low bits of the sum hold it as an integer, which a shift turns into the exponent of
+2**n.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class Limits:
     """The arguments beyond which the results of a format no longer change."""
 
     exp: tuple[float, float]
-    """exp rounds to 0 up to the first, and to +inf from the second on."""
+    """exp rounds to 0 up to the first argument, and to +inf from the second on."""
     exp2: tuple[float, float]
     minus_one: float
-    """expm1 rounds to -1 up to here."""
+    """Argument up to which expm1 rounds to -1."""
     linear: float
-    """expm1(x) rounds to x if |x| is below this."""
+    """Bound of |x| below which expm1(x) rounds to x."""
     flat: float
-    """tanh rounds to 1 from here on."""
+    """Argument from which tanh rounds to 1."""
     lift: int
-    """Exponents are raised by this if results may be denormal, and lowered if they may overflow."""
+    """Amount by which exponents are raised if results may be denormal, and lowered if they may overflow."""
 
 
 LIMITS = {
@@ -45,22 +46,22 @@ LIMITS = {
 
 
 def power_of_two(integer: Int, offset: int = 0) -> Real:
-    """2**(n + offset), a normal number, for the integer n in the low bits; the high bits do not matter."""
+    """2**(n + offset), a normal number, for the integer n in the low bits; high bits are ignored."""
     fmt = integer.format
     return ((integer << fmt.mantissa) + ((fmt.bias + offset) << fmt.mantissa)).real()
 
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The integer n next to a number."""
+    """The integer n nearest to a number."""
 
     n: Real
     bits: Int
-    """n in the low bits, plus the shift by `rounder`."""
+    """n in the low bits, plus a shift if the rounder is not the format's."""
 
     @staticmethod
     def to(x: Real, factor: float = 1.0, rounder: Real | float | None = None) -> Nearest:
-        """The integer next to `x * factor`. A `rounder` other than the format's shifts `bits` by the difference."""
+        """The integer nearest to `x * factor`. A `rounder` other than the format's shifts `bits` by the difference."""
         if rounder is None:
             rounder = x.format.rounder
         shifted = x + rounder if factor == 1.0 else x.times_plus(factor, rounder)
@@ -69,10 +70,10 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """How 2**n is split into two factors, so that any result of a format is rounded exactly once.
+    """A split of 2**n into two factors, so that a scaled result is rounded exactly once.
 
-    Negative n: 2**(n + lift), which is normal, then 2**-lift, which may make a denormal number. Others: 2**(n - lift),
-    then 2**lift, which may overflow.
+    Negative n: factors 2**(n + lift), which is normal, and 2**-lift, which may give a denormal result. Other n: factors
+    2**(n - lift), and 2**lift, which may overflow.
     """
 
     rounder: Real
@@ -80,14 +81,14 @@ class Lift:
 
     @staticmethod
     def by_sign(x: Real) -> Lift:
-        """The split for an n that has the sign of `x`."""
+        """The split for an n with the sign of `x`."""
         lift = LIMITS[x.format.name].lift
         negative = x.bits() < 0
         rounder = negative.choose(x.like(x.format.rounder + lift), x.format.rounder - lift)
         return Lift(rounder, negative.choose(x.like(2.0**-lift), 2.0**lift))
 
     def scale(self, p: Real, nearest: Nearest) -> Real:
-        """`p * 2**n` where n was found with `rounder`."""
+        """`p * 2**n`; n was found with this split's `rounder`."""
         return p * power_of_two(nearest.bits) * self.last
 
 
@@ -132,7 +133,7 @@ def exp2(x: Real) -> Real:
 def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:
     """`power * exp(r) - minus`, where power/minus = 2**n and x = n*ln(2) + r.
 
-    exp(r) - 1 is not rounded before it is added: it stays r and a small rest, which includes the rounding errors of r
+    exp(r) - 1 is not rounded before the sum: it is kept as r plus a small rest, which includes the rounding errors of r
     and of the sum of the leading terms.
     """
     r, first = _reduce(x, nearest.n)
@@ -148,7 +149,7 @@ def expm1(x: Real) -> Real:
     limits = LIMITS[x.format.name]
     clamped = x.clamp(limits.minus_one, limits.exp[1])
     nearest = Nearest.to(clamped, LOG2_E)
-    # Half of the result: 2**n overflows before exp(x) does.
+    # Half of the result, because 2**n overflows before exp(x) does.
     half = _expm1_parts(clamped, nearest, power_of_two(nearest.bits, -1), 0.5)
     linear = x.abs().bits() < x.format.bits_of(limits.linear)
     return linear.choose(x, half + half)

@@ -1,7 +1,7 @@
 """log, log2 and log1p.
 
 Reduction: x = 2**e * (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), by integer arithmetic on the bits, so that f is exact;
-log(x) = e*ln(2) + log(1 + f), and log(1 + f) = f + f**2 * polynomial(f) keeps its relative accuracy next to 1.
+log(x) = e*ln(2) + log(1 + f), and log(1 + f) = f + f**2 * polynomial(f) keeps its relative accuracy near 1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pdojo.backends.llvm.math_exp import LIMITS, LN2, LOG2_E
 from pdojo.backends.llvm.math_values import Format, Int, Real, polynomial
 
 LOG2_E_LOW = {"f32": float.fromhex("0x1.4ae0cp-26"), "f64": float.fromhex("0x1.777d0ffda0d24p-56")}
-"""log2(e) less log2(e) rounded to the format."""
+"""log2(e) minus its value rounded to the format."""
 
 
 def _split(bits: Int) -> tuple[Int, Real]:
@@ -38,7 +38,7 @@ def split(x: Real) -> tuple[Real, Real]:
 
 
 def _special(x: Real, result: Real, pole: float) -> Real:
-    """`result`, but -inf at `pole`, nan below, and x itself if x is +inf or nan."""
+    """`result`, but -inf at `pole`, NaN below it, and x itself if x is +inf or NaN."""
     fmt = x.format
     bits = x.bits()
     finite = bits < fmt.infinity
@@ -46,7 +46,7 @@ def _special(x: Real, result: Real, pole: float) -> Real:
     distance = x if pole == 0.0 else x - pole
     below = distance.bits() < 0
     at_pole = (distance.bits() & fmt.magnitude).equals(0)
-    # A nan with its sign set is below too, and the result is a nan.
+    # A NaN with its sign set also counts as below, and the result is NaN, too.
     return at_pole.choose(x.like(-inf), below.choose(x.like(nan), result))
 
 
@@ -74,7 +74,7 @@ def log1p(x: Real) -> Real:
     """log(1 + x): e is taken from the rounded sum, f = x * 2**-e + (2**-e - 1) from x itself."""
     fmt = x.format
     exponent, _ = _split((x + 1.0).bits())
-    # 4 * 2**-e: 2**-e may be denormal.
+    # 4 * 2**-e, because 2**-e may be denormal.
     scale = _scale(fmt, exponent)
     f = (x * 0.25).times_plus(scale, scale.times_plus(0.25, -1.0))
     result = _special(x, _combine(exponent.to_real(), f), -1.0)

@@ -1,4 +1,4 @@
-"""Numbers as an unevaluated sum of two: about twice the precision of their format."""
+"""Numbers as unevaluated sums of two, with about twice the precision of their format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pdojo.backends.llvm.math_values import Real
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`high + low`, where low is at most about a rounding error of high."""
+    """The number `high + low`; low is at most about a rounding error of high."""
 
     high: Real
     low: Real
@@ -34,7 +34,7 @@ class Pair:
         return Pair(product, a.times_plus(b, -product))
 
     def plus(self, addend: Real) -> Pair:
-        """The sum with one number, not normalised; low includes the rounding error."""
+        """The sum with a number, not normalised; low includes the rounding error."""
         total = Pair.sum(self.high, addend)
         return Pair(total.high, self.low + total.low)
 
@@ -45,5 +45,5 @@ class Pair:
         return Pair(leading.high, self.high.times_plus(low, rest))
 
     def normalised(self) -> Pair:
-        """The same number, with `high` its nearest number of the format."""
+        """The same number, with `high` rounded to nearest."""
         return Pair.sum_ordered(self.high, self.low)

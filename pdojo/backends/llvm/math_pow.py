@@ -1,7 +1,7 @@
-"""powf: |x|**y = 2**(y * log2 |x|), the logarithm to more than the precision of the result, and the cases of IEEE 754.
+"""powf: |x|**y = 2**(y * log2 |x|), with a logarithm more precise than the result, and the special cases of IEEE 754.
 
-f32 goes through f64. f64 carries log2 |x| and its product with y in two numbers: with |y * log2 x| up to 1075, the
-logarithm must be right to 2**-64 for the last bit of the result.
+f32 is computed in f64. f64 holds log2 |x| and its product with y as pairs: with |y * log2 x| up to 1075, the last bit
+of the result needs the logarithm to 2**-64.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pdojo.backends.llvm.math_values import Real, polynomial
 _TWICE_LOG2_E = (float.fromhex("0x1.71547652b82fep+1"), float.fromhex("0x1.777d0ffda0d24p-55"))
 _THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))
 _BEYOND = 1080.0
-"""2**1080 overflows, 2**-1080 rounds to 0, and `Lift` can scale by both."""
+"""A bound of exponents: 2**1080 overflows, 2**-1080 rounds to 0, and `Lift` can scale by both."""
 
 
 def _with_ends(x: Real, e_log: Real) -> Real:
-    """log2 of a magnitude: `e_log`, but -inf at 0 and x itself if x is +inf or nan."""
+    """log2 of a magnitude: `e_log`, but -inf at 0 and x itself if x is +inf or NaN."""
     finite = x.bits() < x.format.infinity
     return x.bits().equals(0).choose(x.like(float("-inf")), finite.choose(e_log, x))
 
@@ -38,9 +38,9 @@ def _single(x: Real, y: Real) -> Real:
 
 
 def _log2(x: Real) -> Pair:
-    """log2 of a positive finite f64: log(1 + f) = 2 atanh(s), s = f/(2 + f), in two numbers."""
+    """log2 of a positive finite f64 as a pair: log(1 + f) = 2 atanh(s), s = f/(2 + f)."""
     e, f = split(x)
-    # 2 + f and s = f / (2 + f), both in two numbers.
+    # 2 + f and s = f / (2 + f) as pairs.
     below = Pair.sum_ordered(f.like(2.0), f)
     reciprocal = 1.0 / below.high
     ratio = f * reciprocal
@@ -64,7 +64,7 @@ def _double(x: Real, y: Real) -> Real:
     high = _with_ends(x, logarithm.high)
     product = y * high
     low = y.times_plus(logarithm.low, y.times_plus(high, -product))
-    # Out of range or infinite, `low` is negligible or inf - inf.
+    # If the result is out of range or infinite, `low` is negligible or inf - inf.
     moderate = product.abs().bits() < product.format.bits_of(_BEYOND)
     low = moderate.choose(low, 0.0)
     power = product.clamp(-_BEYOND, _BEYOND)
@@ -79,10 +79,10 @@ def powf(x: Real, y: Real) -> Real:
     magnitude = x.abs()
     power = _single(magnitude, y) if fmt.name == "f32" else _double(magnitude, y)
     y_bits = y.bits() & fmt.magnitude
-    # (+-1)**(+-inf) = 1; the product was 0 * inf.
+    # (+-1)**(+-inf) = 1, while the product is 0 * inf.
     one = magnitude.bits().equals(fmt.one) & y_bits.equals(fmt.infinity)
     power = one.choose(x.like(1.0), power)
-    # Negative x: odd powers are negative; powers that are not whole are undefined.
+    # Negative x: odd powers are negative; powers that are not integers are undefined.
     negative = x.bits() < 0
     rounded = y.rint().bits()
     whole, fractional = rounded.equals(y.bits()), rounded.differs(y.bits())
@@ -93,6 +93,6 @@ def powf(x: Real, y: Real) -> Real:
     finite = (magnitude.bits() > 0) & (magnitude.bits() < fmt.infinity)
     undefined = negative & finite & fractional
     result = undefined.choose(x.like(nan), signed)
-    # x**0 = 1 and 1**y = 1, even if the other operand is a nan.
+    # x**0 = 1 and 1**y = 1, even if the other operand is NaN.
     always = y_bits.equals(0) | x.bits().equals(fmt.one)
     return always.choose(x.like(1.0), result)

@@ -6,5 +6,5 @@ from pdojo.backends.llvm.math_values import Real
 
 
 def rsqrt(x: Real) -> Real:
-    """1/sqrt(x): +inf at 0, -inf at -0, nan below."""
+    """1/sqrt(x): +inf at 0, -inf at -0, NaN for negative x."""
     return 1.0 / x.sqrt()

@@ -1,14 +1,14 @@
 """sin and cos, over the full range of their formats.
 
-|x| * 2/pi = 4*j + k + t with a quadrant k and |t| <= 1/2, then a polynomial of t * pi/2. The exponent of x
-and the worst cancellation determine how many bits of 2/pi the product needs (Payne and Hanek), so 2/pi is cut into
-words whose products with x are exact. Multiples of 4 are subtracted from each product, exactly; the rest is cut at
-fixed powers of two, so that the sums of the leading parts are exact in any order, and cancellation amplifies no
-rounding error.
+|x| * 2/pi = 4*j + k + t with a quadrant k and |t| <= 1/2, then a polynomial of t * pi/2. The number of bits of 2/pi
+that the product needs depends on the exponent of x and on the worst cancellation (Payne and Hanek); 2/pi is cut into
+words whose products with x are exact. Multiples of 4 are subtracted from each product exactly; the remainder is split
+at fixed powers of two, so that sums of leading parts are exact in any order and cancellation amplifies no rounding
+error.
 
 f32: products in f64 with seven words of 29 bits (29 + 24 = 53).
-f64: six words of 53 bits, with products in two numbers by fma. The six words leave out the leading bits, which make
-only multiples of 4: x is scaled by 2**(-128*q) and the words are those of frac(2**(128*q) * 2/pi).
+f64: six words of 53 bits, with products as pairs by fma. The six words omit the leading bits, which contribute only
+multiples of 4: x is scaled by 2**(-128*q), and the words are taken from frac(2**(128*q) * 2/pi).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pdojo.backends.llvm.math_values import Int, Real, polynomial
 
 _HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"))
 _STEP = 128
-"""Windows into 2/pi begin at multiples of this many bits."""
+"""Distance in bits between possible beginnings of the words in 2/pi."""
 _STEPS_FROM = 54
-"""From 2**54 on x is a multiple of 4, and so is its product with the whole part of 2**(128*q) * 2/pi."""
+"""From 2**54 on, x is a multiple of 4, and so is its product with the integer part of 2**(128*q) * 2/pi."""
 _WORDS = 6
-"""Words of 53 bits: 54 + 128 for the scaled x, 119 below the point, for worst-case cancellation and the result."""
+"""Words of 53 bits: 54 + 128 bits for the scaled x, 119 after the point for worst-case cancellation and result."""
 
 
 def _words(first: int, width: int, count: int) -> list[float]:
-    """`count` words of the fraction of 2**first * 2/pi, each of `width` bits, with their weight."""
+    """`count` words of `width` bits each, with their weights, of the fraction of 2**first * 2/pi."""
     shift = TWO_OVER_PI_BITS - first
     fraction = TWO_OVER_PI & ((1 << shift) - 1)
     words: list[float] = []
@@ -39,19 +39,19 @@ def _words(first: int, width: int, count: int) -> list[float]:
 
 
 def _modulo_4(x: Real) -> Real:
-    """x less the nearest multiple of 4, exactly."""
+    """x minus the nearest multiple of 4, exactly."""
     return (x * 0.25).rint().times_plus(-4.0, x)
 
 
 class _Sum:
-    """An exact sum of numbers up to 2, as a number of quadrants and a fraction."""
+    """An exact sum of numbers up to 2, split into a number of quadrants and a fraction."""
 
     def __init__(self, zero: Real, levels: int) -> None:
-        """`levels` leading parts of each number are summed exactly; the rest is below 2**-44 or 2**-88."""
+        """`levels` leading parts of each number are summed exactly; the remainder is below 2**-44 or 2**-88."""
         self._parts = [zero] * (levels + 1)
 
     def add(self, number: Real, largest: float = 2.0) -> None:
-        """Add a number that is at most `largest`."""
+        """Add a number whose magnitude is at most `largest`."""
         for level in range(len(self._parts) - 1):
             grid = 2.0 ** (-44 * (level + 1))
             if largest > grid:
@@ -63,7 +63,7 @@ class _Sum:
         self._parts[-1] = self._parts[-1] + number
 
     def turn(self) -> tuple[Int, Pair]:
-        """(k, t) with `k` in the low bits; t is twice as precise with two levels."""
+        """(k, t) with `k` in the low bits; with two levels, t has twice the precision."""
         whole = self._parts[0].rint()
         fraction = Pair(self._parts[0] - whole, whole.like(0.0))
         for part in self._parts[1:]:
@@ -72,7 +72,7 @@ class _Sum:
 
 
 def _window(x: Real) -> tuple[Real, list[Real]]:
-    """(x scaled, words of 2/pi), with the same product modulo 4."""
+    """(x scaled, words of 2/pi) whose product is x * 2/pi modulo 4."""
     fmt = x.format
     exponent = (x.bits() >> fmt.mantissa) - (fmt.bias + _STEPS_FROM)
     steps = (exponent > 0).choose_int(exponent, 0) >> (_STEP.bit_length() - 1)
@@ -91,7 +91,7 @@ def _window(x: Real) -> tuple[Real, list[Real]]:
 
 
 def _turn(x: Real, words: list[Real], top: int, width: int, levels: int) -> tuple[Int, Pair]:
-    """(k, t) of x * sum(words), where x < 2**top and word j < 2**(-width*j); width 53 makes products of two parts."""
+    """(k, t) of x * sum(words), where x < 2**top and word j < 2**(-width*j); for width 53, products are pairs."""
     total = _Sum(x.like(0.0), levels)
     for number, word in enumerate(words):
         largest = 2.0 ** (top - width * number)
@@ -109,7 +109,7 @@ def _turn(x: Real, words: list[Real], top: int, width: int, levels: int) -> tupl
 
 
 def _sin_cos(angle: Pair, name: str) -> tuple[Real, Real]:
-    """(sin, cos) of |angle| <= pi/4; `low` counts only to first order."""
+    """(sin, cos) of |angle| <= pi/4; the angle's `low` is used to first order."""
     high, low = angle.high, angle.low
     square = high * high
     odd = (square * high) * polynomial(square, SIN[name])
@@ -122,7 +122,7 @@ def _sin_cos(angle: Pair, name: str) -> tuple[Real, Real]:
 
 
 def _quadrant(k: Int, sine: Real, cosine: Real, first: int) -> Real:
-    """The sine of the angle `first + k` quadrants further."""
+    """The sine of an angle that is `first + k` quadrants further, from its sine and cosine."""
     if first:
         k = k + first
     value = (k & 1).equals(0).choose(sine, cosine)
@@ -147,7 +147,7 @@ def _evaluate(x: Real, first: int) -> Real:
 
 
 def sin(x: Real) -> Real:
-    """The sine of an angle in radians; nan for infinite angles."""
+    """The sine of an angle in radians; NaN for infinite angles."""
     sine = (_evaluate(x, 0).bits() ^ (x.bits() & ~x.format.magnitude)).real()
     # Below 2**-27 (2**-13) sin(x) rounds to x; products with the words of 2/pi would underflow.
     tiny = 2.0**-27 if x.format.name == "f64" else 2.0**-13
@@ -155,5 +155,5 @@ def sin(x: Real) -> Real:
 
 
 def cos(x: Real) -> Real:
-    """The cosine of an angle in radians; nan for infinite angles."""
+    """The cosine of an angle in radians; NaN for infinite angles."""
     return _evaluate(x, 1)

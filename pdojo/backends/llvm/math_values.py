@@ -1,8 +1,8 @@
-"""Typed values whose operators append operations of the llvm dialect; the math functions are written with them.
+"""Typed values whose operators append operations of the llvm dialect, for writing the math functions.
 
-Every operation rounds once, by IEEE 754, in every lane alike, and no fast-math flag is ever set: a function written
-with these values gives the same bits as scalar and as vector code. Comparisons are of bit patterns: they are cheap for
-vectors, and total, as a NaN is just a large number.
+Every operation rounds once by IEEE 754, without fast-math flags, in every lane alike, so a function gives the same bits
+in scalar and vector code. Comparisons compare bit patterns: they are cheap for vectors, and total, because a NaN is a
+large number.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from pdojo.backends.llvm.x86 import Features, has_masked_x86, masked_x86
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A binary floating-point format and the integers that hold its bits."""
+    """A binary floating-point format, and the integers of its width."""
 
     name: str
     real: Float32Type | Float64Type
     integer: IntegerType
     mantissa: int
-    """Stored bits of the significand."""
+    """Stored bits of the significand, without the hidden bit."""
     bias: int
 
     @property
     def width(self) -> int:
-        """Bits of a number."""
+        """Bits of a number in the format."""
         return self.integer.bitwidth
 
     @property
@@ -51,12 +51,12 @@ class Format:
 
     @property
     def infinity(self) -> int:
-        """The bits of +inf; the bits of a NaN without its sign are greater."""
+        """The bits of +inf; without its sign, a NaN has greater bits."""
         return (2 * self.bias + 1) << self.mantissa
 
     @property
     def magnitude(self) -> int:
-        """The mask of everything but the sign."""
+        """The mask of all bits but the sign."""
         return (1 << (self.width - 1)) - 1
 
     @property
@@ -65,18 +65,18 @@ class Format:
         return 1.5 * 2.0**self.mantissa
 
     def bits_of(self, number: float) -> int:
-        """The bits of a number that is at least zero, as an integer."""
+        """The bits, as an integer, of a non-negative number."""
         return int.from_bytes(self.real.pack((number,)), "little")
 
 
 F32 = Format("f32", Float32Type(), IntegerType(32), 23, 127)
 F64 = Format("f64", Float64Type(), IntegerType(64), 52, 1023)
 FORMATS: dict[Attribute, Format] = {f.real: f for f in (F32, F64)}
-"""The formats that the functions exist for, by element type."""
+"""The formats for which the functions exist, by element type."""
 
 
 class Code:
-    """Appends operations to a builder; keeps constants, so that each is made once."""
+    """Appends operations to a builder; makes each constant once."""
 
     def __init__(self, builder: Builder, count: int | None, features: Features = frozenset()) -> None:
         """`count` is the number of lanes of every value, None for scalars; `features` are the processor's."""
@@ -90,28 +90,28 @@ class Code:
         return self._builder.insert(op).results[0]
 
     def shaped(self, element: Attribute) -> Attribute:
-        """The type of values of this element type: the type itself, or a vector of it."""
+        """The type of values with this element type: the type itself, or a vector of it."""
         return with_lanes(element, self._count)
 
     def intrinsic(self, name: str, operands: Sequence[SSAValue], suffix: str) -> SSAValue:
-        """Call `llvm.<name>.<type of the lanes>`, whose result has the type of its operands."""
+        """Call `llvm.<name>.<lane type>`; the result has the type of the operands."""
         mangled = f"llvm.{name}.{suffix}" if self._count is None else f"llvm.{name}.v{self._count}{suffix}"
         return self.append(llvm.CallIntrinsicOp(mangled, operands, [operands[0].type]))
 
     def has_masked_x86(self, name: str, fmt: Format) -> bool:
-        """Whether the processor has an AVX-512 instruction for vectors of this length."""
+        """Whether the processor has the AVX-512 instruction `name` for vectors of this length."""
         return has_masked_x86(self._features, name, self._count, fmt.real)
 
     def masked_x86(
         self, name: str, operands: Sequence[SSAValue], fmt: Format, immediate: Sequence[int]
     ) -> SSAValue | None:
-        """An AVX-512 instruction on whole vectors; None if the processor lacks it for vectors of this length."""
+        """An unmasked AVX-512 instruction; None if the processor lacks it for vectors of this length."""
         return masked_x86(self.append, self._features, name, operands, immediate, fmt.real)
 
     def constant_real(self, fmt: Format, number: float) -> SSAValue:
         """`number`, rounded to the format, in every lane."""
         value = FloatAttr(number, fmt.real)
-        # As text, 0.0 differs from -0.0, and a nan equals itself.
+        # Keyed by text: 0.0 differs from -0.0, and NaN equals itself.
         key = (fmt.real, number.hex())
         if self._count is None:
             return self._constant(key, value)
@@ -136,7 +136,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Real:
-    """A floating-point value; the other operand may be a Python float, for a constant."""
+    """A floating-point value. The other operand of an operator may be a Python float, which is a constant."""
 
     code: Code
     format: Format
@@ -148,7 +148,7 @@ class Real:
         return Real(Code(builder, lanes(value), features), FORMATS[element_type(value)], value)
 
     def beside(self, value: SSAValue) -> Real:
-        """Wrap another operand of the same type."""
+        """Wrap another operand of the same type and builder."""
         return Real(self.code, self.format, value)
 
     def like(self, number: Real | float) -> Real:
@@ -193,11 +193,11 @@ class Real:
 
     @property
     def scales(self) -> bool:
-        """Whether the processor has the instruction that `scaled` uses."""
+        """Whether the processor has the instruction for `scaled`."""
         return self.code.has_masked_x86("scalef", self.format)
 
     def scaled(self, exponent: Real) -> Real:
-        """`self * 2**exponent`, rounded once, by one instruction; only if `scales`."""
+        """`self * 2**exponent`, rounded once, by one instruction; requires `scales`."""
         value = self.code.masked_x86("scalef", (self.value, exponent.value), self.format, ())
         assert value is not None
         return self.beside(value)
@@ -207,7 +207,7 @@ class Real:
         return self._intrinsic("rint")
 
     def clamp(self, low: float = -inf, high: float = inf) -> Real:
-        """The nearest number of `low..high`; a NaN stays a NaN."""
+        """The nearest number in `low..high`; a NaN stays NaN."""
         raised = self if low == -inf else self._intrinsic("maximum", low)
         return raised if high == inf else raised._intrinsic("minimum", high)
 
@@ -222,7 +222,7 @@ class Real:
         return (self.bits() & self.format.magnitude).real()
 
     def with_sign_of(self, other: Real) -> Real:
-        """This value, which must not be negative, with the sign of `other`."""
+        """This value, which must not be negative, with `other`'s sign."""
         return (self.bits() | (other.bits() & ~self.format.magnitude)).real()
 
     def widen(self) -> Real:
@@ -236,7 +236,7 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Int:
-    """A signed integer as wide as the numbers of `format`; arithmetic wraps around."""
+    """A signed integer with the width of `format`; arithmetic wraps around."""
 
     code: Code
     format: Format
@@ -273,7 +273,7 @@ class Int:
         return self._binary(llvm.ShlOp, self, count)
 
     def __rshift__(self, count: int) -> Int:
-        """Arithmetic shift: rounds towards minus infinity."""
+        """Arithmetic shift, which rounds towards minus infinity."""
         return self._binary(llvm.AShrOp, self, count)
 
     def _compare(self, predicate: str, other: Int | int) -> Mask:
@@ -287,11 +287,11 @@ class Int:
         return self._compare("sgt", other)
 
     def equals(self, other: Int | int) -> Mask:
-        """The lanes in which the two are equal."""
+        """A mask of the lanes with equal values."""
         return self._compare("eq", other)
 
     def differs(self, other: Int | int) -> Mask:
-        """The lanes in which the two differ."""
+        """A mask of the lanes with different values."""
         return self._compare("ne", other)
 
     def real(self) -> Real:
@@ -301,7 +301,7 @@ class Int:
         )
 
     def to_real(self) -> Real:
-        """The integer as a number."""
+        """The nearest floating-point number to the integer."""
         return Real(
             self.code, self.format, self.code.append(llvm.SIToFPOp(self.value, self.code.shaped(self.format.real)))
         )
@@ -321,11 +321,11 @@ class Mask:
         return Mask(self.code, self.code.append(llvm.OrOp(self.value, other.value)))
 
     def choose(self, then: Real, otherwise: Real | float) -> Real:
-        """`then` in lanes in which this holds, else `otherwise`."""
+        """`then` in lanes where this mask is true, else `otherwise`."""
         return then.beside(self._select(then.value, then.like(otherwise).value))
 
     def choose_int(self, then: Int, otherwise: Int | int) -> Int:
-        """`then` in lanes in which this holds, else `otherwise`."""
+        """`then` in lanes where this mask is true, else `otherwise`."""
         return Int(then.code, then.format, self._select(then.value, then.like(otherwise).value))
 
     def _select(self, then: SSAValue, otherwise: SSAValue) -> SSAValue:

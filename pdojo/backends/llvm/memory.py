@@ -1,4 +1,4 @@
-"""Loads and stores of single array elements, with the facts that the optimiser needs: alignment and aliasing."""
+"""Loads and stores of single array elements, with alignment and aliasing information for the optimiser."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ PREFETCH_READ, KEEP_CLOSE, DATA = 0, 3, 1
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """The element that an access touches, at the current point of the code."""
+    """The accessed element at the current point of the code."""
 
     access: Access
     leaf: Leaf
     index: Expr
-    """Distance from the start of the buffer, in elements, with known values of variables substituted."""
+    """Distance from the start of the buffer in elements, with known variables substituted."""
     displacement: SSAValue | None = None
-    """Distance that swizzles add, in elements (i64); None if they add none."""
+    """Additional distance by swizzles, in elements (i64); None if it is part of `index`."""
     step: int = 0
     """A divisor of the displacement."""
 
     @property
     def buffer(self) -> Buffer:
-        """The buffer accessed."""
+        """The accessed buffer."""
         return self.access.array.buffer
 
     @property
     def streams(self) -> bool:
-        """Whether a hint asks the access to bypass the caches."""
+        """Whether a hint asks for a non-temporal access."""
         return "nontemporal" in self.access.hints.data
 
     def __str__(self) -> str:
@@ -54,34 +54,34 @@ class Place:
 
 
 IDLE_BYTES = 64
-"""Bytes behind a buffer in the frame, for the idle lanes of its last vector: masked loads take longer."""
+"""Bytes after a buffer in the frame, for the idle lanes of its last vector; masked loads would take longer."""
 
 
 @dataclass(eq=False)
 class Reach:
-    """The memory that the function under construction can reach."""
+    """The memory that the function under construction can access."""
 
     code: FunctionCode
     plan: MemoryPlan
     idle: IdleLanes
     bases: dict[Buffer, SSAValue] = field(default_factory=dict[Buffer, SSAValue])
-    """Address of the first element, per buffer."""
+    """Address of the first element, by buffer."""
     framed: set[Buffer] = field(default_factory=set[Buffer])
-    """Buffers in the frame of this function."""
+    """Buffers in this function's frame."""
     fence: bool = False
-    """Whether the function stores past the caches and so must end with a fence."""
+    """Whether the function makes non-temporal stores and must end with a fence."""
 
     def placement(self, buffer: Buffer) -> Placement:
-        """The home of a buffer."""
+        """The placement of a buffer."""
         return self.plan.placements[buffer]
 
     def framed_elements(self, buffer: Buffer) -> int:
-        """The number of elements of a buffer in a frame, with those behind it that only idle lanes access."""
+        """The number of elements of a buffer in a frame, including those after it that only idle lanes access."""
         idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.touch(buffer) else 0
         return self.placement(buffer).layout.size + idle
 
     def place(self, access: Access, leaf: Leaf) -> Place:
-        """Resolve an access. Raises LoweringError if other variables than lanes index registers."""
+        """Resolve an access. Raises LoweringError if the index of a register depends on variables other than lanes."""
         where = address_of(access, self.placement(access.array.buffer).layout, leaf.chain)
         place = self._displaced(Place(access, leaf, self.code.bind(where.linear)), where.exchanges)
         if access.array.buffer.memory is Memory.REGISTER:
@@ -89,7 +89,7 @@ class Reach:
         return place
 
     def _displaced(self, place: Place, exchanges: Sequence[Exchange]) -> Place:
-        """The place with the distances that swizzles add, constant if the variables are known."""
+        """The place with the distances that swizzles add; they are constant if the variables are known."""
         code = self.code
         for exchange in exchanges:
             left, right = code.bind(exchange.left), code.bind(exchange.right)
@@ -106,7 +106,7 @@ class Reach:
         return place
 
     def start(self, place: Place) -> SSAValue:
-        """The address from which the index of a place counts."""
+        """The address to which a place's index is relative."""
         base = self.bases[place.buffer]
         if place.displacement is None:
             return base
@@ -133,12 +133,12 @@ class Reach:
 
     def pointer(self, place: Place, index: Expr) -> SSAValue:
         """The address of the element `index` of the buffer."""
-        # The displacement comes last, so that the rest may be computed outside of loops.
+        # The displacement comes last, so that the rest can be computed outside of loops.
         pointer = self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
         return pointer if place.displacement is None else self._behind(pointer, place)
 
     def alignment(self, place: Place, index: Expr) -> int:
-        """Bytes that divide that address."""
+        """Bytes that divide the address of the element `index`."""
         placement = self.placement(place.buffer)
         width = byte_width(place.buffer.dtype)
         return known_alignment(index, width, gcd(placement.alignment, place.step * width))
@@ -148,7 +148,7 @@ class Reach:
         self.prefetch(place, place.index)
         pointer = self.pointer(place, place.index)
         op = llvm.LoadOp(pointer, memory_type(place.buffer.dtype), self.alignment(place, place.index))
-        # The hint has no effect: no scalar load bypasses the caches.
+        # The hint has no effect, because no scalar load can be non-temporal.
         annotate(op, place)
         return from_memory(self.code, self.code.emit(op), place.buffer.dtype)
 
@@ -163,7 +163,7 @@ class Reach:
         self.code.do(op)
 
     def prefetch(self, place: Place, index: Expr) -> None:
-        """Prefetch the cache line at the hinted distance (in bytes) behind the access."""
+        """Prefetch the cache line at the hinted distance (in bytes) after the access."""
         hint = place.access.hints.data.get("prefetch")
         if hint is None:
             return
@@ -176,7 +176,7 @@ class Reach:
 
 
 def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignment: int | None = None) -> None:
-    """Attach the alias scope of the buffer and hints, which the conversion to LLVM turns into metadata."""
+    """Attach the buffer's alias scope and hints, which the conversion to LLVM turns into metadata."""
     op.attributes["alias_scope"] = StringAttr(place.buffer.names[0])
     if nontemporal:
         op.attributes["nontemporal"] = UnitAttr()
@@ -185,7 +185,7 @@ def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignmen
 
 
 def from_memory(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
-    """A loaded value in its element type: i1 is a byte in memory, true if it is not 0."""
+    """A loaded value as its element type; an i1 is a byte in memory, true unless 0."""
     if dtype != "i1":
         return value
     return code.compare("ne", value, splat_constant(code, 0, value.type))

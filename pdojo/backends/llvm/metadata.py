@@ -1,4 +1,4 @@
-"""Facts about loads and stores for the optimiser, as LLVM metadata."""
+"""LLVM metadata of loads and stores for the optimiser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 
 def alias_scopes(module: ModuleOp) -> tuple[str, ...]:
-    """The names that `alias_scope` attributes mention, in order."""
+    """The names in `alias_scope` attributes, in order of occurrence."""
     found: dict[str, None] = {}
     for op in module.walk():
         scope = op.attributes.get("alias_scope")
@@ -21,7 +21,7 @@ def alias_scopes(module: ModuleOp) -> tuple[str, ...]:
 
 
 class Metadata:
-    """The metadata of one module: buffers never alias each other, so an access to one excludes all others."""
+    """The metadata of one module: buffers never alias, so an access to a buffer aliases no other buffer's scope."""
 
     def __init__(self, module: ir.Module, scopes: tuple[str, ...]) -> None:
         self._streams: Any = module.add_metadata([ir.IntType(32)(1)])
@@ -35,7 +35,7 @@ class Metadata:
                 self._others[name] = module.add_metadata(others)
 
     def attach(self, op: Operation, instruction: ir.Instruction) -> None:
-        """Translate the attributes of a memory operation."""
+        """Convert a memory operation's attributes to metadata."""
         scope = op.attributes.get("alias_scope")
         if isinstance(scope, StringAttr):
             instruction.set_metadata("alias.scope", self._own[scope.data])

@@ -19,19 +19,19 @@ JSON: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class ObjectCode:
-    """Relocatable machine code of one kernel, for the processor that compiled it."""
+    """Relocatable machine code of one kernel, for the processor on which it was compiled."""
 
     name: str
     """Symbol of the kernel's function."""
     code: bytes
     shared_bytes: int
-    """Bytes of workspace that all threads share."""
+    """Bytes of workspace shared by all threads."""
     thread_bytes: int
-    """Bytes of workspace of each thread."""
+    """Bytes of workspace for each thread."""
     parallel: bool
-    """Whether the kernel needs an OpenMP runtime."""
+    """Whether the kernel calls an OpenMP runtime."""
     tiles: bool
-    """Whether the kernel needs the permission to use AMX tiles."""
+    """Whether the kernel needs permission to use AMX tiles."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
@@ -46,7 +46,7 @@ class ObjectCode:
 
 
 def assemble(source: Source, effort: Effort = "full") -> ObjectCode:
-    """Compile to object code. Raises LoweringError as `build` does."""
+    """Compile to object code. Raises LoweringError like `build`."""
     machine = source.processor.target_machine(effort)
     module = optimize.parse(source.text)
     optimize.run_passes(module, machine, effort)
@@ -56,7 +56,7 @@ def assemble(source: Source, effort: Effort = "full") -> ObjectCode:
 
 @dataclass(frozen=True, eq=False)
 class LoadedObject:
-    """Object code in this process; it lives as long as the engine."""
+    """Object code loaded in this process; it lives as long as the engine."""
 
     source: ObjectCode
     address: int
@@ -64,7 +64,7 @@ class LoadedObject:
 
 
 def load(code: ObjectCode) -> LoadedObject:
-    """Put object code of this processor into memory. Raises LoweringError if the system lacks what it needs."""
+    """Load object code for this processor. Raises LoweringError if the system lacks a runtime or a permission."""
     if code.tiles:
         permit_tiles()
     if code.parallel:

@@ -1,4 +1,4 @@
-"""The OpenMP runtime that parallel scopes run on: found on the system, never bundled, one per process."""
+"""The OpenMP runtime for parallel scopes: one per process, found on the system, never bundled."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ class Runtime:
     library: ctypes.CDLL
 
     def address(self, function: str) -> int:
-        """The address of one of its functions."""
+        """The address of a function of the runtime."""
         return ctypes.cast(getattr(self.library, function), ctypes.c_void_p).value or 0
 
     def max_threads(self) -> int:
-        """Threads of a parallel region by default (`OMP_NUM_THREADS`, or the number of processors)."""
+        """Default number of threads of a parallel region (`OMP_NUM_THREADS`, or the number of processors)."""
         return int(self.library.omp_get_max_threads())
 
 
 @dataclass
 class _Team:
-    """Whether threads of the runtime have run in this process, and whether a fork has lost them."""
+    """Whether the runtime has started threads in this process, and whether a fork has lost them."""
 
     started: bool = False
     lost: bool = False
 
     def forked(self) -> None:
-        """Note, in the child of a fork, that only the forking thread exists."""
+        """Record, in the child of a fork, that only the forking thread exists."""
         self.lost |= self.started
 
 
@@ -52,7 +52,7 @@ os.register_at_fork(after_in_child=_TEAM.forked)
 
 
 def start_threads() -> None:
-    """Call this before code that runs on several threads. Raises UsageError if the threads were lost in a fork."""
+    """Prepare for code with several threads. Raises UsageError if a fork has lost the runtime's threads."""
     if _TEAM.lost:
         raise UsageError(
             "a parallel kernel cannot run: this process was forked after one had run, and the threads of the"
@@ -66,8 +66,8 @@ def start_threads() -> None:
 def runtime() -> Runtime:
     """The OpenMP runtime of this process.
 
-    A loaded runtime comes first (PyTorch's before others), so that there is one team of threads; then the system's;
-    then one of an installed package. Raises LoweringError if there is none.
+    A loaded runtime takes precedence (PyTorch's over others), so that there is one team of threads; then the system's,
+    then an installed package's. Raises LoweringError if there is none.
     """
     for candidate in _candidates():
         found = _load(candidate)
@@ -100,7 +100,7 @@ def _is_runtime(path: Path) -> bool:
 
 
 def _loaded() -> list[str]:
-    """Runtimes that this process has loaded."""
+    """Runtimes that this process has already loaded."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Operations of LLVM that xDSL's llvm dialect lacks or restricts to scalars, as the small dialect `llvmx`."""
+"""The dialect `llvmx`: operations of LLVM that xDSL's llvm dialect lacks or restricts to scalars."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class UIToFPOp(_Cast):
 
 @irdl_op_definition
 class FCmpOp(IRDLOperation):
-    """`fcmp` with a result per lane; the predicate is LLVM's (`olt`, `uno`, ...)."""
+    """`fcmp` with one result per lane; the predicate has LLVM's name (`olt`, `uno`, ...)."""
 
     name = "llvmx.fcmp"
 
@@ -106,7 +106,7 @@ class SelectOp(IRDLOperation):
 
     cond = operand_def(base(IntegerType) | VectorType.constr(I1))
     lhs = operand_def(T)
-    """The value if the condition holds."""
+    """The value of lanes whose condition holds."""
     rhs = operand_def(T)
     res = result_def(T)
 
@@ -143,7 +143,7 @@ class AddressesOp(IRDLOperation):
 
     pointer = operand_def(eq(LLVMPointerType()))
     offsets = operand_def(VectorType.constr(I64))
-    """Distance from `pointer` of each lane, in elements."""
+    """Distance of each lane from `pointer`, in elements."""
     element = prop_def()
     """Type of the elements."""
     res = result_def(VectorType.constr(base(LLVMPointerType)))
@@ -159,7 +159,7 @@ class AddressesOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreFenceOp(IRDLOperation):
-    """`fence seq_cst`: other threads see earlier stores, even non-temporal ones, before anything that follows."""
+    """`fence seq_cst`: other threads see earlier stores, even non-temporal ones, before any later access."""
 
     name = "llvmx.fence"
 
@@ -178,7 +178,7 @@ LLVMX = Dialect(
 
 
 def lanes(value: SSAValue | Attribute) -> int | None:
-    """Number of lanes of a vector (value or type); None for a scalar."""
+    """Number of lanes of a value or type if it is a vector; None for a scalar."""
     kind = value.type if isinstance(value, SSAValue) else value
     return kind.get_shape()[0] if isinstance(kind, VectorType) else None
 

@@ -1,4 +1,4 @@
-"""LLVM itself: parse and verify a module, run passes, generate code for a processor."""
+"""LLVM's tools: parse and verify a module, run passes, generate code for a processor."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pdojo.dialect.machines.registry import host
 from pdojo.errors import LoweringError
 
 Effort: TypeAlias = Literal["search", "full"]
-"""`search`: promotion to registers, redundancy, loop-invariant motion; `full`: LLVM's O3."""
+"""Pass pipelines. `search`: promotion to registers, redundancy, loop-invariant motion; `full`: LLVM's O3."""
 
 
 _ABI = {"riscv64": "lp64d"}
-"""Calling conventions that LLVM does not choose itself: they pass floats in floating-point registers."""
+"""Calling conventions that LLVM does not select itself; these pass floats in floating-point registers."""
 _TRIPLES = {a: f"{a}-unknown-linux-gnu" for a in ("aarch64", "riscv64", "x86_64")}
-"""Triples of the architectures that kernels can be compiled for on any processor."""
+"""Triples of the architectures for which any processor can compile kernels."""
 _GENERIC = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
 
 
 @dataclass(frozen=True)
 class Processor:
-    """A target of code generation."""
+    """A processor that code is generated for."""
 
     triple: str
     name: str
@@ -34,16 +34,16 @@ class Processor:
 
     @property
     def enabled(self) -> frozenset[str]:
-        """Its instruction set features."""
+        """The enabled instruction set features."""
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
     @property
     def architecture(self) -> str:
-        """The instruction set, by the name that machine descriptions use."""
+        """The instruction set, by its name in machine descriptions."""
         return architecture_of(self.triple)
 
     def target_machine(self, effort: Effort, *, jit: bool = True) -> llvm.TargetMachine:
-        """LLVM's description of the processor, for code in this process, or for object files (position-independent)."""
+        """LLVM's target machine, for code in this process (`jit`) or for position-independent object files."""
         target = llvm.Target.from_triple(self.triple)
         return target.create_target_machine(
             cpu=self.name,
@@ -57,7 +57,7 @@ class Processor:
 
 
 def architecture_of(triple: str) -> str:
-    """The instruction set of a triple, by the name that machine descriptions use."""
+    """The instruction set of a triple, by its name in machine descriptions."""
     own = triple.split("-")[0]
     return "aarch64" if own == "arm64" else own
 
@@ -76,10 +76,10 @@ def _initialise_others() -> None:
 
 
 def processor(machine: Machine | None = None) -> Processor:
-    """The processor for code that runs here: the host, restricted to the features of `machine`.
+    """The processor for code that runs on this computer: the host, restricted to the features of `machine`.
 
     Raises LoweringError if the machine has another architecture, or features that the host lacks. A machine without
-    features (a model for tests) stands for the host.
+    features (a test model) stands for the host.
     """
     own = architecture_of(llvm.get_process_triple())
     if machine is not None and machine.architecture not in ("", own):
@@ -98,7 +98,7 @@ def processor(machine: Machine | None = None) -> Processor:
 
 
 def any_processor(machine: Machine | None = None) -> Processor:
-    """The processor for code that need not run here.
+    """The processor for code that need not run on this computer.
 
     Raises LoweringError if the backend has no code for the machine's architecture.
     """
@@ -121,7 +121,7 @@ def any_processor(machine: Machine | None = None) -> Processor:
 
 
 def _own(triple: str) -> Processor:
-    """The processor that `host` describes: the whole one of this computer, or a narrower one."""
+    """The processor of the machine `host`: this computer's processor, or a restricted one."""
     present = llvm.get_host_cpu_features()
     if host().features == tuple(sorted(name for name, there in present.items() if there)):
         return Processor(triple, llvm.get_host_cpu_name(), present.flatten())
@@ -134,14 +134,14 @@ def _described(triple: str, machine: Machine) -> Processor:
 
 
 def parse(text: str) -> llvm.ModuleRef:
-    """Parse and verify LLVM IR; an error here is a bug of the lowering."""
+    """Parse and verify LLVM IR; an error is a bug of the lowering."""
     module = llvm.parse_assembly(text)
     module.verify()
     return module
 
 
 def run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: Effort) -> None:
-    """Optimise in place; LLVM neither vectorises nor unrolls on its own, as the program decides both."""
+    """Optimise in place. LLVM's own vectorising and unrolling are off, because the program determines both."""
     options = llvm.create_pipeline_tuning_options(speed_level=3 if effort == "full" else 1)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -151,6 +151,6 @@ def run_passes(module: llvm.ModuleRef, machine: llvm.TargetMachine, effort: Effo
         try:
             passes.run(module, builder)
         finally:
-            # llvmlite 0.50 never frees a pass manager: `ObjectRef._dispose` hides its `_dispose`.
+            # llvmlite 0.50 never frees a pass manager: `ObjectRef._dispose` shadows its `_dispose`.
             ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
             passes.detach()

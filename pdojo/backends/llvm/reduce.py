@@ -1,4 +1,4 @@
-"""A reduction over the lanes of one vector, as the tree that a vector mapping of an accumulation declares."""
+"""Reductions over the lanes of a vector, in the tree order that a vector mapping of an accumulation permits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _INTEGER_REDUCTIONS = {
     "arith.ori": "or",
 }
 _NARROWEST = 4
-"""Lanes of the narrowest vector that halving makes; fewer would become scalars, which are slower to compare."""
+"""Lanes of the narrowest vector that halving makes; fewer would become scalars, whose comparisons are slower."""
 
 
 def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:
-    """All lanes of `vector`, of element type `dtype`, combined by an accumulation."""
+    """All lanes of `vector`, of element type `dtype`, combined by the accumulation's function."""
     element = element_type(vector)
     if not is_float(dtype):
         name = f"llvm.vector.reduce.{_INTEGER_REDUCTIONS[accumulate]}.{suffix(vector.type)}"
@@ -50,7 +50,7 @@ def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: s
     name, neutral = ("fadd", -0.0) if accumulate == "arith.addf" else ("fmul", 1.0)
     start = code.constant(Constant(neutral, dtype))
     op = llvm.CallIntrinsicOp(f"llvm.vector.reduce.{name}.{suffix(vector.type)}", [start, vector], [element])
-    # The order of the lanes is free; without the flag LLVM would add them one after the other.
+    # The order of the lanes is free; without the flag, LLVM would add them one after the other.
     op.properties["fastmathFlags"] = llvm.FastMathAttr([FastMathFlag.REASSOC])
     return code.emit(op)
 
@@ -64,7 +64,7 @@ def _chain(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) ->
 
 
 def _halve(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) -> SSAValue:
-    """Combine the halves until one lane is left, in whole vectors: LLVM's own expansion falls back to scalars."""
+    """Combine the halves until one lane remains, in whole vectors: LLVM's own expansion would use scalars."""
     width = lanes(vector) or 1
     while width > 1:
         half = width // 2

@@ -1,4 +1,4 @@
-"""One statement as code: scalar, or explicit vectors for the lanes of the vector scope around it."""
+"""A statement as code: scalar, or as explicit vectors for the lanes of its vector scope."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def _computed(reach: Reach, leaf: Leaf, operands: list[SSAValue]) -> SSAValue:
 
 
 def _combined(reach: Reach, leaf: Leaf, new: SSAValue, old: SSAValue) -> SSAValue:
-    """The old value accumulated with the new one. The new one is the first operand: x86 fixes up a maximum of signed
-    zeros by the first operand alone, so the fix-up stays off the chain of the accumulation."""
+    """The old value accumulated with the new one. The new value is the first operand: on x86 only the first operand of
+    a maximum is fixed up for signed zeros, so the fix-up does not lengthen the accumulation's dependence chain.
+    """
     assert leaf.accumulate is not None
     dtype = leaf.output.array.dtype
     return apply(reach.code, leaf.accumulate, (new, old), (dtype, dtype), dtype)
@@ -68,7 +69,7 @@ def _operand(reach: Reach, leaf: Leaf, value: Input) -> SSAValue:
 
 
 def _index_value(reach: Reach, value: SSAValue, dtype: str) -> SSAValue:
-    """An index (i64 or narrower, or a vector of them) as an element of `dtype`."""
+    """Convert an index (i64 or narrower, or a vector of them) to `dtype`."""
     if is_float(dtype):
         return from_integer(reach.code, value, dtype)
     kind = value.type
@@ -84,7 +85,7 @@ def _index_value(reach: Reach, value: SSAValue, dtype: str) -> SSAValue:
 
 
 def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) -> None:
-    """Append a statement for all lanes of the vector scope around it; `mask` selects the lanes that run (None: all)."""
+    """Append a statement for all lanes of its vector scope; `mask` selects the active lanes (None: all)."""
     code = reach.code
     depth = scope.depth
     operands = [_operand_lanes(reach, leaf, i, depth, mask) for i in leaf.inputs]
@@ -109,17 +110,17 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
 
 
 def _accumulate_all(reach: Reach, leaf: Leaf, place: Place, operands: list[SSAValue], mask: SSAValue | None) -> None:
-    """Accumulate all lanes into one cell: a tree over the lanes, which the mapping declares, then the old value."""
+    """Accumulate all lanes into one cell: reduce them by a tree, which the mapping permits, then add the old value."""
     code = reach.code
     dtype = place.buffer.dtype
     assert leaf.accumulate is not None
     if leaf.contracted:
-        # Each product rounds once with its sum, so the lanes form a chain.
+        # Each product is rounded once with its sum, so the lanes form a chain.
         reach.store(place, fused_chain(code, operands[0], operands[1], reach.load(place), mask, dtype))
         return
     new = _computed(reach, leaf, operands)
     if mask is not None:
-        # -0.0 + x is x for every x; 0.0 + -0.0 is 0.0.
+        # The neutral element is -0.0: -0.0 + x is x for every x, but 0.0 + -0.0 is 0.0.
         neutral = -0.0 if leaf.accumulate == "arith.addf" else identity_value(leaf.accumulate, dtype)
         count = reach.code.extents[leaf.chain[-1].depth]
         new = code.emit(SelectOp(mask, new, code.splat_constant(Constant(neutral, dtype), count)))
@@ -155,7 +156,7 @@ def _index_lanes(reach: Reach, expression: Expr, dtype: str, depth: int) -> SSAV
 
 
 def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | None:
-    """The mask of the lanes that satisfy `e >= 0` for all constraints; None if there are no constraints."""
+    """The mask of the lanes that satisfy `e >= 0` for all constraints; None without constraints."""
     code = reach.code
     total: SSAValue | None = None
     for constraint in constraints:
@@ -171,7 +172,7 @@ def lane_mask(reach: Reach, constraints: list[Expr], depth: int) -> SSAValue | N
 
 
 def _compared(reach: Reach, base: Expr, offsets: tuple[int, ...]) -> tuple[SSAValue, SSAValue]:
-    """Both sides of `base >= -offset` for `base + offset >= 0`, in the narrowest integers that hold them."""
+    """Both sides of `base >= -offset`, which means `base + offset >= 0`, in the narrowest integers that hold them."""
     code = reach.code
     low, high = base.bounds(code.extents)
     largest = max(abs(o) for o in offsets)

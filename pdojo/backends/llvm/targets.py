@@ -1,5 +1,6 @@
-"""The targets `llvm`, `asm`, `obj` and `c-header`: a module as LLVM IR, as assembly and object file of optimised
-machine code, and the declarations for calling the object's functions from C. The machine need not be this one."""
+"""The targets `llvm`, `asm`, `obj` and `c-header`: LLVM IR, optimised assembly, object file, and C declarations of the
+object's functions. Code may be for any machine.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PdojoLLVMTarget(Target):
-    """LLVM IR, before LLVM's own passes; kernels are lowered first."""
+    """LLVM IR before LLVM's own passes; kernels are lowered first."""
 
     name = "pdojo-llvm"
 
     machine: str | None = None
-    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
+    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -43,7 +44,7 @@ class PdojoAsmTarget(Target):
     name = "pdojo-asm"
 
     machine: str | None = None
-    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
+    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -52,12 +53,12 @@ class PdojoAsmTarget(Target):
 
 @dataclass(frozen=True)
 class PdojoObjectTarget(BinaryTarget):
-    """An object file of the code that the target `pdojo-asm` shows, position-independent."""
+    """A position-independent object file of the code that the target `pdojo-asm` shows."""
 
     name = "pdojo-obj"
 
     machine: str | None = None
-    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
+    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit_bytes(self, ctx: Context, module: ModuleOp) -> bytes:
         """The contents of the object file."""
@@ -66,24 +67,24 @@ class PdojoObjectTarget(BinaryTarget):
 
 @dataclass(frozen=True)
 class PdojoHeaderTarget(Target):
-    """A C header for the object files of `pdojo-obj`."""
+    """A C header for object files of `pdojo-obj`."""
 
     name = "pdojo-c-header"
 
     machine: str | None = None
-    """Name of the machine description; None: that of the first kernel, or the host if it names none."""
+    """Name of the machine; None: the machine that the first kernel names, else the host."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the header. Raises LoweringError for a kernel that has no object code."""
         from pdojo.backends.c.header import header_text
 
-        # Lower the module too, so that kernels without object code get no header.
+        # Lower the module too, to raise an error for kernels without object code.
         llvm_text(module, _machine(module, self.machine))
         output.write(header_text([nest_of(op) for op in module.walk() if isinstance(op, KernelOp)]))
 
 
 def llvm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> str:
-    """A kernel, or a module of kernels and llvm functions, as LLVM IR; the program stays as it is."""
+    """A kernel, or a module of kernels and llvm functions, as LLVM IR; the program is not changed."""
     from pdojo.backends.llvm.build import module_text
     from pdojo.backends.llvm.optimize import any_processor
 
@@ -96,7 +97,7 @@ def asm_text(program: KernelOp | ModuleOp, machine: Machine | None = None) -> st
     from pdojo.backends.llvm import optimize
 
     processor = optimize.any_processor(machine)
-    # For this architecture, show the code that runs in process.
+    # For this architecture, show the code that runs in this process.
     target = processor.target_machine("full", jit=processor.architecture == optimize.any_processor().architecture)
     return target.emit_assembly(_optimised(program, machine, target))
 
@@ -126,7 +127,7 @@ def _lowered(program: KernelOp | ModuleOp, target: Processor, machine: Machine |
 
 
 def _machine(module: ModuleOp, name: str | None) -> Machine | None:
-    """The machine of that name; without a name that of the first kernel that names one, else None."""
+    """The machine `name`; if None, the machine that the first kernel with a machine names, else None."""
     from pdojo.dialect.machines.registry import known_machine, machine
 
     if name is not None:

@@ -1,8 +1,8 @@
-"""Instructions that compute whole nests: a nest becomes a call, and the instruction's template is linked in.
+"""Instructions that compute whole nests: the nest becomes a call, and the instruction's template is linked in.
 
 A template for this backend is LLVM IR text that defines one function with the intrinsic's name and the attribute
 `alwaysinline`. It takes a pointer to the first element of each operand, in the order of the meaning's arguments, and
-then an i64 for each free stride, in elements. Its other declarations and definitions stay as they are.
+then an i64 for each free stride, in elements. Other declarations and definitions in the template are kept.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     import llvmlite.binding as binding
 
 PREFIX = "pdojo.intrinsic."
-"""Prefix of the names of templates' functions in the module, so that no kernel has the same name."""
+"""Prefix of template functions' names in the module, so that no kernel has the same name."""
 BACKEND = "llvm"
 
 
 @dataclass(eq=False)
 class TensorUnit:
-    """The instructions that the code under construction may use, and the ones that it uses."""
+    """The instructions that the code under construction may use, and those already in use."""
 
     nest: Nest
     known: Mapping[str, Intrinsic]
@@ -83,7 +83,7 @@ class TensorUnit:
 
 
 def declarations(used: Iterable[Intrinsic]) -> list[llvm.FuncOp]:
-    """Declarations of the functions of templates."""
+    """Declarations of the templates' functions."""
     return [
         llvm.FuncOp(PREFIX + i.name, llvm.LLVMFunctionType(_arguments(i)), llvm.LinkageAttr("external")) for i in used
     ]
@@ -96,7 +96,7 @@ def _arguments(intrinsic: Intrinsic) -> list[Attribute]:
 
 
 def called(module: ModuleOp) -> list[str]:
-    """The names of the intrinsics whose functions a module declares, in order."""
+    """The names of the intrinsics that a module declares, in order."""
     names = (f.sym_name.data for f in module.body.block.ops if isinstance(f, llvm.FuncOp))
     return [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
 
@@ -115,7 +115,7 @@ def link(text: str, used: Iterable[Intrinsic]) -> str:
 
 
 def _template(intrinsic: Intrinsic) -> binding.ModuleRef:
-    """The parsed template, its function renamed. Raises LoweringError if it is no valid template."""
+    """The parsed template with its function renamed. Raises LoweringError for an invalid template."""
     import llvmlite.binding as binding
 
     where = f"the {BACKEND} template of intrinsic '{intrinsic.name}'"

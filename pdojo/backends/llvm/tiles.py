@@ -1,4 +1,4 @@
-"""Permission to use the tiles of AMX, which a process has to request from Linux."""
+"""Permission to use the tiles of AMX; a process has to request it from Linux."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 from pdojo.errors import LoweringError
 
 FEATURE = "amx-tile"
-"""Instructions that need this feature need the permission."""
+"""The feature whose instructions need the permission."""
 _ARCH_PRCTL = 158
-"""The system call's number on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl)."""
+"""The number of the system call on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl)."""
 _REQUEST, _TILES = 0x1023, 18
 """ARCH_REQ_XCOMP_PERM, and the state component of tile data (Linux, Documentation/arch/x86/xstate.rst)."""
 _MEANING = {
@@ -26,9 +26,9 @@ _MEANING = {
 
 
 def permit_tiles() -> None:
-    """Request the permission for all threads of this process; without it the first instruction would end the process.
+    """Request the permission for all threads of this process; without it, the first tile instruction ends the process.
 
-    Raises LoweringError with the system's answer if it refuses.
+    Raises LoweringError with the system's reason if it refuses.
     """
     reason = _ask()
     if reason:
@@ -39,7 +39,7 @@ def permit_tiles() -> None:
 
 
 def _ask() -> str:
-    """The system's reason for refusing; empty if it permits."""
+    """The system's reason for refusing; empty if it grants the permission."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return "only Linux on x86-64 has them"
     library = ctypes.CDLL(None, use_errno=True)

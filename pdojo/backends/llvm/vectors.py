@@ -20,7 +20,7 @@ def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
 
 
 def splat_constant(code: FunctionCode, value: int, kind: Attribute) -> SSAValue:
-    """An integer constant of type `kind`, in every lane if that is a vector."""
+    """An integer constant of type `kind`; for a vector type, in every lane."""
     count = lanes(kind)
     element = kind.element_type if isinstance(kind, VectorType) else kind
     assert isinstance(element, IntegerType)
@@ -29,7 +29,7 @@ def splat_constant(code: FunctionCode, value: int, kind: Attribute) -> SSAValue:
 
 
 def reverse(code: FunctionCode, vector: SSAValue) -> SSAValue:
-    """The lanes in opposite order."""
+    """The lanes in reverse order."""
     count = lanes(vector)
     assert count is not None
     mask = DenseArrayBase.from_list(i32, list(range(count - 1, -1, -1)))
@@ -58,7 +58,7 @@ def _varies(atom: Atom, depth: int) -> bool:
 def _atom_lanes(code: FunctionCode, atom: Atom, depth: int) -> SSAValue:
     if isinstance(atom, int):
         return code.vector_constant(range(code.extents[depth]), 64)
-    # An unsigned division: the numerator is first made non-negative.
+    # An unsigned division: the numerator is made non-negative first.
     low, _ = atom.numerator.bounds(code.extents)
     shift = max(0, -(low // atom.divisor))
     numerator = index_lanes(code, atom.numerator + shift * atom.divisor, depth)

@@ -1,4 +1,4 @@
-"""Instructions of x86 processors that give the same bits as the general code, in fewer operations."""
+"""x86 instructions that give the same bits as the general code in fewer operations."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Features: TypeAlias = frozenset[str]
 
 _NEEDS = {"scalef": "avx512f", "range": "avx512dq"}
 _CURRENT_DIRECTION = 4
-"""The rounding argument for the control register's mode."""
+"""The rounding argument for the control register's current mode."""
 
 
 _WIDTHS: dict[type[Attribute], int] = {Float32Type: 32, Float64Type: 64}
 
 
 def has_masked_x86(features: Features, name: str, count: int | None, element: Attribute) -> bool:
-    """Whether the processor has `name` for vectors of `count` lanes; scalars (None) take the general code."""
+    """Whether the processor has `name` for vectors of `count` lanes; scalars (None) use the general code."""
     if count is None or _NEEDS[name] not in features or type(element) not in _WIDTHS:
         return False
     bits = count * _WIDTHS[type(element)]
@@ -38,10 +38,10 @@ def masked_x86(
     immediate: Sequence[int],
     element: Attribute,
 ) -> SSAValue | None:
-    """`llvm.x86.avx512.mask.NAME` on two vectors with no lane masked off; None if the processor lacks it.
+    """`llvm.x86.avx512.mask.NAME` on two vectors without a mask; None if the processor lacks it.
 
-    `scalef` is x * 2**floor(y); `range` with 5 is the maximum and with 4 the minimum: zeros are ordered by sign, and
-    numbers win over NaN.
+    `scalef` is x * 2**floor(y); `range` is the maximum with immediate 5 and the minimum with 4; it orders zeros by sign
+    and prefers numbers to NaN.
     """
     count = lanes(operands[0])
     if count is None or not has_masked_x86(features, name, count, element):

@@ -1,1 +1,1 @@
-"""Lowering to func, scf, arith, math and memref: the door to any other MLIR flow."""
+"""Lowering to func, scf, arith, math and memref, for any other MLIR flow."""

@@ -23,7 +23,7 @@ from pdojo.dialect.view.build import nest_of
 
 @dataclass(frozen=True)
 class KernelToFuncPattern(RewritePattern):
-    """A kernel becomes a function of loops."""
+    """Rewrites a kernel to a function of loops."""
 
     sequential: bool
 
@@ -34,7 +34,7 @@ class KernelToFuncPattern(RewritePattern):
 
 
 class CallToFuncCallPattern(RewritePattern):
-    """A call of a kernel becomes a call of its function."""
+    """Rewrites a call of a kernel to a call of its function."""
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: CallOp, rewriter: PatternRewriter) -> None:
@@ -46,7 +46,8 @@ class CallToFuncCallPattern(RewritePattern):
 class ConvertPdojoToLoopsPass(ModulePass):
     """Turn every kernel into a `func.func` over `scf`, `arith`, `math` and `memref`, and calls into `func.call`.
 
-    The arguments keep their order and types; nothing is returned. Raises LoweringError for kernels without a loop form.
+    Arguments keep their order and types; the function returns nothing. Raises LoweringError for kernels without a loop
+    form.
     """
 
     name = "convert-pdojo-to-loops"

@@ -1,4 +1,4 @@
-"""Arithmetic of the loop form: constants at the entry of the function, index expressions, guards, index values."""
+"""Arithmetic of the loop form: constants at the function's entry, index expressions, guards, index values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pdojo.dialect.view.nest import Constant, Index
 
 @dataclass
 class Constants:
-    """The constants of a function, one operation for each, in the order of their first use."""
+    """The constants of a function, one operation each, in order of first use."""
 
     ops: list[Operation] = field(default_factory=list[Operation])
     _index: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
@@ -32,7 +32,7 @@ class Constants:
 
     def typed(self, constant: Constant) -> SSAValue:
         """A constant of an element type."""
-        # Keyed by text, because 0.0 equals -0.0, and nan equals nothing.
+        # Keyed by text, because 0.0 equals -0.0, and NaN is not equal to itself.
         key = repr(constant.value), constant.dtype
         if key not in self._typed:
             self._typed[key] = self._keep(constant_op(constant))
@@ -45,7 +45,7 @@ class Constants:
 
 @dataclass
 class Indices:
-    """Emits index arithmetic at one place, over the variables of the enclosing loops by depth."""
+    """Emits index arithmetic at one place, over the enclosing loops' variables by depth."""
 
     builder: Builder
     constants: Constants
@@ -54,7 +54,7 @@ class Indices:
     def value(self, expression: Expr) -> SSAValue:
         """The value of an expression, of type index."""
         rest, remainders = split_remainders(expression)
-        # In canonical form numerators are never negative, so rounding down and rounding to zero agree.
+        # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: SSAValue | None = None
         for atom, factor in rest.terms:
             value = self._quotient(atom) if isinstance(atom, Div) else self.variables[atom]
@@ -72,7 +72,7 @@ class Indices:
         for expression in guard:
             constant = expression.constant
             variable = expression - constant
-            # `c - e >= 0` reads better, and costs less, as `e <= c`.
+            # `e <= c` reads better, and costs less, than `c - e >= 0`.
             falling = all(factor < 0 for _, factor in variable.terms)
             left = self.value(-variable if falling else variable)
             right = self.constants.index(constant if falling else -constant)

@@ -1,4 +1,4 @@
-"""Functions of statements as operations of the standard dialects of the same names."""
+"""Functions of statements as operations of the arith and math dialects, which have the same names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pdojo.errors import LoweringError
 
 @lru_cache(maxsize=1)
 def standard_operations() -> dict[str, type[Operation]]:
-    """The operations of arith and math by name."""
+    """The operations of arith and math, by name."""
     return {op.name: op for dialect in (arith.Arith, math.Math) for op in dialect.operations}
 
 
 def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Operation:
-    """The operation that applies a statement's function; its one result has element type `dtype`.
+    """The operation of a statement's function; its only result has element type `dtype`.
 
     Raises LoweringError if xDSL has no such operation.
     """
@@ -41,7 +41,7 @@ def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Oper
 
 
 def constant_op(constant: Constant) -> arith.ConstantOp:
-    """The operation that makes a typed constant."""
+    """The operation of a typed constant."""
     element = DTYPES[constant.dtype]
     if isinstance(element, IntegerType):
         return arith.ConstantOp(IntegerAttr(int(constant.value), element, truncate_bits=True))

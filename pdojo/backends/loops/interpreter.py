@@ -1,7 +1,7 @@
 """Additions to xDSL's interpreter for the loop form: functions of arith and math, stack memory, parallel loops.
 
-Functions mean what `pdojo.dialect.semantics.functions` says, rounded to their type. Integers are kept as signed numbers
-of Python.
+Functions have the meaning in `pdojo.dialect.semantics.functions`, rounded to their type. Integers are signed Python
+numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Run: TypeAlias = Callable[[InterpreterFunctions, Interpreter, Any, PythonValues
 
 
 def loops_interpreter(module: ModuleOp, ctx: Context) -> Interpreter:
-    """An xDSL interpreter for a module in loop form, with all that its operations need."""
+    """An xDSL interpreter for a module in loop form, with implementations of all its operations."""
     interpreter = Interpreter(module)
     register_implementations(interpreter, ctx)
     interpreter.register_implementations(LoopFunctions())
@@ -54,14 +54,14 @@ class LoopFunctions(InterpreterFunctions):
 
     @impl(memref.AllocaOp)
     def run_alloca(self, interpreter: Interpreter, op: memref.AllocaOp, args: PythonValues) -> PythonValues:
-        """Fresh memory, zeroed."""
+        """Allocate zeroed memory."""
         shape = op.memref.type.get_shape()
         element = xtype_for_el_type(op.memref.type.get_element_type(), interpreter.index_bitwidth)
         return (ShapedArray(TypedPtr[Any].zeros(prod(shape), xtype=element), list(shape)),)
 
     @impl(scf.ParallelOp)
     def run_parallel(self, interpreter: Interpreter, op: scf.ParallelOp, args: PythonValues) -> PythonValues:
-        """All iterations, one after the other; the loop form has no reductions."""
+        """Run all iterations in order; the loop form has no reductions."""
         rank = len(op.lowerBound)
         interpreter.interpreter_assert(len(args) == 3 * rank, "scf.parallel with reductions is not supported")
         bounds = zip(args[:rank], args[rank : 2 * rank], args[2 * rank :], strict=True)
@@ -73,12 +73,12 @@ class LoopFunctions(InterpreterFunctions):
     def run_reduce(
         self, interpreter: Interpreter, op: scf.ReduceOp, args: PythonValues
     ) -> tuple[TerminatorValue, PythonValues]:
-        """The end of an iteration."""
+        """End an iteration."""
         return ReturnedValues(()), ()
 
 
 def _scalar_functions() -> type[InterpreterFunctions]:
-    """Every function of statements with an operation; comparisons and select are xDSL's own."""
+    """All functions of statements that have an operation, except comparisons and select, which xDSL implements."""
     methods: dict[str, _Run] = {}
     for function in FUNCTIONS.values():
         operation = standard_operations().get(function.name)
@@ -97,5 +97,5 @@ def _run(function: str) -> _Run:
 
 
 def _dtype(value: SSAValue) -> str:
-    """The element type that a value is computed in."""
+    """The element type in which a value is computed."""
     return "i64" if isinstance(value.type, IndexType) else dtype_name(value.type)

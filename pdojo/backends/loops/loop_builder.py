@@ -1,4 +1,4 @@
-"""A nest as loops, branches and statements over memrefs, appended block by block."""
+"""Builds loops, branches and statements over memrefs from a nest, block by block."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class LoopBuilder(NestWalk):
         self.variables: list[SSAValue] = list(variables)
         """The variables of the open scopes, by depth."""
 
-    # What a subclass says
+    # Methods that a subclass implements
 
     @abstractmethod
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
         """The memref of an access."""
 
     def position(self, access: Access, leaf: Leaf) -> list[SSAValue]:
-        """The indices of an access within its memref."""
+        """The indices of an access in its memref."""
         buffer, indices = access.array.buffer, self.indices
         values = [indices.value(e) for e in physical_index(access, leaf.chain)]
         for dimension, swizzle in buffer.swizzles.items():
@@ -51,28 +51,28 @@ class LoopBuilder(NestWalk):
         return values
 
     def target(self, leaf: Leaf) -> tuple[SSAValue, list[SSAValue]]:
-        """The memref that a statement writes, and the indices."""
+        """The memref and the indices of the element that a statement writes."""
         return self.memory(leaf.output, leaf), self.position(leaf.output, leaf)
 
     # Operations and blocks
 
     @property
     def indices(self) -> Indices:
-        """Index arithmetic at the present place."""
+        """Index arithmetic at the current place."""
         return Indices(self.builder, self.constants, self.variables)
 
     def append(self, op: Operation) -> SSAValue:
-        """Append an operation; its first result."""
+        """Append an operation; returns its first result."""
         return self.builder.insert(op).results[0]
 
     def finish(self) -> None:
-        """Put the constants in front of everything else."""
+        """Put the constants before all other operations."""
         if self.constants.ops:
             Rewriter.insert_op(self.constants.ops, InsertPoint.at_start(self.entry))
 
     @contextmanager
     def block(self, *arguments: Attribute) -> Generator[Block]:
-        """Append within to a new block."""
+        """A context that appends to a new block; yields the block."""
         block = Block(arg_types=arguments)
         before, self.builder = self.builder, Builder(InsertPoint.at_end(block))
         yield block
@@ -80,7 +80,7 @@ class LoopBuilder(NestWalk):
 
     @contextmanager
     def iteration_of(self, scope: Scope) -> Generator[Block]:
-        """Append within to the body of a loop over a scope; gives its block."""
+        """A context that appends to the body of a loop over a scope; yields its block."""
         with self.block(IndexType()) as block:
             block.args[0].name_hint = scope.op.iv.name_hint
             self.variables.append(block.args[0])
@@ -90,18 +90,18 @@ class LoopBuilder(NestWalk):
     # The walk
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Guards are conditions inside the loop; later passes may simplify them."""
+        """No bounds: guards become conditions inside the loop, which later passes may simplify."""
         return checked_within(scope)
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """Code appended within runs only if all constraints hold."""
+        """A context in which appended code runs only if all constraints hold."""
         with self.conditional(self.indices.condition(constraints)):
             yield
 
     @contextmanager
     def conditional(self, condition: SSAValue) -> Generator[None]:
-        """Code appended within runs only if a condition holds."""
+        """A context in which appended code runs only if a condition holds."""
         with self.block() as block:
             yield
             self.builder.insert(scf.YieldOp())
@@ -116,11 +116,11 @@ class LoopBuilder(NestWalk):
         self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop."""
+        """Append a loop; it is not unrolled."""
         self.loop(scope, bounds)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Append a loop."""
+        """Append a loop over the lanes."""
         self.loop(scope, bounds)
 
     # Statements
@@ -135,18 +135,18 @@ class LoopBuilder(NestWalk):
             store.nontemporal = BoolAttr.from_bool(True)
 
     def apply(self, function: str, dtype: str, *operands: SSAValue) -> SSAValue:
-        """Append the operation of a function; its result of element type `dtype`."""
+        """Append the operation of a function; returns its result, of element type `dtype`."""
         return self.append(function_op(function, operands, dtype))
 
     def value(self, leaf: Leaf) -> SSAValue:
-        """The value of the function of a statement, before any accumulation; it is not contracted."""
+        """The value of a statement's function before accumulation, without contraction."""
         return self._computed(leaf, [self._input(i, leaf) for i in leaf.inputs])
 
     def _computed(self, leaf: Leaf, operands: Sequence[SSAValue]) -> SSAValue:
         return operands[0] if leaf.function is None else self.apply(leaf.function, leaf.output.array.dtype, *operands)
 
     def _value(self, leaf: Leaf, operands: Sequence[SSAValue], old: Callable[[], SSAValue]) -> SSAValue:
-        """What a statement writes; `old` loads what is there."""
+        """The value that a statement writes; `old` loads the previous value."""
         dtype = leaf.output.array.dtype
         if leaf.contracted:
             return self.apply("math.fma", dtype, *operands, old())

@@ -1,4 +1,4 @@
-"""One kernel as a function of loops over memrefs."""
+"""Lowering of a kernel to a function of loops over memrefs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pdojo.dialect.view.storage import accesses_of, physical_shape
 from pdojo.errors import LoweringError
 
 _LOOPS = tuple(m for m in Mapping if m.value in ("seq", "u", "v", "p", "f", "s", "m"))
-"""Mappings with a loop form: sequential loops, except for parallel scopes."""
+"""Mappings with a loop form: all become sequential loops, except parallel scopes."""
 
 
 def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
-    """A function of the kernel's name and arguments that computes the kernel.
+    """A function, with the kernel's name and arguments, that computes the kernel.
 
     Parallel scopes become `scf.parallel`, or `scf.for` if `sequential`. Raises LoweringError for mappings and
-    memories of other machines, and for functions that the standard dialects lack.
+    memories of other machines, and for functions without an operation in the standard dialects.
     """
     return _KernelLowering(nest, sequential=sequential).lower()
 
@@ -53,17 +53,17 @@ class _KernelLowering(LoopBuilder):
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
-        """Emit all constraints, even those that constants decide."""
+        """Emit all constraints, even constant ones."""
         with self.branch(constraints) if constraints else nullcontext():
             yield True
 
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
-        """The copy of the buffer that belongs to the iterations around the statement."""
+        """The memref of the copy of the buffer for the iterations around the statement."""
         buffer = access.array.buffer
         return self.memories[buffer, self._home(buffer, leaf)]
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a parallel loop, or a loop for mappings that mean one."""
+        """Append a parallel loop, or a sequential loop for other mappings."""
         if scope.mapping not in _LOOPS:
             raise LoweringError(
                 f"kernel '{self.nest.name}': a scope of extent {scope.extent} has mapping '{scope.mapping.value}', "
@@ -80,11 +80,11 @@ class _KernelLowering(LoopBuilder):
         self.builder.insert(scf.ParallelOp([lower], [upper], [step], Region(block)))
 
     def _home(self, buffer: Buffer, leaf: Leaf) -> Scope | None:
-        """The scope around `leaf` whose iterations have their own copy of the buffer; None: the function."""
+        """The scope around `leaf` with a copy of the buffer per iteration; None: the function has the only copy."""
         return next((s for s in reversed(leaf.chain) if s in self.homes[buffer]), None)
 
     def _homes(self, buffer: Buffer) -> list[Scope]:
-        """The scopes that become concurrent loops and index a reused dimension: each iteration needs a copy."""
+        """The concurrent loops that index a reused dimension of the buffer, and so need a copy in each iteration."""
         if self.sequential:
             return []
         found: dict[Scope, None] = {}
@@ -98,7 +98,7 @@ class _KernelLowering(LoopBuilder):
         return list(found)
 
     def _allocate(self, scope: Scope | None) -> None:
-        """Declare the buffers whose copies belong to each iteration of `scope` (None: the function)."""
+        """Declare the buffers with a copy in each iteration of `scope` (None: in the function)."""
         leaves = self.nest.leaves if scope is None else scope.leaves
         for buffer in self.nest.buffers:
             used = {self._home(buffer, leaf) for leaf in leaves for a in leaf.accesses if a.array.buffer is buffer}

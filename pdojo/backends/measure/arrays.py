@@ -1,4 +1,4 @@
-"""The arrays that candidates run on: random inputs, poisoned outputs, guard zones around each."""
+"""The arrays of a measurement: random inputs, poisoned outputs, guard zones around each."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interf
 from pdojo.errors import UsageError
 
 Arrays: TypeAlias = list[NDArray[Any]]
-"""The interface arrays, in order."""
+"""The interface arrays, in the interface's order."""
 
 GUARD_BYTES = 4096
 """Bytes before and after every array that no candidate may change."""
 _GUARD = 0xA5
 _POISON = {"f64": np.nan, "f32": np.nan, "f16": np.nan, "bf16": 0x7FC1, "i1": True}
-"""Contents of outputs before a call, by element type; other integers hold the guard's pattern."""
+"""Contents of outputs before a call, by element type; integer types not listed here get the guard's pattern."""
 
 
 def random_inputs(
     parameters: Sequence[Parameter], seed: int, ranges: Sequence[tuple[str, float, float]] = ()
 ) -> dict[str, NDArray[Any]]:
-    """An array for each `in` and `inout` parameter, by name, the same for the same seed.
+    """A random array for each `in` and `inout` parameter, by name; a seed always gives the same arrays.
 
     Floating-point elements follow the standard normal distribution, integers lie in [-8, 8), booleans are fair; the
-    elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name that is no input,
-    and for a negative seed.
+    elements of arrays that `ranges` names are uniform in [low, high). Raises UsageError for a name in `ranges` that is
+    no input, and for a negative seed.
     """
     if seed < 0:
         raise UsageError(f"a seed is not negative, as {seed} is")
@@ -51,7 +51,7 @@ def random_inputs(
 
 
 def random_arguments(parameters: Sequence[Parameter], seed: int) -> dict[str, NDArray[Any]]:
-    """The arrays of `random_inputs`, aligned as the kernel requires, to call it with."""
+    """The arrays of `random_inputs` as arguments of a call, aligned as the kernel requires."""
     arrays = random_inputs(parameters, seed)
     found = {p.name: empty_for(p) for p in parameters if p.name in arrays}
     for name, array in found.items():
@@ -82,14 +82,14 @@ def _random(
 
 
 def data_bytes(parameters: Sequence[Parameter]) -> int:
-    """The least traffic of a call: it reads each input once, and writes each output once."""
+    """The least memory traffic of a call in bytes: it reads each input once and writes each output once."""
     passes = {Intent.IN: 1, Intent.OUT: 1, Intent.INOUT: 2}
     return sum(passes[p.intent] * prod(p.shape) * INTERFACE[p.dtype].itemsize for p in parameters)
 
 
 @dataclass
 class ArraySet:
-    """One set of interface arrays, in memory of its own, on huge pages if the system grants them."""
+    """One set of interface arrays in freshly mapped memory, on huge pages if the system grants them."""
 
     parameters: tuple[Parameter, ...]
     inputs: dict[str, NDArray[Any]]
@@ -130,16 +130,16 @@ class ArraySet:
                 array[...] = self.inputs[parameter.name]
 
     def zones(self) -> list[NDArray[np.uint8]]:
-        """The memory of each array, with the `GUARD_BYTES` before and behind it, for copies on other devices."""
+        """The memory of each array with its guard zones of `GUARD_BYTES`, to be copied to other devices."""
         rows = zip(self._memory, self._spans, strict=True)
         return [memory[span.start - GUARD_BYTES : span.stop + GUARD_BYTES] for memory, span in rows]
 
     def checksums(self) -> tuple[int, ...]:
-        """One checksum for each array with its guard zones."""
+        """One checksum per array, guard zones included."""
         return tuple(map(_checksum, self._memory))
 
     def damage(self) -> str | None:
-        """A message about memory that a call must not change but did; None if it wrote its outputs only."""
+        """A message about memory that a call changed but must not change; None if it wrote its outputs only."""
         for parameter, array, memory, span in zip(self.parameters, self.arrays, self._memory, self._spans, strict=True):
             if (memory[: span.start] != _GUARD).any():
                 return f"memory before array '{parameter.name}' was written"

@@ -1,4 +1,4 @@
-"""Whether a result is right: comparison with a reference, within a tolerance for rounding.
+"""Comparison of a result with a reference, within a tolerance for rounding.
 
 An element may differ from the reference by
 
@@ -6,11 +6,11 @@ An element may differ from the reference by
 
 where `eps` is the distance from 1 to the next value of the element type, and `L` is the number of terms of the longest
 chain of rounded accumulations: sums may be reordered, and the error of a sum of n terms is at most about n eps times
-the sum of their magnitudes, estimated by the mean magnitude of the array. An array computed from numbers of a less
-precise type is no more precise than these: an array of f64 may hold casts of sums of f32. If the kernel permits `tf32`,
-16 * 2**-10 are added to `eps * (16 + 2 L)` for sums of products of f32, whose factors may have 11 significant bits, and
-for what is computed from them. Integers and booleans are
-equal or wrong. NaN equals NaN, and infinities equal themselves.
+the sum of their magnitudes, estimated by the mean magnitude of the array. An array computed from values of a less
+precise type has the `eps` of that type: an array of f64 may hold casts of sums of f32. If the kernel permits `tf32`,
+factors of products of f32 may have 11 significant bits; then sums of such products, and all values computed from them,
+get 16 * 2**-10 on top of `eps * (16 + 2 L)`. Integers and booleans must be equal. NaN equals NaN, and infinities equal
+themselves.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 _ROUNDED = ("arith.addf", "arith.mulf")
 """Accumulations whose order matters."""
 _TF32 = 16 * 2.0**-10
-"""What factors that are rounded to tf32 add to the tolerance."""
+"""Tolerance added for factors rounded to tf32."""
 _CHUNK = 1 << 20
-"""Elements that are compared at a time."""
+"""Elements per step of the comparison."""
 
 
 @dataclass(frozen=True)
 class Rounding:
-    """Facts about the rounding in programs for one kernel."""
+    """Rounding in programs for one kernel."""
 
     terms: int = 0
-    """Terms of the longest chain of rounded accumulations."""
+    """Number of terms of the longest chain of rounded accumulations."""
     types: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By array, the least precise type that any value it is computed from was rounded to; its own by default."""
+    """The least precise type of the values that an array is computed from, by array; missing arrays have their own."""
     short: frozenset[str] = frozenset()
-    """The arrays computed from sums of products whose factors may be rounded to tf32."""
+    """Arrays computed from sums of products whose factors may be rounded to tf32."""
 
     @staticmethod
     def of(nest: Nest) -> Rounding:
@@ -62,13 +62,13 @@ class Rounding:
         return Rounding(max(self.terms, other.terms), types, self.short | other.short)
 
     def factor(self, parameter: Parameter) -> float:
-        """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
+        """The tolerance of an element, relative to the sum of its magnitude and the mean magnitude of its array."""
         factor = tolerance_factor(self.types.get(parameter.name, parameter.dtype), self.terms)
         return factor + _TF32 if parameter.name in self.short else factor
 
 
 def _rounded_types(nest: Nest) -> dict[str, str]:
-    """For each array computed from rounded numbers, the least precise of their types."""
+    """The least precise type among the rounded values that each array is computed from."""
     outputs = [leaf.output.array for leaf in nest.leaves]
     found = {array.name: array.dtype for array in outputs if is_float(array.dtype)}
     before: dict[str, str] | None = None
@@ -82,7 +82,7 @@ def _rounded_types(nest: Nest) -> dict[str, str]:
 
 
 def _short_products(nest: Nest) -> frozenset[str]:
-    """The arrays computed from sums of products of f32, if the kernel permits factors in tf32."""
+    """Arrays computed from sums of products of f32, if the kernel permits factors in tf32."""
     if Numerics.TF32 not in nest.kernel.permitted:
         return frozenset()
     sums = (
@@ -102,7 +102,7 @@ def _coarsest(types: Iterable[str]) -> str:
 
 
 def accumulated_terms(nest: Nest) -> int:
-    """An upper bound of the terms of the longest chain of rounded accumulations: the sum over all such statements."""
+    """An upper bound of the terms in a chain of rounded accumulations: the sum over all such statements."""
     return sum(_terms(leaf) for leaf in nest.leaves if leaf.accumulate in _ROUNDED)
 
 
@@ -112,22 +112,22 @@ def _terms(leaf: Leaf) -> int:
 
 
 def tolerance_factor(dtype: str, terms: int) -> float:
-    """The tolerance of an element relative to its magnitude and the mean magnitude of its array."""
+    """The tolerance of an element, relative to the sum of its magnitude and the mean magnitude of its array."""
     return EPSILON[dtype] * (16 + 2 * terms)
 
 
 @dataclass(frozen=True)
 class Error:
-    """The largest errors of one array or several; infinite if values differ and are not both finite."""
+    """The largest errors of one or several arrays; infinite if a differing element or its reference is not finite."""
 
     fraction: float = 0.0
-    """As a fraction of the tolerance."""
+    """Largest error as a fraction of the tolerance."""
     absolute: float = 0.0
     relative: float = 0.0
-    """As a fraction of the magnitude of the element plus the mean magnitude of its array."""
+    """Largest error as a fraction of the magnitude of the element plus the mean magnitude of its array."""
 
     def __or__(self, other: Error) -> Error:
-        """The larger of each pair of errors."""
+        """The larger value of each kind of error."""
         return Error(
             max(self.fraction, other.fraction),
             max(self.absolute, other.absolute),
@@ -147,8 +147,8 @@ def compare(
 ) -> tuple[Error, str | None]:
     """The largest errors, and a message about the first wrong element; None if all are right.
 
-    `result` and `reference` have the shape of the parameter; the reference may be of a wider type. An error
-    relative to magnitudes above `largest` is wrong even if the tolerance is wider.
+    `result` and `reference` have the shape of the parameter; the reference may be of a wider type. A relative error
+    above `largest` is wrong even if the tolerance is larger.
     """
     if reference.shape != parameter.shape:
         return _UNLIKE, (
@@ -186,7 +186,7 @@ def _compare_floats(
 
 
 def _errors(got: NDArray[Any], want: NDArray[Any], scale: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Differences per element, absolute and relative to magnitudes; infinite if one of two differing values is."""
+    """Errors of elements, absolute and relative; infinite if values differ and one of them is not finite."""
     with np.errstate(all="ignore"):
         difference = np.abs(got - want)
         relative = np.where(difference == 0, 0.0, difference / (np.abs(want) + scale))
@@ -222,7 +222,7 @@ def _describe(parameter: Parameter, got: NDArray[Any], want: NDArray[Any], posit
 
 
 def same_bits(result: NDArray[Any], reference: NDArray[Any], dtype: str) -> bool:
-    """Whether two arrays of interface values have the same bits; every NaN counts as the same."""
+    """Whether two arrays of interface values have the same bits; all NaNs count as equal."""
     reference = reference.reshape(result.shape)
     if dtype == "bf16":
         one, other = ((a & 0x7FFF) > 0x7F80 for a in (result, reference))

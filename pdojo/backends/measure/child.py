@@ -1,6 +1,6 @@
 """The worker process: reads requests from standard input, answers on its original standard output.
 
-`pdojo.backends.measure.worker` starts it. Both directions carry one JSON object a line. Whatever candidates print
+`pdojo.backends.measure.worker` starts it. Requests and answers are JSON objects, one per line. The output of candidates
 goes to standard error.
 """
 
@@ -25,7 +25,7 @@ from pdojo.errors import MeasurementError, PdojoError
 
 
 def main(settings: dict[str, Any]) -> None:
-    """Serve until the parent closes the pipe."""
+    """Answer requests until the parent closes the pipe."""
     collect_rarely()
     answers = Answers(os.fdopen(os.dup(1), "wb"), settings["seal"].encode())
     os.dup2(2, 1)
@@ -46,13 +46,13 @@ def main(settings: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class Answers:
-    """The original standard output. Only lines that begin with the seal are answers."""
+    """Writer to the original standard output. The parent accepts only lines that begin with the seal."""
 
     stream: BinaryIO
     seal: bytes
 
     def send(self, message: dict[str, Any]) -> None:
-        """Write one line."""
+        """Write a message as one line."""
         self.stream.write(self.seal + b" " + json.dumps(message).encode() + b"\n")
         self.stream.flush()
 
@@ -85,7 +85,7 @@ def _serve(
 
 
 def _read(stream: BinaryIO, requests: SimpleQueue[bytes], seal: str) -> None:
-    """Pass requests on; end the process when the parent has ended, even while a candidate hangs."""
+    """Put requests into a queue; end the process when the parent has ended, even while a candidate hangs."""
     for line in stream:
         requests.put(line)
     kill_family(seal)
@@ -93,7 +93,7 @@ def _read(stream: BinaryIO, requests: SimpleQueue[bytes], seal: str) -> None:
 
 
 def _load(path: str | None) -> Any:
-    """The object that `module:name` names; the path comes from the program that started the worker."""
+    """Import the object at `module:name`; the path comes from the program that started the worker."""
     if path is None:
         return None
     module, _, name = path.partition(":")

@@ -1,4 +1,4 @@
-"""Facts that a measurement depends on besides the program: processor, system, tool chain."""
+"""Facts that determine a measurement in addition to the program: processor, system, tool chain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = ("pdojo", "xdsl", "numpy", "llvmlite")
 
 @lru_cache(maxsize=1)
 def environment() -> dict[str, Any]:
-    """The processor, the system, the versions of the tool chain, and a digest of pdojo's part of it."""
+    """The processor, the system, the versions of the tool chain, and a digest of pdojo's source."""
     import llvmlite.binding as llvm
 
     return {
@@ -33,7 +33,7 @@ def environment() -> dict[str, Any]:
 
 
 def huge_page_bytes() -> int | None:
-    """Bytes of this process that lie on huge pages; None if the system does not tell."""
+    """Bytes of this process that lie on huge pages; None if the system does not report it."""
     try:
         text = Path("/proc/self/smaps_rollup").read_text()
     except OSError:
@@ -52,7 +52,7 @@ def _processor() -> str:
 
 
 def _chosen(path: str) -> str | None:
-    """The chosen value of a sysfs file, which is in brackets among the choices; None if there is none."""
+    """The selected value of a sysfs file, which marks it by brackets among all choices; None if there is none."""
     try:
         match = re.search(r"\[(\w+)\]", Path(path).read_text())
     except OSError:

@@ -12,16 +12,16 @@ _STAT = Path("/proc/stat")
 _BUSY = (0, 1, 2, 5, 6, 7)
 """Columns of /proc/stat that count work: user, nice, system, irq, softirq, steal (proc(5))."""
 SHORTEST = 0.05
-"""Shortest meaningful interval in seconds: the counters tick every 10 ms."""
+"""Shortest meaningful interval in seconds, as the counters tick every 10 ms."""
 
 
 @dataclass(frozen=True)
 class LoadMeter:
-    """The counters at one moment."""
+    """The counters of processor time at one moment."""
 
     wall: float
     busy: float | None
-    """Seconds of processor time that all processes used; None if the system does not tell."""
+    """Seconds of processor time that all processes used; None if the system does not report it."""
     own: float
     """Seconds of processor time that this process used."""
 
@@ -31,7 +31,7 @@ class LoadMeter:
         return LoadMeter(time.perf_counter(), _busy_seconds(), time.process_time())
 
     def foreign(self) -> float | None:
-        """Processors that other processes kept busy since `start`, on average; None if unknown."""
+        """Average number of processors that other processes have used since `start`; None if unknown."""
         now = LoadMeter.start()
         if self.busy is None or now.busy is None or now.wall - self.wall < SHORTEST:
             return None
@@ -40,7 +40,7 @@ class LoadMeter:
 
 @cache
 def processors() -> frozenset[int]:
-    """The processors that this process may run on, as they are when this is first called.
+    """The processors that this process may run on, determined at the first call.
 
     Call this before anything runs in parallel: OpenMP binds its calling thread to one processor.
     """
@@ -48,7 +48,7 @@ def processors() -> frozenset[int]:
 
 
 def _busy_seconds() -> float | None:
-    """Seconds of work of the processors of this process; None if the system does not tell."""
+    """Busy seconds, by all processes, of the processors that this process may use; None if not reported."""
     try:
         lines = _STAT.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The outcomes of a measurement: samples, or the way in which the candidate failed."""
+"""The outcomes of a measurement: samples, or the kind of failure."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ JSON: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Check:
-    """How a result compared with its reference."""
+    """The comparison of a result with its reference."""
 
     reference: str
-    """`interpreter`, `plain code`, or the name of the reference."""
+    """`interpreter`, `plain code`, or the name of a named reference."""
     error: float
-    """Largest difference, as a fraction of the tolerance of its element; 0 if all elements are equal."""
+    """Largest difference as a fraction of its element's tolerance; 0 if all elements are equal."""
     absolute: float = 0.0
-    """Largest difference."""
+    """Largest absolute difference."""
     relative: float = 0.0
-    """Largest difference, as a fraction of the magnitude of its element plus the mean magnitude of its array."""
+    """Largest difference as a fraction of the element's magnitude plus the mean magnitude of its array."""
 
 
 @dataclass(frozen=True)
 class Steady:
-    """Other times of a subject whose samples are steady, in seconds."""
+    """Additional times of a subject with steady samples, in seconds."""
 
     first: float
-    """The first call after a pause, the median over the samples."""
+    """Time of the first call after a pause, the median over the samples."""
     loop: float
-    """A call of a plain loop, the median."""
+    """Time of a call in a plain loop, the median."""
     warm_up: float
-    """All calls before a sample, the median over the samples."""
+    """Time of all calls before a sample, the median over the samples."""
     unsteady: int
-    """Samples before which the calls did not become steady in the longest time."""
+    """Number of samples whose warm-up did not become steady within the time limit."""
 
 
 LOOP_ALIKE = 0.1
-"""A plain loop agrees with the samples if their medians differ by at most this fraction of the samples'."""
+"""Largest relative difference between the medians of a plain loop and of the samples that counts as agreement."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Success(Outcome, ABC):
     @property
     @abstractmethod
     def figures(self) -> Mapping[str, str]:
-        """The cost and other figures of the run, spelled for people, by headings of columns."""
+        """The cost and other results of the run as text, by column heading."""
 
     @property
     def rightness(self) -> str:
-        """`not checked`, `right`, or `exact` if the bits are the interpreter's on this program."""
+        """`not checked`, `right`, or `exact` if all bits equal the interpreter's result on this program."""
         return "not checked" if self.check is None else "right"
 
 
@@ -94,9 +94,9 @@ class Ok(Success):
     repeat: int
     """Calls per sample."""
     sets: int
-    """Sets of arrays that the calls rotate over; 1 unless measured cold."""
+    """Number of array sets that the calls rotate over; 1 unless measured cold."""
     foreign_load: float | None
-    """Processors that other processes kept busy meanwhile, on average; None if the system does not tell."""
+    """Average number of processors that other processes used meanwhile; None if the system does not report it."""
     compile_seconds: float
     check: Check | None
     """None if the result was not checked."""
@@ -105,16 +105,16 @@ class Ok(Success):
     steady: Steady | None = None
     """None unless the samples are steady (`Options.steady`)."""
     turns: tuple[int, ...] = ()
-    """The turn of each sample: samples of one turn are pairs. Empty if the program was not timed in turns."""
+    """The turn of each sample; samples of one turn form pairs. Empty if the program was not timed in turns."""
 
     @property
     def cost(self) -> float:
-        """The median sample."""
+        """The median of the samples."""
         return self.median
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """Median, minimum and spread."""
+        """Median, minimum and spread as text."""
         times = {"median ms": f"{self.median * 1e3:.3f}", "min ms": f"{self.minimum * 1e3:.3f}"}
         return {**times, "spread": f"{self.spread:.0%}"}
 
@@ -125,7 +125,7 @@ class Ok(Success):
 
     @property
     def median(self) -> float:
-        """The median sample."""
+        """The median of the samples."""
         return median(self.samples)
 
     @property
@@ -138,17 +138,17 @@ class Ok(Success):
 
     @property
     def first_call(self) -> float | None:
-        """The first call after a pause over the median sample; None unless the samples are steady."""
+        """Time of the first call after a pause over the median sample; None unless the samples are steady."""
         return None if self.steady is None else self.steady.first / self.median
 
     @property
     def loop_call(self) -> float | None:
-        """A call of a plain loop over the median sample; None unless the samples are steady."""
+        """Time of a call in a plain loop over the median sample; None unless the samples are steady."""
         return None if self.steady is None else self.steady.loop / self.median
 
     @property
     def is_confirmed(self) -> bool:
-        """False if a plain loop differs from the samples by more than `LOOP_ALIKE`."""
+        """False if the plain loop's time differs from the samples by more than `LOOP_ALIKE`."""
         return self.loop_call is None or abs(self.loop_call - 1) <= LOOP_ALIKE
 
     @property
@@ -167,22 +167,22 @@ class Simulated(Success):
     check: Check | None = None
     """None if the result was not checked."""
     same_bits: bool | None = None
-    """Whether all outputs have the interpreter's bits on this program; None if not compared: nobody asked,
-    the program does not determine the bits, or it is too large to interpret."""
+    """Whether all outputs have the interpreter's bits on this program; None without that comparison: it was not
+    requested, the program does not determine the bits, or it is too large to interpret."""
 
     @property
     def cost(self) -> float:
-        """The cycles."""
+        """The number of cycles."""
         return float(self.cycles)
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """Cycles."""
+        """Cycles as text."""
         return {"cycles": f"{self.cycles:,}"}
 
     @property
     def rightness(self) -> str:
-        """`not checked`, `right`, or `exact` if the bits are the interpreter's on this program."""
+        """`not checked`, `right`, or `exact` if all bits equal the interpreter's result on this program."""
         return "exact" if self.check is not None and self.same_bits else super().rightness
 
     @property
@@ -199,28 +199,28 @@ class SimulatedOnSnitch(Simulated):
     """Cycles from the first instruction to the return of the function."""
     instructions: int
     fpu_operations: int
-    """Instructions that the FPU took."""
+    """Instructions that the FPU executed."""
     flops: int
     """Floating-point operations; a fused multiply-add counts as two."""
     width: int
-    """Bytes of the element type whose peak `fraction_of_peak` refers to."""
+    """Bytes of the element type of the peak that `fraction_of_peak` refers to."""
     stalls: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Cycles in which the FP subsystem waited, by cause."""
+    """Cycles in which the FP subsystem stalled, by cause."""
 
     @property
     def figures(self) -> Mapping[str, str]:
-        """Cycles, instructions, and how busy the FPU was."""
+        """Cycles, instructions and FPU utilisation as text."""
         counts = {"cycles": f"{self.cycles:,}", "instructions": f"{self.instructions:,}"}
         return {**counts, "FPU busy": f"{self.utilisation:.1%}", "of peak": f"{self.fraction_of_peak:.1%}"}
 
     @property
     def utilisation(self) -> float:
-        """Instructions that the FPU took per cycle."""
+        """FPU instructions per cycle."""
         return self.fpu_operations / self.cycles
 
     @property
     def fraction_of_peak(self) -> float:
-        """Floating-point operations per cycle, divided by those of fused multiply-adds of full width."""
+        """Floating-point operations per cycle over the peak, that of fused multiply-adds of full width."""
         return self.flops * self.width / (16 * self.cycles)
 
     @property
@@ -231,7 +231,7 @@ class SimulatedOnSnitch(Simulated):
 
 @dataclass(frozen=True)
 class Explained(Outcome):
-    """Base of the failures with a message."""
+    """Base class of failures with a message."""
 
     heading: ClassVar[str]
     message: str
@@ -248,18 +248,18 @@ class CompileError(Explained):
 
     heading: ClassVar[str] = "does not compile"
     detail: str = ""
-    """The traceback if the compiler itself failed; empty if it refused the program."""
+    """The traceback of an internal error; empty if the compiler rejected the program."""
 
 
 @dataclass(frozen=True)
 class Timeout(Outcome):
-    """The candidate did not finish a phase in time, and was killed."""
+    """The candidate exceeded the time limit of a phase, and its process was killed."""
 
     phase: str
     seconds: float = 0.0
-    """The limit of a phase in seconds; 0 for a simulation."""
+    """The time limit of the phase in seconds; 0 for a simulation."""
     cycles: int | None = None
-    """The limit of a simulation; None for other phases."""
+    """The cycle limit of a simulation; None for other phases."""
 
     @property
     def summary(self) -> str:
@@ -270,13 +270,13 @@ class Timeout(Outcome):
 
 @dataclass(frozen=True)
 class Crash(Outcome):
-    """The candidate ended the worker process, or raised an unexpected exception."""
+    """The candidate killed the worker process, or raised an unexpected exception."""
 
     phase: str
     reason: str
     """The signal, the exit status, or the exception."""
     detail: str = ""
-    """The end of the process's standard error, or the traceback."""
+    """The last bytes of the process's standard error, or the traceback."""
 
     @property
     def summary(self) -> str:
@@ -286,32 +286,32 @@ class Crash(Outcome):
 
 @dataclass(frozen=True)
 class WrongResult(Explained):
-    """The candidate ran, and computed something else."""
+    """The candidate ran, and its result is wrong."""
 
     heading: ClassVar[str] = "wrong result"
 
 
 @dataclass(frozen=True)
 class Deadlock(Explained):
-    """The candidate waits for ever on a simulated core; the message says for what."""
+    """The candidate waits for ever on a simulated core; the message names the cause."""
 
     heading: ClassVar[str] = "deadlock"
 
 
 @dataclass(frozen=True)
 class Trap(Explained):
-    """The candidate did something that the hardware cannot do, on a simulated core."""
+    """The candidate executed an instruction that the simulated hardware cannot execute."""
 
     heading: ClassVar[str] = "trap"
 
 
 @dataclass(frozen=True)
 class OutOfMemory(Outcome):
-    """The candidate needs more memory than the worker may take."""
+    """The candidate needs more memory than the worker's limit."""
 
     phase: str
     limit: int | None
-    """Bytes of address space that the worker may take; None without a limit."""
+    """The worker's limit of address space in bytes; None without a limit."""
     message: str = ""
 
     @property
@@ -322,7 +322,7 @@ class OutOfMemory(Outcome):
 
 
 def cost_of(outcome: Outcome) -> float:
-    """The median time in seconds, or simulated cycles; infinite if the candidate failed."""
+    """The cost of a success: the median time in seconds, or cycles. Infinite for a failure."""
     return outcome.cost if isinstance(outcome, Success) else inf
 
 
@@ -344,17 +344,17 @@ _KINDS: dict[str, type[Outcome]] = {
 
 
 def outcome_from_json(data: JSON) -> Outcome:
-    """The outcome that `to_json` wrote; raises ValueError for anything else."""
+    """The outcome that `to_json` wrote; raises ValueError for malformed data."""
     values = dict(data)
     kind = values.pop("kind", None)
     if kind not in _KINDS:
         raise ValueError(f"'{kind}' is no kind of outcome; known: {', '.join(_KINDS)}")
     if kind == "Simulated" and "core_cycles" in values:
-        kind = "SimulatedOnSnitch"  # the name before there were other simulators
+        kind = "SimulatedOnSnitch"  # the name in files from before there were several simulators
     if kind == "Ok":
         for name in ("samples", "turns"):
             values[name] = tuple(values.get(name, ()))
-        values.pop("attempts", None)  # samples used to be taken again under load
+        values.pop("attempts", None)  # files from before have this key: samples were taken again under load
     if values.get("check") is not None:
         values["check"] = Check(**values["check"])
     try:

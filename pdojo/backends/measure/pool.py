@@ -1,4 +1,4 @@
-"""Several worker processes that compile or simulate at once; a crash of one does not end the search."""
+"""Worker processes that compile or simulate in parallel; a crash of one does not end the search."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from pdojo.backends.measure.worker import Worker
 T = TypeVar("T")
 
 Job: TypeAlias = Future[tuple[T, float]]
-"""The future of a result and the seconds that it took."""
+"""The future of a pair: a result, and the seconds that it took."""
 
 
 class Workers:
-    """`count` processes (None: one for each processor), which start when they are needed; `make` makes each."""
+    """A pool of `count` processes (None: one per processor), started when needed; `make` creates a worker."""
 
     def __init__(self, count: int | None = None, make: Callable[[], Worker] = Worker) -> None:
         self.count = count or len(os.sched_getaffinity(0))
         self._workers = [make() for _ in range(self.count)]
-        # The one that was used last comes first: callers with one job at a time start one process, and use its caches.
+        # The worker that was used last is taken first: a caller with one job at a time starts only one process, and
+        # keeps using its caches.
         self._free: LifoQueue[Worker] = LifoQueue()
         for worker in self._workers:
             self._free.put(worker)
@@ -35,11 +36,11 @@ class Workers:
 
     @property
     def pids(self) -> list[int]:
-        """The processes that have been started."""
+        """The identifiers of all started processes."""
         return [worker.pid for worker in self._workers if worker.pid is not None]
 
     def submit(self, action: Callable[[Worker], T]) -> Job[T]:
-        """Call `action` with an idle process, as soon as there is one."""
+        """Call `action` with a worker as soon as one is idle."""
         return self._threads.submit(self._run, action)
 
     def simulate(self, wanted: Simulation) -> Job[Outcome]:
@@ -47,16 +48,16 @@ class Workers:
         return self.submit(lambda worker: worker.simulate(wanted))
 
     def simulate_all(self, wanted: Sequence[Simulation], tell: Callable[[int], None] | None = None) -> list[Outcome]:
-        """The outcomes of simulations, in order; calls `tell` with the number of each before waiting for it."""
+        """The outcomes of simulations, in order; calls `tell` with the index of each before waiting for it."""
         return results([self.simulate(each) for each in wanted], tell)
 
     def interrupt(self) -> None:
-        """End what the processes do now."""
+        """Cancel the current work of all processes."""
         for worker in self._workers:
             worker.interrupt()
 
     def close(self) -> None:
-        """End all processes, whatever they do."""
+        """End all processes, even busy ones."""
         self._closing.set()
         self.interrupt()
         self._threads.shutdown(cancel_futures=True)
@@ -75,9 +76,9 @@ class Workers:
 
 
 def finished(jobs: Sequence[Job[T]], tell: Callable[[int], None] | None = None) -> Iterator[tuple[T, float]]:
-    """Yield the results with the seconds that each took, in order, as soon as they are there.
+    """Yield each result with the seconds that it took, in order, as soon as it is available.
 
-    Calls `tell` with the number of each job before waiting for it. If the caller stops early, jobs that have not begun
+    Calls `tell` with the index of each job before waiting for it. If the caller stops early, jobs that have not begun
     are cancelled.
     """
     try:

@@ -1,4 +1,4 @@
-"""The worker process as its parent sees it: starting it, sending requests, killing it, explaining its end."""
+"""The parent's side of the worker process: starting it, sending requests, killing it, explaining why it ended."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from typing import IO, Any
 from pdojo.errors import MeasurementError
 
 FAMILY = "PDOJO_WORKER"
-"""The environment variable that marks a worker and the processes that it started."""
+"""The environment variable that marks a worker and its child processes."""
 _ENDS_WITHIN = 5.0
-"""Seconds that a killed process may take to end: the system may be busy with it."""
+"""Seconds to wait for a killed process to end, as the system may be slow to clean up."""
 _DETAIL_BYTES = 4000
-"""Bytes at the end of standard error that are kept."""
+"""Bytes kept from the end of standard error."""
 _BOOT = """\
 import json, sys
 settings = json.loads(sys.argv[1])
@@ -34,11 +34,11 @@ from pdojo.backends.measure.child import main
 main(settings)
 """
 """The program of the child. The parent's search path comes after the standard library, so that files beside a script
-do not shadow its modules; other modules are those that the parent would import."""
+do not shadow its modules; all other modules resolve as in the parent."""
 
 
 class Died(Exception):  # noqa: N818  # an event, handled by the worker
-    """The process ended without an answer, or was killed because it sent something else."""
+    """The process ended without an answer, or was killed after an invalid answer."""
 
 
 class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
@@ -46,7 +46,7 @@ class LimitReached(Exception):  # noqa: N818  # an event, handled by the worker
 
 
 class WorkerProcess:
-    """One child process; its environment is the parent's with `environment` added."""
+    """One child process; it has the parent's environment variables and those in `environment`."""
 
     def __init__(self, settings: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
@@ -79,7 +79,7 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the process is running."""
         return self._process.poll() is None
 
     def send(self, message: Mapping[str, Any]) -> None:
@@ -91,7 +91,7 @@ class WorkerProcess:
             raise Died from None
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next answer. Raises LimitReached after `seconds`, Died if the process ends or sends something else."""
+        """The next answer. Raises LimitReached after `seconds`, Died if the process ends or sends an invalid answer."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
@@ -110,9 +110,9 @@ class WorkerProcess:
         return json.loads(answer)
 
     def kill(self) -> None:
-        """End the process and everything that it started, and release what belongs to it."""
+        """End the process and its children, and release its resources."""
         self._killed = True
-        # The system reports an ended group as missing, or as a lack of permission (macOS).
+        # For a group that has ended, the system reports that it is missing, or that permission is lacking (macOS).
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -127,14 +127,14 @@ class WorkerProcess:
             self._requests.close()
 
     def death(self) -> tuple[str, bool, str]:
-        """Why the process ended: the signal or exit status, whether memory ran out, the end of its standard error."""
+        """The reason why the process ended: signal or exit status, lack of memory, the end of its standard error."""
         status = self._process.wait()
         detail = self.errors()
         if self._garbled:
             return "it wrote into the worker's answers", False, detail
         if status < 0:
             name = signal.Signals(-status).name
-            # If we did not kill the process, SIGKILL comes from the system when memory runs out.
+            # A SIGKILL that this process did not send comes from the system when memory runs out.
             exhausted = name == "SIGKILL" and not self._killed
             exhausted |= name == "SIGABRT" and _mentions_memory(detail)
             return name, exhausted, detail
@@ -157,12 +157,12 @@ def kill_family(seal: str) -> None:
                 os.kill(pid, signal.SIGKILL)
         if time.monotonic() > deadline:
             return
-        # A killed process keeps its environment for a moment, and may have started a child.
+        # A killed process keeps its environment for a moment, and may have started a child before.
         time.sleep(0.001)
 
 
 def _processes() -> list[int]:
-    """All processes; none if the system does not list them (other than Linux)."""
+    """The identifiers of all processes; none if the system does not list them (other than Linux)."""
     try:
         return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     except OSError:

@@ -20,39 +20,40 @@ JSON: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How to compile and measure; part of a measurement's fingerprint."""
+    """Options of compilation and measurement; part of a measurement's fingerprint."""
 
     threads: int = 1
-    """Threads for parallel scopes, and for peers."""
+    """Number of threads of parallel scopes, and of peers."""
     effort: Literal["search", "full"] = "full"
-    """Which passes LLVM runs; see `pdojo.backends.llvm.executable.compile`."""
+    """The LLVM pass pipeline; see `pdojo.backends.llvm.executable.compile`."""
     samples: int = 15
-    """Most samples; `budget` may allow fewer."""
+    """Largest number of samples; `budget` may reduce it."""
     budget: float = 1.0
-    """Seconds for the samples of a candidate; at least three samples are taken."""
+    """Seconds for the samples of one candidate, which takes at least three."""
     sample_seconds: float = 2e-4
-    """A sample repeats the call until it takes at least this long."""
+    """Least seconds of a sample: the call is repeated to fill them."""
     cold: bool = False
-    """Rotate over several sets of arrays, so that no call finds its arrays in a cache."""
+    """Rotate over several sets of arrays, so that no call has its arrays in a cache."""
     check: bool = True
     """Compare the result with the reference before timing."""
     largest_error: float | None = None
-    """A result is wrong above this error relative to magnitudes, even if the tolerance for rounding is wider."""
+    """Largest relative error: a result is wrong above it, even if the tolerance for rounding is larger."""
     seed: int = 0
     """Seed of the random inputs."""
     ranges: tuple[tuple[str, float, float], ...] = ()
-    """Arrays whose inputs are uniform in [low, high), by name; the others follow their types."""
+    """Intervals [low, high) of uniform inputs, by array name; other arrays follow the distribution of their type."""
     total: float | None = None
-    """Seconds for the samples of all subjects together: no turn but the first begins later. Subjects that this leaves
-    no time for are outcomes of their own (`Timeout`). None: only budgets count."""
+    """Seconds for the samples of all subjects together: no turn but the first begins later. A subject that gets no
+    sample within it has the outcome `Timeout`. None: only `budget` limits."""
     brief: bool = False
-    """The plain kernel, whose results are the reference, is timed briefly: its samples never take longer than those of
-    the others together. If its call takes more than half of `total`, the call that computed the reference counts."""
+    """Time the plain kernel, whose results are the reference, briefly: its samples never take longer than the samples
+    of the other subjects together. If its call takes more than half of `total`, the call that computed the reference
+    is its sample."""
     even: bool = False
-    """All subjects take a sample in every turn, as often as the slowest one's budget allows; without peers only."""
+    """Every subject takes one sample in every turn, as often as the slowest one's budget allows; not with peers."""
     steady: bool = False
-    """Before each sample, call the subject until its time is steady; afterwards, time a plain loop. For comparisons
-    that are quoted; not with `even`."""
+    """Call a subject until its time is steady before each sample, and time a plain loop afterwards. For comparisons
+    that are published; not with `even`."""
 
     def __post_init__(self) -> None:
         for name, least in (("threads", 1), ("samples", 1), ("budget", 0), ("sample_seconds", 0)):
@@ -74,18 +75,18 @@ class MeasuredProgram:
 
     @staticmethod
     def of(kernel: KernelOp, machine: Machine | None = None) -> MeasuredProgram:
-        """The canonical text of a kernel; machine None is the host."""
+        """The canonical text of a kernel; `machine` None is the host."""
         return MeasuredProgram(print_notation(kernel), machine or host())
 
 
 @dataclass(frozen=True)
 class Assembled(MeasuredProgram):
-    """A program that another process has compiled already (`Worker.assemble`)."""
+    """A program that another process has compiled (`Worker.assemble`)."""
 
     code: JSON = field(default_factory=dict[str, Any], compare=False, repr=False)
-    """Its object code, as JSON."""
+    """The object code as JSON."""
     seconds: float = 0.0
-    """Seconds that compiling took."""
+    """Seconds that the compilation took."""
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,13 @@ class Peer:
 
     library: str
     workload: str
-    """The operator and its sizes, spelled for the worker's `peers`."""
+    """The operator and its sizes, as the worker's `peers` reads them."""
     variant: str = ""
-    """The name of one of the library's implementations."""
+    """The name of one implementation in the library."""
 
 
 Subject: TypeAlias = MeasuredProgram | Peer
-"""A program or peer, which can be timed."""
+"""A program or peer to be timed."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class KernelReference:
 
     text: str
     compiled: bool = False
-    """Run the compiled kernel instead: the interpreter takes minutes for a large kernel."""
+    """Use the compiled kernel instead of the interpreter, which takes minutes for a large kernel."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +119,11 @@ class NamedReference:
 
     name: str
     workload: str = ""
-    """The argument for the worker's `references`; empty: the name."""
+    """The argument for the worker's `references`; if empty, `name` is."""
 
 
 Reference: TypeAlias = KernelReference | NamedReference
-"""The source of the results to compare with."""
+"""The source of the reference results."""
 
 
 @dataclass(frozen=True)
@@ -135,14 +136,14 @@ class Request:
 
     @property
     def fingerprint(self) -> str:
-        """The key under which the outcome may be stored."""
+        """The key under which the outcome is stored."""
         return _digest(self.program, self.options)
 
 
 def fingerprint(kernel: KernelOp, machine: Machine, options: Options) -> str:
-    """Hexadecimal SHA-256 of the canonical text, the machine and the options, which determine a measurement.
+    """Hexadecimal SHA-256 of the canonical text, the machine and the options, the inputs that determine a measurement.
 
-    Identifiers of scopes and statements do not count.
+    Identifiers of scopes and statements do not change the digest.
     """
     return _digest(MeasuredProgram.of(kernel, machine), options)
 
@@ -175,19 +176,19 @@ class Assembly:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A program to run on the simulator of its machine."""
+    """A program to run on its machine's simulator."""
 
     program: MeasuredProgram
     reference: KernelReference | None = None
-    """The kernel to compare the result with; None: no comparison."""
+    """The kernel that gives the reference result; None: no comparison."""
     seed: int = 0
     """Seed of the random inputs."""
     limit: int = 10_000_000
-    """Most cycles."""
+    """The limit in cycles."""
     exact: bool = False
-    """Also compare with the interpreter on this program, bit for bit."""
+    """Compare the result also with the interpreter on this program, bit for bit."""
     largest_error: float | None = None
-    """A result is wrong above this error relative to magnitudes, even if the tolerance for rounding is wider."""
+    """Largest relative error: a result is wrong above it, even if the tolerance for rounding is larger."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
@@ -206,7 +207,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several subjects, timed in turns on the same arrays: those of the first program."""
+    """Several subjects, timed in turns on the arrays of the first program."""
 
     subjects: tuple[Subject, ...]
     options: Options

@@ -1,4 +1,4 @@
-"""The worker's side of one comparison: compile, check and time all subjects, and report each step before it begins."""
+"""The worker's side of a comparison: compile, check and time all subjects; each step is reported before it begins."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import MeasurementError, PdojoError
 
 _KEPT = 5
-"""Most reference results in the cache."""
+"""Number of reference results kept in the cache."""
 
 
 class Compiled(Protocol):
     """The result of a compiler (`pdojo.backends.llvm.executable.Executable`)."""
 
     def bind(self, *arrays: NDArray[Any]) -> Run:
-        """A call on these arrays."""
+        """A function that runs the kernel on these arrays."""
         ...
 
 
@@ -75,15 +75,15 @@ class Peers(Protocol):
     """Builds other libraries' implementations."""
 
     def __call__(self, peer: Peer, threads: int) -> PeerBuild:
-        """Build one; raises PdojoError if the library or the operator is missing."""
+        """Build a peer; raises PdojoError if the library or the operator is missing."""
         ...
 
 
 class PeerBuild(Protocol):
-    """Another library's implementation, for several sets of arrays."""
+    """Another library's implementation, which can be bound to several sets of arrays."""
 
     def bind(self, arrays: Sequence[NDArray[Any]]) -> PeerRun:
-        """A call on these arrays, in the order of the interface."""
+        """A function that runs the implementation on these arrays, which have the interface's order."""
         ...
 
 
@@ -91,18 +91,18 @@ class PeerRun(Protocol):
     """Another library's implementation, bound to arrays."""
 
     def __call__(self) -> None:
-        """Compute."""
+        """Run the implementation."""
         ...
 
     def finish(self) -> None:
-        """Put the last result into the output arrays if the call itself does not."""
+        """Copy the last result into the output arrays if the call itself does not write there."""
         ...
 
 
 Referred: TypeAlias = tuple[dict[str, NDArray[Any]], float]
-"""The right outputs, and the seconds of the call of compiled code that computed them; 0 without one."""
+"""The reference outputs, and the seconds of the compiled call that computed them; 0 if no such call did."""
 NamedFunction = Callable[..., Sequence[NDArray[Any]]]
-"""The meaning of an operator: from the inputs to the written arrays, both in order of the interface."""
+"""The meaning of an operator: a function from the inputs to the written arrays, both in the interface's order."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Tools:
 
 @dataclass
 class Candidate:
-    """A subject on its way through the phases."""
+    """A subject and its state in the comparison."""
 
     index: int
     subject: Subject
@@ -126,14 +126,14 @@ class Candidate:
     compile_seconds: float = 0.0
     check: Check | None = None
     right: tuple[int, ...] = ()
-    """Checksums of the arrays after the call that was checked."""
+    """Checksums of the arrays after the checked call."""
     outcome: Outcome | None = None
     finish: Run | None = None
 
 
 @dataclass
 class Cache:
-    """The latest reference results and arrays: a search measures many programs on few sets of inputs."""
+    """The latest reference results and arrays: a search measures many programs on the same few sets of inputs."""
 
     results: dict[tuple[object, ...], Referred] = field(default_factory=dict[tuple[object, ...], "Referred"])
     sets_key: tuple[object, ...] | None = None
@@ -141,17 +141,17 @@ class Cache:
 
 
 class Fatal(Exception):  # noqa: N818  # an event, handled by the worker process
-    """A candidate made this process unusable: its parent gets the outcome and starts another one."""
+    """A candidate made this process unusable: the parent receives the outcome and starts another process."""
 
     def __init__(self, index: int, outcome: Outcome) -> None:
         super().__init__(outcome.summary)
         self.index = index
-        """The number of the candidate in the comparison."""
+        """The index of the candidate in the comparison."""
         self.outcome = outcome
 
 
 class WorkerSession:
-    """One comparison on the processor; calls `report` with the index of a candidate and the phase that begins.
+    """One comparison on the processor; calls `report` with a candidate's index and the phase that begins.
 
     Sessions for other devices (`Worker(session=...)`) are subclasses.
     """
@@ -185,7 +185,7 @@ class WorkerSession:
         return [c for c in self.candidates if c.outcome is None]
 
     def _interface(self) -> tuple[Parameter, ...]:
-        """The arrays of the comparison: those of its first program. Raises MeasurementError if others differ."""
+        """The interface of the first program. Raises MeasurementError if another program's interface differs."""
         if not self.nests:
             raise MeasurementError("a comparison needs a program: its arrays are those of the first one")
         interfaces = [parameters_of(nest) for nest in self.nests.values()]
@@ -195,7 +195,7 @@ class WorkerSession:
         return interfaces[0]
 
     def _guarded(self, candidate: Candidate, phase: str, action: Callable[[Candidate], None]) -> None:
-        """Carry out a phase; a failure becomes the candidate's outcome."""
+        """Run a phase of a candidate; a failure becomes the candidate's outcome."""
         self.report(candidate.index, phase)
         try:
             action(candidate)
@@ -203,7 +203,7 @@ class WorkerSession:
             candidate.outcome = self.failure(candidate, phase, error)
 
     def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
-        """The outcome of a candidate that raised an error; called while it is handled. Raises Fatal."""
+        """The outcome of a candidate that raised `error`; called in the exception handler. Raises Fatal."""
         if isinstance(error, MemoryError):
             return OutOfMemory(phase, self.tools.memory_limit, str(error))
         if isinstance(error, PdojoError):
@@ -235,7 +235,7 @@ class WorkerSession:
         candidate.compile_seconds = time.perf_counter() - start
 
     def load(self, kernel: KernelOp, code: JSON) -> Compiled:
-        """A kernel's code, from `assembled` in another process, ready to run."""
+        """A kernel's code from `assembled`, ready to run; another process may have made it."""
         from pdojo.backends.llvm.executable import load
         from pdojo.backends.llvm.objects import ObjectCode
 
@@ -249,7 +249,7 @@ class WorkerSession:
         return compile_to_object(kernel, machine, optimize=effort).to_json()
 
     def _array_sets(self) -> list[ArraySet]:
-        """One set of arrays; cold measurements get enough sets to fill the largest cache twice."""
+        """One set of arrays; for cold measurements, enough sets to fill the largest cache twice."""
         alignment = max(p.alignment for nest in self.nests.values() for p in parameters_of(nest))
         count = 1
         if self.options.cold:
@@ -283,7 +283,7 @@ class WorkerSession:
         return run
 
     def _check(self, candidate: Candidate, arrays: ArraySet) -> None:
-        """Run once on poisoned outputs and compare. The code of the reference is not compared with itself."""
+        """Run a candidate once on poisoned outputs and compare the result, unless its code is the reference's."""
         self.report(candidate.index, "reference")
         try:
             reference = self._reference(candidate, arrays)
@@ -298,14 +298,14 @@ class WorkerSession:
             candidate.right = arrays.checksums()
 
     def is_reference(self, candidate: Candidate) -> bool:
-        """True if a candidate's code is that of the reference: it has computed the right results already."""
+        """True if a candidate's code is the reference's code, so that its results are right already."""
         wanted = self.comparison.reference
         return self._is_plain(candidate) and isinstance(wanted, KernelReference) and wanted.compiled
 
     def _check_again(self, candidate: Candidate, sets: Sequence[ArraySet], *, alone: bool) -> None:
-        """Run once more after all timed calls: a later call may be wrong, or may compute nothing.
+        """Check a candidate once more after all timed calls: a later call may be wrong, or compute nothing.
 
-        If the candidate was timed alone, also check what the timed calls left.
+        If the candidate was timed alone, also check the arrays as the timed calls left them.
         """
         if alone and isinstance(candidate.subject, MeasuredProgram):
             damage = next((damage for arrays in sets if (damage := self.damage(arrays)) is not None), None)
@@ -320,7 +320,7 @@ class WorkerSession:
             self._judge(candidate, wrong and f"{wrong} (after the timed calls; right before)")
 
     def damage(self, arrays: ArraySet) -> str | None:
-        """A message about memory that timed calls must not change but did."""
+        """A message about memory that timed calls changed but must not change."""
         return arrays.damage()
 
     def _judge(self, candidate: Candidate, wrong: str | None) -> None:
@@ -339,7 +339,7 @@ class WorkerSession:
         return wrong or (arrays.damage() if isinstance(candidate.subject, MeasuredProgram) else None)
 
     def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
-        """Run a candidate on poisoned outputs; the results are in the arrays then."""
+        """Run a candidate on poisoned outputs; afterwards the results are in `arrays`."""
         arrays.reset()
         self._bind(candidate, arrays.arrays)()
         if candidate.finish is not None:
@@ -382,26 +382,26 @@ class WorkerSession:
         return dict(zip(written, values, strict=True)), 0.0
 
     def run_plain(self, nest: Nest, arrays: ArraySet) -> Referred:
-        """The outputs of a reference kernel, run as compiled code, and the seconds of the call."""
+        """The outputs of a compiled reference kernel, and the seconds of the call."""
         machine = next(s.machine for s in self.comparison.subjects if isinstance(s, MeasuredProgram))
         return run_compiled(self.tools.compiler(nest.kernel, machine, threads=1, optimize="full"), arrays)
 
     # Timing
 
     def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
-        """A candidate that is ready to be timed."""
+        """A candidate that is ready to be timed on these sets of arrays."""
         return Timed([self._bind(candidate, s.arrays) for s in sets], lambda: _restore(sets))
 
     def sample(self, timed: Sequence[Timed], begin: Callable[[int], None]) -> float | None:
-        """Take the samples; calls `begin` with a position in `timed` before each. Returns the foreign load."""
+        """Take the samples; `begin` is called with an index into `timed` before each. Returns the foreign load."""
         return take_samples(timed, self.options, begin)
 
     def facts(self) -> JSON:
-        """Facts that times depend on besides programs."""
+        """The environment that determines times, in addition to the programs."""
         return {**environment(), "huge_page_bytes": huge_page_bytes()}
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
-        """Time the candidates that are left, in turns."""
+        """Time the remaining candidates in turns."""
         timed: list[tuple[Candidate, Timed]] = []
         known: list[tuple[Candidate, float]] = []
         for candidate in self._alive():
@@ -441,14 +441,14 @@ class WorkerSession:
             )
 
     def _is_plain(self, candidate: Candidate) -> bool:
-        """True if a candidate is the kernel whose results are the reference."""
+        """True if a candidate is the plain kernel, whose results are the reference."""
         wanted, subject = self.comparison.reference, candidate.subject
         return (
             isinstance(wanted, KernelReference) and isinstance(subject, MeasuredProgram) and subject.text == wanted.text
         )
 
     def _known_time(self, candidate: Candidate, arrays: ArraySet) -> float | None:
-        """Seconds of the call that computed the reference, if it was the candidate's and is too long for the turns."""
+        """Seconds of the call that computed the reference, if the candidate made it, too slow for turns; else None."""
         if not (self.options.brief and self.options.check and self.is_reference(candidate)):
             return None
         seconds = self._referred(candidate, arrays)[1]
@@ -466,7 +466,7 @@ def run_compiled(compiled: Compiled, arrays: ArraySet) -> Referred:
 
 
 def steady_of(timed: Timed) -> Steady | None:
-    """What was found besides the samples; None unless they are steady."""
+    """Times besides the samples; None unless the samples are steady."""
     if timed.loop is None:
         return None
     first, seconds = (median(times) for times in zip(*((w.first, w.seconds) for w in timed.warm_ups), strict=True))
@@ -474,7 +474,7 @@ def steady_of(timed: Timed) -> Steady | None:
 
 
 def assemble(request: Assembly, session: type[WorkerSession], tools: Tools) -> JSON:
-    """Code as JSON with the `seconds` that it took, or a CompileError as JSON."""
+    """Object code as JSON with the `seconds` that compiling took, or a CompileError as JSON."""
     start = time.perf_counter()
     program = request.program
     try:

@@ -1,7 +1,7 @@
 """Steady calls: a processor that rested is slower for some time, so a candidate is called until its time is steady.
 
 After 30 ms of rest, calls of a few milliseconds took twice as long on an Intel processor as continuous ones: the sixth
-call still did, the twentieth did not. This module knows neither programs nor processes; clocks are given.
+call still did, the twentieth did not. This module is independent of programs and processes; callers pass a clock.
 """
 
 from __future__ import annotations
@@ -13,41 +13,42 @@ from statistics import median
 from typing import TypeAlias
 
 Run: TypeAlias = Callable[[], None]
-"""One call of a candidate on one set of arrays."""
+"""A function that makes one call of a candidate on one set of arrays."""
 Clock: TypeAlias = Callable[[], int]
-"""Nanoseconds since some moment."""
+"""A clock: nanoseconds since a fixed moment."""
 
 WINDOW = 0.01
 """Least seconds of a window; a longer call is a window of its own."""
 ALIKE = 0.03
-"""Two windows agree if their times per call differ by at most this fraction."""
+"""Largest relative difference of two windows' times per call that counts as agreement."""
 CALLS, LEAST, ENOUGH = 20, 0.1, 0.2
-"""A warm-up has so many calls and takes so many seconds; after `ENOUGH` seconds the number of calls does not matter.
-Without a least time, two windows would agree while the processor is still slow."""
+"""Limits of a warm-up: it makes at least `CALLS` calls in at least `LEAST` seconds; after `ENOUGH` seconds fewer calls
+are enough. Without `LEAST`, two windows would agree while the processor is still slow."""
 SAMPLE = 1e-3
-"""Least seconds of a sample, after a warm-up that takes a hundred times as long."""
+"""Least seconds of a sample; its warm-up takes a hundred times as long."""
 LONGEST, WINDOWS = 0.4, 3
-"""Seconds, and number of windows, after which a warm-up ends without agreement."""
+"""Seconds and number of windows after which a warm-up ends without agreement, if both are reached."""
 LOOP_CALLS, LOOP_LEAST, LOOP_LONGEST, LOOP_FEWEST = 50, 0.1, 1.0, 3
-"""A plain loop makes so many batches of calls and takes at least so long; past `LOOP_LONGEST`, fewer are enough,
-and one if it takes so long itself. No pause precedes it, so the processor is awake."""
+"""Limits of a plain loop: it makes at least `LOOP_CALLS` batches of calls in at least `LOOP_LEAST` seconds; after
+`LOOP_LONGEST` seconds, `LOOP_FEWEST` are enough, and one batch is if it takes that long itself. No pause precedes
+the loop, so the processor is awake."""
 APART = 0.1
-"""Seconds between two announcements that a candidate still runs: an announcement wakes another process."""
+"""Seconds between two announcements that a candidate still runs: each announcement wakes another process."""
 
 
 @dataclass(frozen=True)
 class WarmUp:
-    """The untimed calls before a sample. Times are seconds."""
+    """The untimed calls before a sample. All times are in seconds."""
 
     first: float
-    """The first call."""
+    """Time of the first call."""
     seconds: float
-    """All calls."""
+    """Time of all calls."""
     calls: int
     fastest: float
-    """A call of the fastest window."""
+    """Time per call in the fastest window."""
     is_steady: bool
-    """Whether the last two windows agree; False if the warm-up ended because it took too long."""
+    """Whether the last two windows agree; False if the warm-up ended by its time limit."""
 
 
 @dataclass
@@ -55,13 +56,13 @@ class Caller:
     """Calls a candidate in batches."""
 
     calls: Iterator[Run]
-    """Endless calls, on one set of arrays after the other."""
+    """An endless iterator of calls, which rotate over the sets of arrays."""
     batch: int
-    """Calls between two readings of the clock."""
+    """Number of calls between two readings of the clock."""
     prepare: Run
-    """Restores the arrays, untimed, before a window."""
+    """Restores the arrays before a window; not timed."""
     announce: Run
-    """Says that the candidate runs, at most every `APART` seconds."""
+    """Reports that the candidate still runs; called at most every `APART` seconds."""
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -91,15 +92,15 @@ class Caller:
 
 
 def warm_up(caller: Caller) -> WarmUp:
-    """Call a candidate until two successive windows agree and enough calls are made, or until it takes too long.
+    """Call a candidate until two successive windows agree after enough calls, or until the time limit.
 
-    A call that takes longer is a warm-up of its own.
+    A single call beyond the limit is a warm-up of its own.
     """
     start = caller.clock()
     first, done = caller.first(), 1
     if first > LONGEST:
         return WarmUp(first, first, done, first, is_steady=True)
-    # A first call that is as long as a window is one.
+    # A first call that lasts as long as a window counts as one.
     windows = [first] if first >= WINDOW else []
     while True:
         now, calls = caller.window(WINDOW)
@@ -114,7 +115,7 @@ def warm_up(caller: Caller) -> WarmUp:
 
 
 def plain_loop(caller: Caller) -> float:
-    """Median seconds per call of a plain loop, which waits for nothing."""
+    """Median seconds per call of a plain loop, without pauses."""
     times: list[float] = []
     start = caller.clock()
     while True:

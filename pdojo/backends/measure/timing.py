@@ -14,24 +14,24 @@ from pdojo.backends.measure.request import Options
 from pdojo.backends.measure.steady import SAMPLE, Caller, Clock, Run, WarmUp, plain_loop, warm_up
 
 _FEWEST = 3
-"""Fewest samples, however long they take."""
+"""Fewest samples of a candidate, however long they take."""
 FEWEST_PAIRS = 5
-"""Fewest turns of a race, however long they take: a sign test of fewer pairs decides nothing."""
+"""Fewest turns of a race, however long they take: a sign test of fewer pairs is never significant."""
 BRIEF = 5
 """Most samples of a subject that is timed briefly (`Options.brief`)."""
 LONG = 0.05
-"""A call of so many seconds needs no other call before it: a processor is awake, and caches are warm, long before it
-ends."""
+"""Seconds of a call beyond which no untimed call precedes it: the processor is awake, and caches are warm, long before
+the call ends."""
 _MOST_CALLS = 1 << 20
 """Most calls per sample."""
 
 _SETTLE = 0.03
-"""Seconds to wait before a sample: thread pools spin after a call and would slow the next candidate down."""
+"""Seconds to wait before a sample: after a call, thread pools spin and would slow down the next candidate."""
 BRIEFLY = 0.005
-"""Seconds of calls before a sample of a race, which has no pauses: programs share one thread pool, which spins for
-about 1 ms, and a processor that never rests stays fast."""
+"""Seconds of untimed calls before a sample of a race. A race has no pauses: its programs share one thread pool, which
+spins for about 1 ms, and a processor that never rests stays fast."""
 _LEAST = 1.2 * SHORTEST
-"""Shortest attempt in seconds, so that the load of the processors is known."""
+"""Least seconds of a measurement in which the load of the processors can be determined."""
 
 
 @dataclass
@@ -39,24 +39,24 @@ class Timed:
     """A candidate that is being timed."""
 
     runs: Sequence[Run]
-    """One call for each set of arrays."""
+    """One callable per set of arrays."""
     prepare: Run
     """Restores the arrays before a sample, untimed."""
     settle: float = _SETTLE
-    """Seconds to wait before a sample; of a race, to call the candidate instead."""
+    """Seconds to wait before a sample; in a race, seconds to call the candidate."""
     repeat: int = 1
     wanted: int = _FEWEST
-    """Samples to take."""
+    """Number of samples to take."""
     is_steady: bool = False
-    """Whether a sample waits until the calls before it are steady."""
+    """Whether each sample follows a warm-up to a steady time."""
     is_raced: bool = False
-    """Whether calls precede a sample instead of a pause."""
+    """Whether untimed calls, instead of a pause, precede a sample."""
     is_brief: bool = False
-    """Whether its samples must not take longer than those of the others together."""
+    """Whether its samples must not take longer than the samples of the others together."""
     is_long: bool = False
-    """Whether no call precedes a sample, because a call takes `LONG`."""
+    """Whether no untimed call precedes a sample, because a call takes at least `LONG` seconds."""
     lasts: float = 0.0
-    """Seconds of a sample with the untimed calls before it."""
+    """Seconds of a sample including the untimed calls before it."""
     clock: Clock = time.perf_counter_ns
     sleep: Callable[[float], None] = time.sleep
     samples: list[float] = field(default_factory=list[float])
@@ -68,10 +68,10 @@ class Timed:
     """Seconds per call of a plain loop; None unless `is_steady`."""
 
     def calibrate(self, options: Options, begin: Callable[[], None], *, alone: bool = False) -> None:
-        """Warm up: choose the calls per sample and the number of samples. `begin` is called before each sample.
+        """Warm up, and choose the calls per sample and the number of samples. `begin` is called before each sample.
 
-        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`. One whose
-        samples are steady waits, alone or not; one that races never does.
+        A candidate that is timed alone does not wait, except to spread very short samples over `_LEAST`. A candidate
+        with steady samples always waits; in a race there is no waiting.
         """
         if options.steady:
             self.calibrate_steady(options, begin)
@@ -93,22 +93,22 @@ class Timed:
         self.repeat, self.is_long = 1, True
         seconds = self.sample(begin)
         if LONG <= seconds < 10 * LONG:
-            # The first call may be long because the system provides memory.
+            # The first call may take long because the system provides memory.
             seconds = self.sample(begin)
         self.is_long = seconds >= LONG
-        # In races the first call of a program is like the others: they work on the same arrays.
+        # In a race the first call of a program is like the others: all programs use the same arrays.
         if not self.is_long and not (self.is_raced and seconds >= BRIEFLY):
             seconds = self.sample(begin)
-        # At least doubles, because the first calls of a short kernel are far slower than the later ones.
+        # At least double the number, because the first calls of a short kernel are far slower than later ones.
         while seconds * self.repeat < options.sample_seconds and self.repeat < _MOST_CALLS:
             self.repeat = min(_MOST_CALLS, max(2 * self.repeat, ceil(options.sample_seconds / max(seconds, 1e-9))))
             seconds = self.sample(begin)
-        # As many untimed calls precede a sample.
+        # The untimed calls before a sample are as many as its timed ones.
         self.lasts = seconds * self.repeat * (1 if self.is_long else 2)
         self._choose_wanted(options)
 
     def calibrate_steady(self, options: Options, begin: Callable[[], None]) -> None:
-        """The same by a single warm-up. Warm-ups are long enough for the load of the processors to be known."""
+        """Like `calibrate`, with a single warm-up, which is long enough to determine the load of the processors."""
         self.is_steady, self.repeat = True, 1
         self.sample(begin)
         found = self.warm_ups[-1]
@@ -122,7 +122,7 @@ class Timed:
         self.wanted = min(options.samples, max(fewest, int(options.budget / self.lasts)))
 
     def sample(self, begin: Callable[[], None]) -> float:
-        """Seconds per call, the mean of `repeat` calls, after a pause and untimed calls: a warm-up, or as many."""
+        """Mean seconds per call of `repeat` calls, after a pause and untimed calls: a warm-up, or `repeat` calls."""
         begin()
         self.prepare()
         calls = cycle(self.runs)
@@ -149,27 +149,27 @@ class Timed:
         self.loop = plain_loop(self.caller(cycle(self.runs), begin))
 
     def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
-        """Makes these calls in batches."""
+        """A `Caller` of batches of these calls."""
         return Caller(calls, self.repeat, self.prepare, begin, self.clock)
 
     def is_due(self, turn: int, turns: int) -> bool:
-        """Whether this candidate takes a sample in this turn: its samples are spread over all turns."""
+        """Whether this candidate takes a sample in this turn; its samples are spread evenly over all turns."""
         return (turn + 1) * self.wanted // turns > turn * self.wanted // turns
 
 
 def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[[int], None]) -> float | None:
-    """Fill `samples` of all candidates; returns the processors that other processes kept busy meanwhile.
+    """Fill `samples` of all candidates; returns the average number of processors that other processes used.
 
-    `begin` is called with the candidate's index before each sample and warm-up. With a limit (`options.total`) the
+    `begin` is called with the candidate's index before each sample and warm-up. With a limit (`options.total`),
     candidates whose calibration has not begun after half of it get no samples, and no turn but the first begins after
-    its end; if it is no race, `FEWEST_PAIRS` turns may take as long again. Load changes nothing: whatever disturbs a
-    turn disturbs all of its samples.
+    its end; outside races, the first `FEWEST_PAIRS` turns may take twice the limit. Samples under foreign load are
+    kept, as the load affects all samples of a turn.
     """
     clock = candidates[0].clock
     start = clock()
     ready: list[tuple[int, Timed]] = []
     left = options.total
-    # Those that are timed briefly come last: their calls do not use up the time of the others.
+    # Brief candidates come last, so that their calls do not use up the time of the others.
     for index, candidate in sorted(enumerate(candidates), key=lambda each: each[1].is_brief):
         if candidate.is_brief or len(ready) < 2 or left is None or options.total is None or left > options.total / 2:
             candidate.calibrate(options, partial(begin, index), alone=len(candidates) == 1)
@@ -188,7 +188,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
 
 
 def _choose_turns(candidates: Sequence[Timed], options: Options, left: float | None) -> None:
-    """Fit the numbers of samples to the limit; in races, make them equal and spread them over `_LEAST`."""
+    """Reduce the numbers of samples to the time `left`; in races, make them equal and spread them over `_LEAST`."""
     others = [each for each in candidates if not each.is_brief] or candidates
     if left is not None:
         fewest = 1 if options.even else _FEWEST if len(candidates) == 1 else FEWEST_PAIRS
@@ -209,14 +209,14 @@ def _choose_turns(candidates: Sequence[Timed], options: Options, left: float | N
 def _take_turns(
     candidates: Sequence[tuple[int, Timed]], begin: Callable[[int], None], ends: tuple[float, float] | None
 ) -> None:
-    """Take samples in turns; no turn begins after the first moment of `ends`, or the second for the first few."""
+    """Take samples in turns, which begin before `ends[0]`; the first `FEWEST_PAIRS` turns begin before `ends[1]`."""
     turns = max(candidate.wanted for _, candidate in candidates)
     for _, candidate in candidates:
         candidate.samples, candidate.turns, candidate.warm_ups, candidate.loop = [], [], [], None
     for turn in range(turns):
         if turn > 0 and ends is not None and candidates[0][1].clock() > ends[turn < FEWEST_PAIRS]:
             break
-        # Every second turn goes backwards, so that no candidate always follows the same neighbour.
+        # Every second turn runs in reverse order, so that no candidate always follows the same neighbour.
         for index, candidate in candidates if turn % 2 == 0 else reversed(candidates):
             if candidate.is_due(turn, turns):
                 candidate.samples.append(candidate.sample(partial(begin, index)))

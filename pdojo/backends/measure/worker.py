@@ -1,4 +1,4 @@
-"""The worker: measures in a separate process, which may crash, hang or run out of memory."""
+"""The worker: it measures in a separate process, which may crash, hang or run out of memory."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _ALLOCATOR = {
     "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
 }
-"""Settings of glibc: it keeps freed memory, so that libraries that allocate results are not timed for page faults, and
-asks for huge pages, as our arrays do."""
+"""Settings of glibc: freed memory is kept, so that times of libraries that allocate their results contain no page
+faults; memory is on huge pages, like pdojo's arrays."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that a phase may take before the worker is killed."""
+    """Seconds that each phase may take before the worker is killed."""
 
     start: float = 60.0
     compile: float = 60.0
     reference: float = 300.0
-    """For the reference result, which is computed once. Beyond it nothing is measured, and no candidate fails."""
+    """Limit for the reference result, which is computed once. Beyond it the comparison ends; no candidate fails."""
     run: float = 30.0
-    """For the first call with its check, and for each sample of timing or warm-up, untimed calls included."""
+    """Limit of the first call with its check, and of each sample or warm-up, untimed calls included."""
     simulate: float = 1800.0
-    """For a simulation, which has a limit of cycles besides."""
+    """Limit of a simulation, which also has a limit in cycles."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Event:
     """The phase that the worker begins, for progress displays."""
 
     index: int
-    """Number of the subject in the comparison."""
+    """Index of the subject in the comparison."""
     phase: str
     """`compile`, `reference`, `run`, `allocate`, `time` or `simulate`."""
 
@@ -65,13 +65,13 @@ Listener: TypeAlias = Callable[[Event], None]
 
 
 class Worker:
-    """Measures programs in a process that is started when needed, and started again after a failure.
+    """Measures programs in a child process, started when needed and restarted after a failure.
 
     The process may take `memory_bytes` of address space (`most` is three quarters of the machine's memory, None is no
     limit), runs on `processors` (None: all that are allowed) with its threads bound to them, and ends with its parent.
-    `compiler`, `peers` and `references` are `module:function` paths of the code that it uses, and `session` is that of
-    the class that measures; they come from the program that creates the worker, never from data. Not safe for use from
-    several threads at once.
+    `compiler`, `peers` and `references` are `module:function` paths of the code that it uses; `session` is the path of
+    the measuring class. These paths come from the program that creates the worker, never from data. A worker is not
+    safe for use from several threads at once.
     """
 
     def __init__(
@@ -135,8 +135,8 @@ class Worker:
     ) -> list[Outcome]:
         """Time several subjects in turns, in one process and on the same arrays; one outcome for each, in order.
 
-        If one of them ends the process, the others are measured again together, so that their times always come from
-        one run. Raises MeasurementError if nothing could be measured at all, for example without a reference.
+        If a subject ends the process, the others are measured again together: their times always come from one run.
+        Raises MeasurementError if nothing could be measured at all, for example without a reference.
         """
         failed: dict[int, Outcome] = {}
         wanted = Comparison(tuple(subjects), options, reference)
@@ -145,7 +145,7 @@ class Worker:
             try:
                 index, result = self._attempt(wanted.without(list(failed)), left, listener)
             except BaseException:
-                # Also on Ctrl-C: nobody needs the running measurement.
+                # Also on Ctrl-C: the running measurement is no longer needed.
                 self.close()
                 raise
             if isinstance(result, Outcome):
@@ -171,7 +171,7 @@ class Worker:
         return Assembled(program.text, program.machine, result["code"], result["seconds"])
 
     def simulate(self, wanted: Simulation) -> Outcome:
-        """Run a program on the simulator of its machine. Raises MeasurementError if nothing could be run at all."""
+        """Run a program on its machine's simulator. Raises MeasurementError if nothing could be run at all."""
         try:
             _, result = self._attempt(wanted, [0], None)
         except BaseException:
@@ -182,7 +182,7 @@ class Worker:
     def _attempt(
         self, wanted: Comparison | Assembly | Simulation, numbers: Sequence[int], listener: Listener | None
     ) -> tuple[int, Outcome | dict[str, Any]]:
-        """The worker's answer; or the position in `numbers` of the subject that ended the process, and its outcome."""
+        """The worker's answer, or the failure of a subject that ended the process, with its position in `numbers`."""
         before = self.pid
         process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
         event: Event | None = None
@@ -243,7 +243,7 @@ class Worker:
                 return self.limits.run
 
     def _running(self, threads: int) -> WorkerProcess:
-        """The process for this number of threads; starts one if there is none."""
+        """The running process for this number of threads; starts one if there is none."""
         if self._process is not None and self._threads == threads and self._process.is_alive:
             return self._process
         self.close()

@@ -1,9 +1,9 @@
 """Addresses of elements: pointers that loops advance, and index expressions as integers.
 
-A pointer serves all accesses whose addresses differ by a constant that loads and stores can hold. It is set before the
-outermost loop that changes it. At the end of each loop's body one instruction advances it by the step of that loop's
-variable, less the distance that the loops inside have added. Divisions of variables are computed at the start of the
-innermost loop whose variable they use.
+A pointer serves all accesses whose addresses differ by a constant that loads and stores can encode. It is set before
+the outermost loop that changes it. At the end of each loop's body, one instruction advances it by the step of that
+loop's variable, minus the distance that the inner loops have added. Divisions of variables are computed at the start of
+the innermost loop whose variable they use.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
 _MOST = (1 << 31) - 1
-"""The greatest integer of a register."""
+"""The greatest integer in a register."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The start of a buffer: bytes behind a register."""
+    """The start of a buffer: a number of bytes after the address in a register."""
 
     base: Register
     offset: int
@@ -31,7 +31,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The address of a load or store: bytes behind a register."""
+    """The address of a load or store: a number of bytes after the address in a register."""
 
     base: Register
     offset: int
@@ -41,16 +41,16 @@ class Place:
 class _Pointer:
     register: Register
     anchor: int
-    """The constant part of the address that it holds."""
+    """The constant part of the address in the register."""
     owner: Frame | None
-    """The frame whose code sets the pointer, which is valid while the frame is open; None: always."""
+    """The frame whose code sets the pointer, which is valid while that frame is open; None: always valid."""
 
 
 class Addresses:
     """The pointers of the open frames."""
 
     def __init__(self, code: Code, known: Mapping[int, int], extents: Sequence[int]) -> None:
-        """`known` holds values of variables, `extents` those of the open scopes; both change with the walk."""
+        """`known` has values of variables, `extents` the open scopes' extents; both change during the walk."""
         self.code = code
         self.known = known
         self.extents = extents
@@ -61,7 +61,7 @@ class Addresses:
         return {f.depth: f for f in self.code.frames if f.depth is not None}
 
     def place(self, root: Root, expression: Expr) -> Place:
-        """The place at `expression` bytes behind the start of a buffer."""
+        """The place `expression` bytes after the start of a buffer."""
         bound = bind(expression, self.known, self.extents) + root.offset
         return self._place(root.base, bound)
 
@@ -92,7 +92,7 @@ class Addresses:
             return self._divided(base, address, level)
         steps = {position[a]: c for a, c in address.terms if isinstance(a, int)}
         if not steps:
-            # An address far from the base is computed once, before the nest.
+            # An address too far from the base is computed once, before the nest.
             key = ("address", base, address.constant)
             register = self.code.keep(key, lambda: self._far(base, address.constant))
             return _Pointer(register, address.constant, frames[0] if frames else None)
@@ -110,7 +110,7 @@ class Addresses:
         return self.code.add_immediate(base, offset, Register("x", area=base.area))
 
     def _advance(self, pointer: Register, steps: Mapping[int, int], first: int) -> None:
-        """Let the open frames from the one at `first` on advance the pointer, each by its step per iteration."""
+        """Append code by which each open frame from `first` on advances the pointer by its step per iteration."""
         added = 0
         for position in range(len(self.code.frames) - 1, first - 1, -1):
             frame, step = self.code.frames[position], steps.get(position, 0)
@@ -140,7 +140,7 @@ class Addresses:
         return _Pointer(pointer, address.constant - near.offset, frames[level])
 
     def exchanged(self, place: Place, exchange: Exchange, width: int) -> Place:
-        """The place after adding an exchange; elements have `width` bytes."""
+        """The place after adding a swizzle's exchange; elements have `width` bytes."""
         code = self.code
         granule = code.x("xor", self.number(exchange.left), self.number(exchange.right))
         return Place(code.x("add", place.base, self._multiple(granule, exchange.factor * width)), place.offset)
@@ -148,12 +148,12 @@ class Addresses:
     # Index expressions as integers
 
     def number(self, expression: Expr, *, exact: bool = False) -> Register:
-        """The current value of an index expression, modulo 2^32 if it need not be exact."""
+        """The current value of an index expression, modulo 2^32 unless `exact`."""
         bound = bind(expression, self.known, self.extents)
         return self.exact(bound) if exact else self.value(bound)
 
     def exact(self, bound: Expr) -> Register:
-        """The value of an expression over the variables of open loops. Raises LoweringError if it may not fit."""
+        """The value of an expression over open loops' variables. Raises LoweringError if it may overflow."""
         low, high = bound.bounds(self.extents)
         if low < -_MOST - 1 or high > _MOST:
             raise LoweringError(
@@ -163,12 +163,12 @@ class Addresses:
         return self.value(bound)
 
     def value(self, bound: Expr) -> Register:
-        """The value of an expression over the variables of open loops, modulo 2^32; dividends are exact.
+        """The value of an expression over open loops' variables, modulo 2^32; dividends are exact.
 
-        Raises LoweringError for a dividend that may not fit 32 bits.
+        Raises LoweringError for a dividend that may overflow 32 bits.
         """
         rest, remainders = split_remainders(bound)
-        # In canonical form numerators are never negative, so rounding down and rounding to zero agree.
+        # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: Register | None = None
         for atom, factor in rest.terms:
             value = self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
@@ -180,7 +180,7 @@ class Addresses:
         return self.code.add_immediate(total, rest.constant)
 
     def counter(self, depth: int) -> Register:
-        """The variable of an open loop, counted in a register from the first request on."""
+        """The variable of an open loop, kept in a register from the first request on."""
         frame = self.loops()[depth]
         if frame.counter is None:
             frame.counter = Register("x")

@@ -1,7 +1,7 @@
-"""Machine code with named registers as operations of xDSL: a `riscv_func.func` that shows everything that runs.
+"""Machine code with named registers as operations of xDSL: a `riscv_func.func` with all code that runs.
 
-Labels and branches stay in one block, as in assembly text. An operand is the last value in the text that was written to
-its register; registers without one (arguments) come from `get_register`.
+Labels and branches stay in one block, as in assembly text. An operand is the last value written to its register, in
+text order; a register without such a value (an argument) comes from `get_register`.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class Function:
     """Words of 64 bits, after the label `constants_label`."""
     constants_label: str
     facts: dict[str, int] = field(default_factory=dict[str, int])
-    """Facts for callers, as attributes of the function."""
+    """Information for callers, as attributes of the function."""
 
 
 @cache
 def operations() -> dict[str, type[Operation]]:
-    """The operations for instructions, by mnemonic; of equal names the later dialect's operation is better."""
+    """The operations by mnemonic; of several with one name, the later dialect's is used."""
     found: dict[str, type[Operation]] = {}
     for dialect in (riscv.RISCV, rv32.RV32, riscv_snitch.RISCV_Snitch, SNITCHX):
         for operation in dialect.operations:
@@ -73,7 +73,7 @@ def operations() -> dict[str, type[Operation]]:
 
 
 def function_ops(function: Function) -> list[Operation]:
-    """The operations of a function: its constants, then its code."""
+    """The operations of a function: its constants and its code."""
     ops: list[Operation] = []
     if function.constants:
         data: list[Operation] = [DirectiveOp(".balign", "8"), LabelOp(function.constants_label)]
@@ -88,7 +88,7 @@ def function_ops(function: Function) -> list[Operation]:
 
 
 def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
-    """The lines of a hardware loop: its instructions and the loops inside."""
+    """The lines of a hardware loop: its instructions and its inner loops."""
     assert isinstance(loop.immediate, int)
     found: list[Line] = []
     left = loop.immediate
@@ -104,7 +104,7 @@ def _body(loop: Line, following: Sequence[Line]) -> list[Line]:
 class _Block:
     block: Block
     values: dict[str, SSAValue]
-    """Values written last, by the name of the register."""
+    """The latest values, by register name."""
 
     def append_all(self, lines: list[Line]) -> None:
         position = 0
@@ -126,7 +126,7 @@ class _Block:
             self.values[name] = result
 
     def read(self, name: str) -> SSAValue:
-        """The value that a register holds at this point."""
+        """The value in a register at this point."""
         if name not in self.values:
             kind = _register(name)
             get = rv32.GetRegisterOp(kind) if isinstance(kind, IntRegisterType) else GetFloatRegisterOp(kind)
@@ -183,7 +183,7 @@ def _operation(line: Line, operands: list[SSAValue]) -> Operation:
 
 
 def _plain(line: Line, operands: list[SSAValue]) -> Operation:
-    """The operation for an instruction, made like others of its base class."""
+    """The operation of an instruction, built by its base class's constructor."""
     immediate = line.immediate
     kind = operations()[line.name]
     make = cast(Callable[..., Operation], kind)

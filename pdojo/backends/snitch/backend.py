@@ -1,4 +1,4 @@
-"""Snitch cores: assembly, run by the simulator."""
+"""The backend of Snitch cores: assembly, run by the simulator."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from pdojo.dialect.view.nest import Nest
 from pdojo.errors import UsageError
 
 SOURCES = (*RUNNING, "backends/snitch/**/*.py")
-"""Files that determine cycles."""
+"""Files that cycles depend on."""
 LONGEST = 50_000_000
-"""Most cycles of any program."""
+"""Limit of cycles of any program."""
 
 
 class SimulatedRuns:
-    """Runs programs on simulators, one for each processor."""
+    """Runs programs on simulators, one per processor."""
 
     def __init__(self) -> None:
         self._workers: Workers | None = None
@@ -41,9 +41,10 @@ class SimulatedRuns:
         reference: KernelReference | None = None,
         listener: Listener | None = None,
     ) -> list[Outcome]:
-        """Simulate programs on the same inputs; if results are checked, compare bits with the interpreter's, too.
+        """Simulate programs on the same inputs; with `check`, also compare the bits with the interpreter's.
 
-        Raises MeasurementError if nothing could be run, UsageError for caches and threads, which one core lacks.
+        Raises MeasurementError if nothing could be run, UsageError for options about caches and threads, which a core
+        lacks.
         """
         _check_core(programs[0].machine, options.threads, cold=options.cold)
         if self._workers is None:
@@ -84,7 +85,7 @@ class SnitchBackend:
         return {"snitch-asm": snitch_text, "c": lambda kernel, machine: c_text(kernel, machine=machine)}
 
     def check_lowers(self, nest: Nest, machine: Machine) -> None:
-        """Raise LoweringError for a kernel that has no code for the core."""
+        """Raise LoweringError if the kernel cannot be lowered to code for the core."""
         from pdojo.backends.snitch.kernel_code import lower_kernel
 
         lower_kernel(nest, machine)
@@ -93,18 +94,18 @@ class SnitchBackend:
         """Accept every machine: simulators run everywhere."""
 
     def runs(self) -> SimulatedRuns:
-        """Processes with simulators."""
+        """Processes that run simulators."""
         return SimulatedRuns()
 
     def call(self, kernel: KernelOp, machine: Machine, inputs: Arrays) -> Arrays:
-        """Simulate a kernel once on `inputs`, the arrays that it reads; returns the arrays that it writes."""
+        """Simulate a kernel once on the arrays `inputs`; returns the arrays that it writes."""
         from pdojo.backends.snitch.executable import load
 
         _check_core(machine, machine.threads)
         return load(kernel, machine).run(inputs).outputs
 
     def environment(self) -> Mapping[str, Any]:
-        """The digest of lowering and simulator."""
+        """The digest of the source of lowering and simulator."""
         return {"lowering and simulator": version()}
 
 
@@ -114,7 +115,7 @@ def _check_core(machine: Machine, threads: int, *, cold: bool = False) -> None:
 
 
 def version() -> str:
-    """Digest of lowering and simulator: cycles are comparable only if it is equal."""
+    """Digest of the source of lowering and simulator; only cycles with equal digests are comparable."""
     return source_digest(*SOURCES)
 
 

@@ -1,4 +1,4 @@
-"""Ordering straight code from its end: values are computed just before their uses, and occupy few registers."""
+"""Backward scheduling of straight code: values are computed just before their uses, and occupy few registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pdojo.backends.snitch.latency import latency
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _READY = 24
-"""Most candidates that are compared for each position."""
+"""Largest number of candidates compared for each position."""
 
 
 def backward_order(
@@ -22,16 +22,16 @@ def backward_order(
     room: Mapping[str, int],
     timing: Timing,
 ) -> list[int]:
-    """An order in which few items wait for results, and no more registers are in use than `room`, if possible.
+    """An order in which few items wait for results, and if possible at most `room` registers are in use.
 
-    From the end, the item after the longest chain of cycles is placed first; `weight` is the cycles that one place
-    later in the text counts.
+    The order is built from the end: the item with the longest chain of cycles before it is placed next. One position
+    later in the text counts as `weight` cycles.
     """
     return _Backwards(items, live_out, weight, timing).order(room)
 
 
 class _Backwards:
-    """Counts cycles from the end: an item is at least its latency before the items that use its result."""
+    """A schedule built from the end; time counts backwards, and an item is at least its latency before its users."""
 
     def __init__(self, items: Sequence[Item], live_out: Collection[Register], weight: float, timing: Timing) -> None:
         self.items = items
@@ -48,12 +48,12 @@ class _Backwards:
         self.now = 0
         self.times = [0] * len(items)
         self.earliest = [0] * len(items)
-        """The least times, from the end, of items whose followers are all placed."""
+        """The earliest times, counted from the end, of items whose successors are all placed."""
 
     def order(self, room: Mapping[str, int]) -> list[int]:
-        """The numbers of all items, in order."""
+        """The indices of all items, in order."""
         left = [len(item.after) for item in self.items]
-        # Negated, so that the last in the text comes first.
+        # Negated, so that the last item in the text comes first.
         ready = sorted(-k for k, n in enumerate(left) if n == 0)
         found: list[int] = []
         while ready:

@@ -1,7 +1,7 @@
-"""Straight code as items whose order is free except for dependences.
+"""Straight code as items, ordered only by their dependences.
 
-An item is an instruction, or a branch over a few that compute registers alone (for a maximum that keeps NaN, or the
-choice of one of two values). Instructions between blocks stay in place: labels, other branches, hardware loops, the
+An item is an instruction, or a branch over a few instructions that only compute registers (a maximum that keeps NaN, or
+the choice between two values). Instructions between blocks stay in place: labels, other branches, hardware loops, the
 configuration and switching of streams, waiting, and uses of registers by name.
 """
 
@@ -29,9 +29,9 @@ from pdojo.backends.snitch.latency import is_float
 from pdojo.backends.snitch.liveness import bodies
 
 LONGEST = 512
-"""Most items of a block."""
+"""Largest number of items of a block."""
 _SKIPPED = 12
-"""Most instructions that a branch of an item jumps over."""
+"""Largest number of instructions that an item's branch skips."""
 _APART = frozenset(("label", "entry", "frep.o", "frep.end", "csrsi", "csrci", "scfgwi", "scfgr", "fence", "ret"))
 _WIDTHS = {"d": 8, "w": 4, "h": 2, "b": 1}
 _FREE = frozenset((ZERO, SP, *STREAMS))
@@ -39,29 +39,29 @@ _FREE = frozenset((ZERO, SP, *STREAMS))
 
 @dataclass(eq=False, slots=True)
 class Item:
-    """Instructions that stay together, with their dependences."""
+    """Instructions that stay together, and their dependences."""
 
     instructions: Sequence[Instruction]
     uses: tuple[Register, ...]
-    """Registers that are read; for a branch also the registers that it writes, as they may keep their value."""
+    """Registers that are read; for a branch also the registers that it writes, which may keep their old values."""
     defs: tuple[Register, ...]
     needs: int = 0
     """Number of items that must come before."""
     after: dict[int, bool] = field(default_factory=dict[int, bool])
-    """Items that must come later, and whether they wait for the result."""
+    """Items that must come later, by index; True if they wait for the result."""
     is_float: bool = field(init=False)
     """Whether it is one instruction of the floating-point unit."""
     size: int = field(init=False)
-    """Cycles that the core takes to issue it."""
+    """Cycles of the core to issue the item."""
     uses_unit: bool = field(init=False)
     """Whether the floating-point unit executes any of the instructions."""
     forwards: Sequence[Change] = field(init=False)
-    """By kind, registers that may be in use only after the item (begins), and only before it (ends)."""
+    """Changes of the registers in use when a walk forwards passes the item, by kind of register."""
     backwards: Sequence[Change] = field(init=False)
-    """By kind, registers that may be in use only before the item (begins), and only after it (ends)."""
+    """Changes of the registers in use when a walk backwards passes the item, by kind of register."""
 
     def __post_init__(self) -> None:
-        # Computed once, because dozens of orders use these values.
+        # Computed once, because dozens of candidate orders use these values.
         self.is_float = len(self.instructions) == 1 and is_float(self.first)
         self.size = sum(1 for i in self.instructions if i.name != "label")
         used = dict.fromkeys(self.uses)
@@ -71,17 +71,17 @@ class Item:
 
     @property
     def first(self) -> Instruction:
-        """The instruction, or the branch."""
+        """The only instruction, or the branch."""
         return self.instructions[0]
 
     @property
     def result(self) -> Instruction:
-        """The instruction, or the last one that a branch jumps over."""
+        """The instruction that gives the result: the only one, or the last one that the branch skips."""
         return self.instructions[0] if len(self.instructions) == 1 else self.instructions[-2]
 
 
 class Change(NamedTuple):
-    """Registers of one kind whose use may begin, and registers of that kind whose use may end."""
+    """Registers of one kind that may become used, and registers that may become free."""
 
     kind: Kind
     begins: Sequence[Register]
@@ -95,7 +95,7 @@ def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[C
 
 
 def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:
-    """The blocks of at least two items, with the positions in `code` at which they begin."""
+    """The blocks with at least two items, with their positions in `code`."""
     repeated = bodies(code)
     jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
     start, items, position = 0, list[Item](), 0
@@ -162,9 +162,9 @@ class _Access:
     stores: bool
     base: Register
     version: int
-    """Number of writes to the base before."""
+    """Number of earlier writes to the base."""
     start: int | None
-    """Bytes behind the base; None for offsets in the frame other than slots."""
+    """Bytes after the base; None for offsets in the frame outside of its slots."""
     size: int
     in_slots: bool
 
@@ -172,10 +172,10 @@ class _Access:
 class _Order:
     """Finds the dependences between items.
 
-    Registers: a read comes after the write, a write after earlier reads and writes of the register. Accesses of each
-    stream keep their order. Memory: two accesses keep their order if one writes, unless they are known to be apart.
-    Nothing in a region reads a cell that the region wrote if either access is a stream's, and no two streams write one
-    cell (`analysis.streams`); so a stream's writes only have to follow earlier reads.
+    Registers: a read follows the write, and a write follows earlier reads and writes of the register. Accesses of a
+    stream keep their order. Memory: two accesses keep their order if one writes, unless their bytes are known to
+    differ. If one of two accesses is a stream's, a region never reads a cell that it wrote, and no two streams write
+    one cell (`analysis.streams`); so a stream's writes only have to follow earlier reads.
     """
 
     def __init__(self, items: Sequence[Item]) -> None:
@@ -189,7 +189,7 @@ class _Order:
         self.pushed: dict[Register, int] = {}
 
     def add(self, number: int, item: Item) -> None:
-        """Order an item behind those before it."""
+        """Add the dependences of an item on the items before it."""
         for register in item.uses:
             if register in STREAMS:
                 self._pop(number, register)

@@ -58,12 +58,12 @@ class Casts:
     # From and to integers
 
     def from_integer(self, value: Value, target: str, *, signed: bool) -> Register:
-        """An integer of 32 or 64 bits as a float."""
+        """Convert an integer of 32 or 64 bits to a float."""
         code = self.code
         if isinstance(value, Pair):
             if target != "f64":
                 raise _missing("i64", target)
-            # The high part times 2**32 is exact; the sum rounds once.
+            # The high part times 2**32 is exact, and the sum is rounded once.
             high = code.f("fcvt.d.w" if signed else "fcvt.d.wu", value.high)
             low = code.f("fcvt.d.wu", value.low)
             return code.f("fmadd.d", high, self.numbers.real(2.0**32, "f64"), low)
@@ -82,7 +82,7 @@ class Casts:
         return self.from_integer(value, target, signed=False)
 
     def _to_integer(self, value: Value, source: str, target: str, *, signed: bool) -> Register:
-        """A float rounded towards zero; the nearest value of the type if it is out of range, 0 for NaN."""
+        """Convert a float to an integer towards zero; out of range gives the type's nearest value, NaN gives 0."""
         code, register, letter = self.code, cast(Register, value), SUFFIX[source]
         if target == "i64":
             raise _missing(source, "i64")
@@ -98,7 +98,7 @@ class Casts:
         low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
         integers = Integers(code)
         if not signed:
-            # As i32, numbers from 2**31 on are negative: compare them unsigned.
+            # As i32, numbers from 2**31 on are negative, so compare them as unsigned.
             number = cast(Register, integers.apply("minui", (number, code.li(high)), "i32"))
             return integers.wrapped(number, target)
         number = cast(Register, integers.apply("minsi", (number, code.li(high)), "i32"))

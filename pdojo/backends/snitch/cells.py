@@ -1,4 +1,4 @@
-"""Buffers in registers: each element is a register, or a lane of one."""
+"""Buffers in registers: each element takes a register, or a lane of one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 from pdojo.dialect.view.storage import accesses_of, physical_index
 
 WORD = 8
-"""Bytes of a register."""
+"""Bytes of a floating-point register."""
 
 
 def in_registers(nest: Nest, buffer: Buffer) -> bool:
-    """Whether a buffer is in registers: declared so, and indexed by unrolled scopes and lanes only."""
+    """Whether a buffer is in registers: declared so, and indexed only by unrolled scopes and lanes."""
     if buffer.memory is not Memory.REGISTER:
         return False
     for leaf, access in accesses_of(nest, buffer):
@@ -29,9 +29,9 @@ def in_registers(nest: Nest, buffer: Buffer) -> bool:
 
 
 def is_contiguous(expression: Expr, leaf: Leaf, width: int, base: int) -> bool:
-    """Whether the lanes around a statement fill a whole register.
+    """Whether the accesses of a statement's lanes fill a whole register.
 
-    `expression` is the distance in elements from an address that is a multiple of `base` bytes; `width` is in bytes.
+    `expression` is the distance, in elements of `width` bytes, from an address that is a multiple of `base` bytes.
     """
     lanes = leaf.chain[-1]
     if not expression.is_linear or expression.coefficient(lanes.depth) != 1 or base % WORD:
@@ -42,18 +42,18 @@ def is_contiguous(expression: Expr, leaf: Leaf, width: int, base: int) -> bool:
 
 @dataclass
 class Cells:
-    """The registers of the buffers in registers."""
+    """The registers of buffers that are in registers."""
 
     nest: Nest
     known: dict[int, int]
-    """Induction variables that have one value, by depth."""
+    """Values of the induction variables that are constant at this point, by depth."""
     packed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose registers hold as many elements as fit."""
     _layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
     _values: dict[tuple[Buffer, int], Value] = field(default_factory=dict[tuple[Buffer, int], Value])
 
     def position(self, access: Access, leaf: Leaf, lane: int | None = None) -> int:
-        """The number of the element that an access touches, for `lane` if given, else for the known values."""
+        """The index of the accessed element, for `lane` if given, else for the known values of variables."""
         buffer = access.array.buffer
         if buffer not in self._layouts:
             self._layouts[buffer] = layout_of(self.nest, buffer)
@@ -68,7 +68,7 @@ class Cells:
         return access.array.buffer in self.packed
 
     def register(self, access: Access, position: int) -> Value:
-        """The register of an element; if the buffer is packed, other elements share it."""
+        """The register of an element; in packed buffers, several elements share it."""
         buffer = access.array.buffer
         if buffer in self.packed:
             position //= WORD // byte_width(buffer.dtype)

@@ -1,4 +1,4 @@
-"""Machine code of one function before registers have names: instructions, open loops, code before them."""
+"""The code of a function before register allocation: instructions, open loops, code before loops."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Kind: TypeAlias = Literal["x", "f"]
 
 @dataclass(eq=False, slots=True)
 class Register:
-    """A variable of the code that will be one register of its kind, or the register named `fixed`.
+    """A virtual register, to become any register of its kind or the register named `fixed`.
 
-    It may be written more than once: accumulators and pointers are.
+    Accumulators and pointers are written more than once.
     """
 
     kind: Kind
     fixed: str | None = None
-    """The name of the register that it must be; None: any."""
+    """The name of the register that it must become; None: any register."""
     constant: int | None = None
-    """The integer that it always holds, and which can be made again instead of being kept; None if it varies."""
+    """The integer that it always holds, which can be recomputed instead of kept; None if the value varies."""
     pinned: bool = False
-    """Whether it must not be spilled: no load or store may be beside its uses."""
+    """Whether it must not be spilled, because its uses allow no loads and stores beside them."""
     area: Hashable = None
-    """The memory that it points into, which pointers into other areas never reach; None if unknown."""
+    """The memory area that it points into; pointers into other areas never reach it. None if unknown."""
 
 
 ZERO = Register("x", "zero")
@@ -45,7 +45,7 @@ SLOT = "slot"
 
 @dataclass(frozen=True, slots=True)
 class FrameOffset:
-    """An offset in the arrays, slots or arguments of the stack frame, whose place depends on the number of slots."""
+    """An offset into the stack frame's arrays, slots or arguments, whose position depends on the number of slots."""
 
     area: Literal["arrays", "argument", "slot"]
     offset: int
@@ -68,34 +68,34 @@ class Instruction:
 
 
 _SCRATCHES = 32
-"""Slots that `scratch` uses in turn."""
+"""Number of slots that `scratch` uses in rotation."""
 MARKS = frozenset(("label", "entry", "frep.end"))
-"""Pseudo instructions that take no cycle."""
+"""Pseudo instructions without code."""
 BRANCHES = frozenset(("beq", "bne", "blt", "bge", "bltu", "bgeu", "j"))
 """Instructions whose immediate is a label."""
 LOADS = frozenset(("lb", "lbu", "lh", "lhu", "lw", "flh", "flw", "fld"))
 STORES = frozenset(("sb", "sh", "sw", "fsh", "fsw", "fsd"))
-"""Instructions whose uses are the base, then the value."""
+"""Instructions whose uses are the base and then the value."""
 COPIES = frozenset(("mv", "fmv.d"))
 """Instructions that copy a whole register."""
 EFFECTS = BRANCHES | STORES | MARKS | frozenset(("scfgwi", "csrsi", "csrci", "frep.o", "scfgr", "fence", "ret"))
-"""Instructions that are kept even if nothing uses their results."""
+"""Instructions that are kept even if their results are unused."""
 
 
 class FrameKind(Enum):
-    """The kinds of open frames of code."""
+    """The kinds of open frames."""
 
     NEST = auto()
-    """A top-level node of the kernel; runs once."""
+    """A top-level node of the kernel, which runs once."""
     LOOP = auto()
     IF = auto()
-    """Code that is skipped if a guard does not hold."""
+    """Code that is skipped if a guard fails."""
     HARDWARE_LOOP = auto()
 
 
 @dataclass(eq=False)
 class Frame:
-    """A piece of code under construction: before it, and at the start, middle and end of each iteration."""
+    """Code under construction: before the frame, and at the start, middle and end of each iteration."""
 
     kind: FrameKind
     scope: Scope | None
@@ -104,49 +104,49 @@ class Frame:
     body: list[Instruction] = field(default_factory=list[Instruction])
     tail: list[Instruction] = field(default_factory=list[Instruction])
     counter: Register | None = None
-    """The number of the iteration; None if nothing uses it."""
+    """The register with the iteration's number; None if nothing uses it."""
     advancing: list[tuple[Register, int]] = field(default_factory=list[tuple[Register, int]])
-    """Pointers, and the bytes (not 0) by which each iteration advances them."""
+    """Pointers, with the non-zero number of bytes by which each iteration advances them."""
 
     @property
     def extent(self) -> int:
-        """Iterations of the body."""
+        """Number of iterations."""
         return self.scope.extent if self.scope is not None else 1
 
     @property
     def depth(self) -> int | None:
-        """The depth of the loop's variable; None if the frame is no loop."""
+        """The depth of the loop's variable; None for a frame that is no loop."""
         return self.scope.depth if self.scope is not None and self.kind is FrameKind.LOOP else None
 
 
 class Code:
-    """The function under construction. Instructions go to the innermost open frame, or to the list of `at`."""
+    """The function under construction. Instructions go to the innermost open frame, or to the list given to `at`."""
 
     def __init__(self, prefix: str) -> None:
-        """`prefix` begins the names of labels."""
+        """`prefix` is the beginning of all label names."""
         self.prefix = prefix
         self.finished: list[Instruction] = []
         self.frames: list[Frame] = []
         self.slots = 0
-        """Number of places of 8 bytes in the stack frame."""
+        """Number of 8-byte slots in the stack frame."""
         self._labels = 0
         self._scratch: list[FrameOffset] = []
         self._scratches = 0
         self._kept: dict[int, dict[Hashable, Register]] = {}
         self._target: list[Instruction] | None = None
 
-    # Where instructions go
+    # The place of instructions
 
     @property
     def place(self) -> list[Instruction]:
-        """The list that the next instruction is appended to."""
+        """The list to which the next instruction is appended."""
         if self._target is not None:
             return self._target
         return self.frames[-1].body if self.frames else self.finished
 
     @contextmanager
     def at(self, target: list[Instruction]) -> Generator[None]:
-        """Append to another list within."""
+        """A context in which instructions go to another list."""
         previous = self._target
         self._target = target
         yield
@@ -154,21 +154,21 @@ class Code:
 
     @property
     def hoisted(self) -> list[Instruction]:
-        """The list for values that are the same throughout the top-level nest."""
+        """The list for values that are constant during the top-level nest."""
         return self.frames[0].before if self.frames else self.finished
 
     def label(self, what: str) -> str:
-        """A fresh label."""
+        """A new label."""
         self._labels += 1
         return f".L{self.prefix}_{what}{self._labels}"
 
     def slot(self) -> FrameOffset:
-        """A fresh place of 8 bytes in the stack frame."""
+        """A new 8-byte slot in the stack frame."""
         self.slots += 1
         return FrameOffset(SLOT, 8 * (self.slots - 1))
 
     def scratch(self) -> FrameOffset:
-        """A slot for passing bits between registers of different kinds; the next calls give other slots."""
+        """A slot for moving bits between kinds of registers; later calls return other slots."""
         if len(self._scratch) < _SCRATCHES:
             self._scratch.append(self.slot())
         self._scratches += 1
@@ -201,7 +201,7 @@ class Code:
         return result
 
     def keep(self, key: Hashable, make: Callable[[], Register]) -> Register:
-        """The value that `make` computes before the nest, once for each key."""
+        """The value that `make` computes before the nest, only once for each key."""
         known = self._kept.setdefault(id(self.hoisted), {})
         if key not in known:
             with self.at(self.hoisted):
@@ -209,7 +209,7 @@ class Code:
         return known[key]
 
     def li(self, value: int) -> Register:
-        """A constant, kept for the whole nest; zero has its own register."""
+        """A register with a constant, kept for the whole nest; 0 is the register `zero`."""
         value = (value + (1 << 31)) % (1 << 32) - (1 << 31)
         if value == 0:
             return ZERO
@@ -222,7 +222,7 @@ class Code:
         return self.keep(("li", value), make)
 
     def add_immediate(self, base: Register, value: int, to: Register | None = None) -> Register:
-        """`base + value`."""
+        """A register with `base + value`."""
         if value == 0 and to is None:
             return base
         if -2048 <= value < 2048:
@@ -230,7 +230,7 @@ class Code:
         return self.x("add", base, self.li(value), to=to)
 
     def move(self, source: Register, to: Register) -> None:
-        """Copy a register to another of its kind, with all bits."""
+        """Copy all bits of a register to another one of its kind."""
         if source is not to:
             self.emit("mv" if to.kind == "x" else "fmv.d", (to,), (source,))
 
@@ -238,7 +238,7 @@ class Code:
 
     @contextmanager
     def frame(self, kind: FrameKind, scope: Scope | None = None) -> Generator[Frame]:
-        """Open a frame; the caller appends it with `close_*`."""
+        """A context in which a frame is open; the caller appends its code with `close_*`."""
         frame = Frame(kind, scope)
         self.frames.append(frame)
         previous, self._target = self._target, None
@@ -253,13 +253,13 @@ class Code:
         self.finished += [*frame.before, *frame.head, *frame.body, *frame.tail]
 
     def close_if(self, frame: Frame, skip: str) -> None:
-        """Append the code that a branch to the label `skip` jumps over."""
+        """Append the code of a frame, which a branch to the label `skip` jumps over."""
         place = self.place
         place += [*frame.before, *frame.head, *frame.body, *frame.tail]
         self.emit("label", immediate=skip)
 
     def close_loop(self, frame: Frame) -> None:
-        """Append a loop, controlled by its counter, a pointer that it advances, or an extra register."""
+        """Append a loop, controlled by its counter, by a pointer that it advances, or by an extra register."""
         place, extent = self.place, frame.extent
         label = self.label("loop")
         control: list[Instruction] = []
@@ -281,10 +281,10 @@ class Code:
         place += [*frame.head, *frame.body, *frame.tail, *control, branch]
 
     def close_hardware_loop(self, frame: Frame, expected: int, trips: int, machine: str) -> None:
-        """Append a hardware loop of `expected` instructions (those of loops inside count once) and `trips` iterations.
+        """Append a hardware loop of `expected` instructions (an inner loop's count once) and `trips` iterations.
 
-        The iterations of loops inside are set before the nest. Raises LoweringError if the body differs from the count
-        of the analysis of hardware loops.
+        Iteration counts of inner loops are set before the nest. Raises LoweringError if the body's length differs from
+        the count in the analysis of hardware loops.
         """
         body = [*frame.head, *frame.body, *frame.tail]
         repeated = [i for i in body if i.name not in ("frep.o", "frep.end")]
@@ -305,7 +305,7 @@ class Code:
 
 
 def is_repeatable(instruction: Instruction) -> bool:
-    """Whether an instruction belongs to the floating-point unit and touches nothing else."""
+    """Whether an instruction only uses the floating-point unit, so that hardware loops can repeat it."""
     registers = (*instruction.defs, *instruction.uses)
     return (
         bool(instruction.defs) and instruction.name not in LOADS and all(register.kind == "f" for register in registers)

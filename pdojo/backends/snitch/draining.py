@@ -1,8 +1,8 @@
 """The stream registers that may still be writing, at each point of a top-level nest.
 
-Turning streams off does not wait for their last writes. A register that is set up to read before they are in memory
-does not wait either: until then instructions that read it get garbage (snitch_ssr.sv). So wherever a region begins to
-read, the code must wait for the registers that may be writing on any path to it, around loops too.
+Turning streams off does not wait for their last writes. A register that is set up to read before these writes are in
+memory does not wait either: instructions that read it get garbage (snitch_ssr.sv). So the code must wait, before a
+region reads with a register, for its writes on any path to the region, including paths around loops.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 Lanes: TypeAlias = dict[int, int]
-"""Stream registers that may still be writing, with their jobs: 1, or 2 if one may wait behind another."""
+"""Stream registers that may still be writing, with their number of jobs: 1, or 2 if one may wait behind another."""
 _UNDER_WAY = 16
-"""More elements than can be in flight between issue and memory: 4 in the lane's buffer, at most 10 in the stages of the
-FPU. When the writes of so many have been issued, the previous job has ended."""
+"""More elements than can be in flight between issue and memory: 4 in the lane's buffer, at most 10 in the FPU's stages.
+When this many writes have been issued, the previous job has ended."""
 
 
 @dataclass(frozen=True)
@@ -30,43 +30,43 @@ class Use:
     """A region's use of the stream registers."""
 
     reads: frozenset[int]
-    """Registers that it reads, which must have drained before."""
+    """Registers that it reads; they must have finished writing before."""
     writes: Mapping[int, int]
-    """Registers that it writes, with the number of elements."""
+    """Registers that it writes, with the numbers of elements."""
     drained: frozenset[int]
-    """Registers whose writes it waits for at its end; it leaves the others writing."""
+    """Registers whose writes it waits for at its end; other written registers may still be writing afterwards."""
 
 
 @dataclass
 class Draining:
-    """Tracks the stream registers through a nest while its code is emitted."""
+    """Tracks which stream registers may be writing while a nest's code is emitted."""
 
     use: Callable[[Scope], Use]
     writing: Lanes = field(default_factory=dict[int, int])
     """Registers that may be writing at the next instruction."""
 
     def drain(self, lane: int) -> int:
-        """Note that the code waits for a register; returns the jobs that it may have, 0 if certainly none."""
+        """Record that the code waits for a register; returns the number of its jobs, 0 if it cannot be writing."""
         return self.writing.pop(lane, 0)
 
     def leave(self, use: Use) -> None:
-        """Note the end of a region's code, before any waiting."""
+        """Record the end of a region's code, before any waiting."""
         self.writing = _written(use, self.writing)
 
     def before(self, scope: Scope) -> list[int]:
-        """The registers to wait for before a loop rather than inside: it reads them and does not leave them writing."""
+        """Registers to wait for before a loop, not inside: it reads them, and no iteration leaves them writing."""
         again = self._after_iteration(scope, {})
         regions = dict.fromkeys(s for leaf in scope.leaves for s in leaf.chain if s.mapping is Loop.STREAM)
         read = {lane for region in regions for lane in self.use(region).reads}
         return sorted(lane for lane in self.writing if lane in read and lane not in again)
 
     def loop(self, scope: Scope) -> None:
-        """Note the start of a loop: registers that an iteration leaves writing are writing in the next one, too."""
+        """Record the start of a loop: a register that one iteration leaves writing is writing in the next one, too."""
         self.writing = self._at_entry(scope, self.writing)
 
     @contextmanager
     def branch(self) -> Generator[None]:
-        """Code emitted within may be skipped."""
+        """A context whose emitted code may be skipped."""
         before = dict(self.writing)
         yield
         self.writing = _joined(before, self.writing)
@@ -95,7 +95,7 @@ class Draining:
 
 
 def _written(use: Use, before: Lanes) -> Lanes:
-    """The registers that may be writing after all instructions of a region have been issued."""
+    """The registers that may be writing after a region's last instruction has been issued."""
     jobs = {lane: 2 if lane in before and count < _UNDER_WAY else 1 for lane, count in use.writes.items()}
     return {**before, **jobs}
 

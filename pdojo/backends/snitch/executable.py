@@ -1,4 +1,4 @@
-"""A kernel on a simulated Snitch core: puts its arrays into the TCDM, calls it, and checks all memory afterwards."""
+"""A kernel on a simulated Snitch core: puts its arrays into the TCDM, calls it, and then checks all memory."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 """Interface arrays by name."""
 
 GUARD = 256
-"""Bytes of the guard zones before and after every array: one row of all banks."""
+"""Bytes of the guard zone on either side of an array: one row of all banks."""
 ALIGNMENT = 64
 """Least alignment of arrays in bytes."""
 CALLER = 1 << 10
-"""Bytes above the stack pointer that belong to the caller."""
+"""Bytes above the stack pointer that belong to the caller's frame."""
 _POISON = np.uint16(0xFFFE)
-"""Contents of unwritten memory: a NaN for every float type, and no integer of all ones."""
+"""Contents of unwritten memory: a NaN for every float type, and different from all ones for integers."""
 _IN_REGISTERS = 8
 """Number of arguments in registers (a0 to a7); the others are on the stack."""
 
@@ -42,7 +42,7 @@ class SimulatedRun:
     """The result of one call of a kernel."""
 
     outputs: dict[str, NDArray[Any]]
-    """The arrays that it writes."""
+    """The arrays that the kernel writes."""
     result: Result
     """The simulator's result."""
 
@@ -61,7 +61,7 @@ class Places:
 
 @dataclass(frozen=True)
 class SimulatedKernel:
-    """A kernel as assembly, ready to be called any number of times."""
+    """A kernel as assembly, which can be called any number of times."""
 
     source: SnitchSource
     program: AssembledProgram
@@ -69,12 +69,12 @@ class SimulatedKernel:
     configuration: Configuration
 
     def run(self, inputs: Arrays, *, limit: int = CYCLES, trace: bool = False) -> SimulatedRun:
-        """Call it on arrays for all parameters that it reads.
+        """Call the kernel on arrays for all parameters that it reads.
 
-        Outputs and free memory are poisoned before. Raises CycleLimit above `limit` cycles, Deadlock, MemoryDamage if
-        anything but outputs, workspace and stack frame has changed, and SimulationError, their base, for operations
-        that the hardware lacks; UsageError for arrays that do not fit the interface; LoweringError if all together do
-        not fit the memory.
+        Outputs and free memory are poisoned before the call. Raises CycleLimit above `limit` cycles, Deadlock,
+        MemoryDamage if anything but outputs, workspace and stack frame has changed, and SimulationError, their base
+        class, for operations that the hardware lacks; UsageError for arrays that do not fit the interface;
+        LoweringError if the arrays together do not fit the memory.
         """
         places = self._places()
         memory = bytearray(np.full(self.configuration.memory_bytes // 2, _POISON).tobytes())
@@ -101,7 +101,7 @@ class SimulatedKernel:
         return SimulatedRun({p.name: _array(p, after, places.arrays[p.name]) for p in written}, result)
 
     def _arguments(self, places: Places, memory: bytearray) -> dict[str, int]:
-        """The registers of the call; puts the other arguments on the stack."""
+        """The registers of the call; further arguments are stored on the stack."""
         addresses = [TCDM_BASE + places.arrays[name] for name in self.source.arguments]
         if self.source.workspace_bytes:
             addresses.append(TCDM_BASE + places.workspace)
@@ -130,7 +130,7 @@ class SimulatedKernel:
         return Places(arrays, workspace, at, stack)
 
     def _check(self, places: Places, before: bytes, after: bytes) -> None:
-        """Raise MemoryDamage if the kernel has changed memory that is not its own."""
+        """Raise MemoryDamage if the kernel has changed memory outside its outputs, workspace and stack frame."""
         changed = np.frombuffer(before, np.uint8) != np.frombuffer(after, np.uint8)
         own = [(places.arrays[p.name], _size(p)) for p in self.parameters if p.written]
         own.append((places.workspace, self.source.workspace_bytes))
@@ -145,7 +145,7 @@ class SimulatedKernel:
             )
 
     def _where(self, places: Places, offset: int) -> str:
-        """A place in memory, in words."""
+        """The description of a place in memory."""
         if offset >= places.stack:
             return "in the caller's stack"
         if offset >= places.end:

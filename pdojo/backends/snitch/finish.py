@@ -1,4 +1,4 @@
-"""From code to a function: removes dead code, names the registers, lays out the stack frame."""
+"""The last steps from code to a function: dead code removal, register allocation, layout of the stack frame."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from pdojo.errors import LoweringError
 _ALIGNMENT = 16
 """Alignment of the stack in bytes (RISC-V calling convention)."""
 _BRANCH = 4000
-"""Bytes that a branch always reaches."""
+"""Bytes that a branch can always jump."""
 INVERSE = {"beq": "bne", "bne": "beq", "blt": "bge", "bge": "blt", "bltu": "bgeu", "bgeu": "bltu"}
-"""Branches, and the branches on the opposite conditions."""
+"""The opposite of each branch."""
 _REACH = 2047
-"""The greatest offset of a load or store."""
+"""The greatest offset in a load or store."""
 
 
 def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
-    """The lines of the function and the bytes of its stack frame.
+    """The lines of the function, and the size of its stack frame in bytes.
 
     `arrays_bytes` is the size of the arrays in the frame. Raises LoweringError if the registers do not suffice for a
     hardware loop, or the frame has more slots than loads can reach.
@@ -33,7 +33,7 @@ def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
 
 
 class _Frame:
-    """The stack frame: slots and saved registers, within reach of loads and stores; arrays; then the caller's frame."""
+    """The stack frame: slots and saved registers, in reach of loads and stores; then arrays, then the caller's."""
 
     def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int, name: str) -> None:
         self.assignment = assignment
@@ -53,14 +53,14 @@ class _Frame:
     def lines(self) -> tuple[list[Line], int]:
         lines = [*self._moved(-self.size), *self._saves("sw", "fsd")]
         for instruction, repeated in zip(self.assignment.code, bodies(self.assignment.code), strict=True):
-            # The count of a hardware loop includes copies of a register to itself.
+            # The instruction count of a hardware loop includes copies of a register to itself.
             if repeated or not is_left_out(self.assignment, instruction):
                 lines += self._instruction(instruction)
         lines += [*self._saves("lw", "fld"), *self._moved(self.size), Line("ret")]
         return with_far_branches(lines), self.size
 
     def _moved(self, by: int) -> list[Line]:
-        """Move the stack pointer; t0 is free at the start and the end of the function."""
+        """Instructions that move the stack pointer; t0 is free at the start and the end of the function."""
         if by == 0:
             return []
         if -2048 <= by < 2048:
@@ -87,7 +87,8 @@ class _Frame:
         offset = base + immediate.offset
         if offset <= _REACH:
             return (Line(instruction.name, defs, uses, offset),)
-        # Only addresses of arrays and loads of arguments get here: their destination can hold the offset first.
+        # Only addresses of arrays and loads of arguments get here; their destination register can first hold the
+        # offset.
         assert instruction.name in ("addi", "lw"), instruction
         assert uses == ("sp",), instruction
         reached = (Line("li", defs, (), offset), Line("add", defs, (*defs, "sp")))
@@ -95,7 +96,7 @@ class _Frame:
 
 
 def with_far_branches(lines: list[Line]) -> list[Line]:
-    """The lines with branches over more than 4 KiB replaced by branches around jumps."""
+    """The lines, with branches over more than 4 KiB replaced by opposite branches around jumps."""
     places: dict[str, int] = {}
     at: list[int] = []
     size = 0
@@ -104,7 +105,7 @@ def with_far_branches(lines: list[Line]) -> list[Line]:
         if line.name == "label":
             places[str(line.immediate)] = size
         else:
-            # An upper bound: constants take two instructions at most, and a branch may become two.
+            # An upper bound: a constant takes at most two instructions, and a branch may become two.
             size += 8 if line.name in ("li", "la") or line.name in INVERSE else 4
     found: list[Line] = []
     for number, (line, place) in enumerate(zip(lines, at, strict=True)):

@@ -1,7 +1,7 @@
-"""Functions of statements as instructions, rounded and defined as in the reference interpreter.
+"""Functions of statements as instructions, with the reference interpreter's rounding and definitions.
 
-Branches stay within the code of the statement. `to` is the register for the result; the last instruction writes it, so
-it may be an operand too.
+Branches stay inside the code of the statement. `to` is the register for the result; the last instruction writes it, so
+it may also be an operand.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ BINARY = {
     "minnumf": "fmin",
     "copysign": "fsgnj",
 }
-"""Functions of two operands that are one instruction."""
+"""Functions of two operands with an instruction of their own."""
 SIGNS = {"negf": "fsgnjn", "absf": "fsgnjx"}
-"""Functions of the sign: one instruction that reads its operand twice."""
+"""Functions of the sign, computed by one instruction that reads its operand twice."""
 EXTREMA = {"maximumf": "fmax", "minimumf": "fmin"}
-"""Instructions for extrema; if one operand is NaN, they give the other."""
+"""Instructions for extrema; if one operand is NaN, they return the other operand."""
 _RELATIONS = {"oeq": ("feq", False), "olt": ("flt", False), "ole": ("fle", False), "ogt": ("flt", True)} | {
     "oge": ("fle", True)
 }
@@ -92,10 +92,10 @@ class Functions:
         return self._inlined(function, operands, dtype)
 
     def _inlined(self, function: str, operands: list[Register], dtype: str) -> Register:
-        """The LLVM backend's code for a mathematical function, with the same bits; f16 goes through f32."""
+        """The LLVM backend's code for a mathematical function, with the same bits; f16 is computed in f32."""
         from pdojo.backends.snitch.math import emit_function
 
-        # The permission to lose NaN does not extend to maxima inside functions.
+        # Maxima inside functions must keep NaN even if the kernel permits its own to lose it.
         exact, code = replace(self, loses_nan=False), self.code
         if dtype != "f16":
             return emit_function(exact, function, operands, dtype)
@@ -117,14 +117,15 @@ class Functions:
         result = Register("f")
         code.f(f"{name}.{letter}", *operands, to=result)
         a, b = operands
-        # Constants need no test for NaN; if both operands are constants, test one, as there must be an instruction.
+        # Constants need no test for NaN; if both operands are constants, one is tested, as there must be an
+        # instruction.
         tested = [r for r in dict.fromkeys((a, b)) if r not in self.numbers.ordered] or [a]
         ordered = code.x(f"feq.{letter}", tested[0], tested[0])
         if len(tested) > 1:
             ordered = code.x("and", ordered, code.x(f"feq.{letter}", b, b))
         done = code.label("ordered")
         code.emit("bne", (), (ordered, ZERO), done)
-        # One operand is NaN, and so is the sum.
+        # One operand is NaN, and therefore the sum, too.
         code.f(f"fadd.{letter}", a, b, to=result)
         code.emit("label", immediate=done)
         return result
@@ -157,7 +158,7 @@ class Functions:
 
 
 def from_index(functions: Functions, number: Register, dtype: str) -> Value:
-    """An index (32 bits) as a value."""
+    """An index (32 bits) as a value of `dtype`."""
     code = functions.code
     if is_float(dtype):
         return Casts(code, functions.numbers).from_integer(number, dtype, signed=True)

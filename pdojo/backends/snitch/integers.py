@@ -1,4 +1,4 @@
-"""Functions of integers. Values narrower than 32 bits are sign-extended, an i1 is 0 or 1, i64 takes two registers."""
+"""Functions of integers. Values narrower than 32 bits are sign-extended, i1 is 0 or 1, i64 takes two registers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BITS = {
     "divui": "and",
     "floordivsi": "and",
 }
-"""Arithmetic of i1, which wraps; a signed i1 is -1 or 0."""
+"""Arithmetic of i1, modulo 2; a signed i1 is -1 or 0."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Integers:
     code: Code
 
     def wrapped(self, value: Register, dtype: str) -> Register:
-        """The low bits of a register as a value of a type of at most 32 bits."""
+        """The low bits of a register as a value of a type with at most 32 bits."""
         if dtype == "i32":
             return value
         if dtype == "i1":
@@ -83,7 +83,7 @@ class Integers:
         a, b = operands
         if name in _BITS:
             return code.x(_BITS[name], a, b)
-        # Remainders and shifts give 0 unless the second operand is 0.
+        # Remainders and shifts of an i1 are the first operand if the second is 0, else 0.
         return code.x("and", a, code.x("xori", b, immediate=1))
 
     def _extremum(self, name: str, a: Value, b: Value, dtype: str) -> Value:
@@ -96,7 +96,7 @@ class Integers:
         return result
 
     def _division(self, name: str, a: Register, b: Register, dtype: str) -> Register:
-        """Division by zero gives 0 and leaves the dividend (so do RISC-V's remainders)."""
+        """Integer division; by zero it gives 0, with the dividend as remainder, which is also RISC-V's."""
         code = self.code
         if name in ("divui", "remui"):
             a, b = self.unsigned(a, dtype), self.unsigned(b, dtype)
@@ -108,7 +108,7 @@ class Integers:
             opposite = code.x("slt", code.x("xor", remainder, b), ZERO)
             inexact = code.x("sltu", ZERO, remainder)
             quotient = code.x("sub", quotient, code.x("and", opposite, inexact))
-        # All ones if the divisor is not 0.
+        # All ones unless the divisor is 0.
         mask = code.x("sub", ZERO, code.x("sltu", ZERO, b))
         return self.wrapped(code.x("and", quotient, mask), dtype)
 
@@ -117,7 +117,7 @@ class Integers:
         code, width = self.code, DTYPES[dtype].bitwidth
         fits = code.x("sltiu", b, immediate=width)
         if name == "shrsi":
-            # The greatest shift leaves the sign: larger amounts become the greatest.
+            # The greatest shift leaves only the sign, so larger amounts are replaced by it.
             mask = code.x("addi", fits, immediate=-1)
             amount = code.x("or", b, mask)
             return code.x("sra", a, code.x("andi", amount, immediate=31))
@@ -163,6 +163,6 @@ class Integers:
         if predicate == "eq":
             return self.code.x("sltiu", self.code.x("xor", a, b), immediate=1)
         if dtype == "i1" and predicate == "slt":
-            # True is -1, and less than false.
+            # As signed numbers, true is -1, less than false.
             a, b = b, a
         return self.code.x("sltu" if predicate == "ult" or dtype == "i1" else "slt", a, b)

@@ -1,7 +1,8 @@
 """A kernel as one function of a Snitch core.
 
-The function takes pointers to the interface arrays in the order of the signature, then one to the workspace if the
-kernel has temporaries on the heap: in a0 to a7, the others on the stack (ilp32d). All memory must be in the TCDM.
+The function takes pointers to the interface arrays, in the order of the signature, then a pointer to the workspace if
+the kernel has heap temporaries. Arguments are in a0 to a7, further ones on the stack (ilp32d). All memory must be in
+the TCDM.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 
 _REGISTERS = 8
-"""Number of arguments in registers."""
+"""Number of arguments passed in registers."""
 _OTHER_MACHINES = (Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.TENSOR, Mapping.PARALLEL)
 
 
 def lower_kernel(nest: Nest, machine: Machine) -> Function:
     """The function of a kernel.
 
-    Raises LoweringError for mappings and memories that the core lacks, for functions that need a divider if it has
-    none, for arrays that exceed its memory, and for hardware loops that need too many registers.
+    Raises LoweringError for mappings and memories that the core lacks, for functions that need a missing divider, for
+    arrays that exceed its memory, and for hardware loops that need too many registers.
     """
     return _KernelLowering(nest, machine).lower()
 
 
 @dataclass
 class _Frame:
-    """The arrays on the stack."""
+    """The layout of the arrays on the stack."""
 
     offsets: dict[Buffer, int] = field(default_factory=dict[Buffer, int])
     size: int = 0
@@ -74,7 +75,7 @@ class _KernelLowering(NestWalk):
         self.entry: list[Instruction] = []
         self.roots = self._roots()
         functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
-        # Hardware loops have only this maximum: `streams` refuses them in kernels that do not permit it.
+        # Hardware loops have only the maximum that loses NaN; `streams` rejects them in kernels that do not permit it.
         functions = replace(functions, loses_nan=Numerics.NUMBERS in nest.kernel.permitted)
         self.statements = Statements(
             self.code,
@@ -106,7 +107,7 @@ class _KernelLowering(NestWalk):
     # Memory
 
     def _refuse_mappings(self) -> None:
-        """Raise LoweringError for scopes that the core cannot run."""
+        """Raise LoweringError for scopes whose mapping the core lacks."""
         for scope in self.nest.scopes:
             if scope.mapping in _OTHER_MACHINES:
                 raise LoweringError(
@@ -117,14 +118,14 @@ class _KernelLowering(NestWalk):
                 raise LoweringError(f"kernel '{self.nest.name}': {describe(scope)} is counted in 32 bits: tile it")
 
     def _refuse_limits(self) -> None:
-        """Raise LoweringError for violated limits of streams and hardware loops, which moves keep."""
+        """Raise LoweringError for violated limits of streams and hardware loops; moves never violate them."""
         if any(s.mapping in (Mapping.STREAM, Mapping.FREP) for s in self.nest.scopes):
             program = Program(self.nest.kernel, self.machine, nest=self.nest)
             for problem in (*stream_conflicts(program), *snitch_limits(program)):
                 raise LoweringError(f"kernel '{self.nest.name}': {problem.text}")
 
     def _roots(self) -> dict[Buffer, Root]:
-        """The starts of the buffers in memory; sets the entry code."""
+        """The starts of buffers in memory; also sets the entry code."""
         roots: dict[Buffer, Root] = {}
         arguments: list[Register] = []
         workspace = Register("x", area=MemoryClass.WORKSPACE)
@@ -160,7 +161,7 @@ class _KernelLowering(NestWalk):
             self.code.x("lw", SP, immediate=FrameOffset(ARGUMENT, 4 * number), to=argument)
 
     def _check_memory(self, frame_bytes: int) -> None:
-        """Raise LoweringError if the memory of the kernel does not fit the TCDM."""
+        """Raise LoweringError if the kernel's memory does not fit the TCDM."""
         interface = sum(p.layout.size_bytes for p in self.plan.placements.values() if p.home is MemoryClass.ARGUMENT)
         total, room = interface + self.plan.shared_bytes + frame_bytes, self.machine.cache_bytes[-1]
         if self.machine.architecture and total > room:
@@ -170,7 +171,7 @@ class _KernelLowering(NestWalk):
             )
 
     def _pack_cells(self) -> None:
-        """Find the buffers in registers that statements on whole registers access by their lanes."""
+        """Find the register buffers that packed statements access by lanes."""
         for leaf in self.nest.leaves:
             lanes = leaf.parent
             if lanes is None or lanes.mapping is not Mapping.VECTOR:
@@ -189,7 +190,7 @@ class _KernelLowering(NestWalk):
 
     @contextmanager
     def branch(self, constraints: Sequence[Expr]) -> Generator[None]:
-        """Code appended within runs only if all constraints hold."""
+        """A context in which appended code runs only if all constraints hold."""
         skip = self.code.label("skip")
         for constraint in constraints:
             self.code.emit("blt", (), (self.addresses.exact(constraint), ZERO), skip)
@@ -198,18 +199,18 @@ class _KernelLowering(NestWalk):
         self.code.close_if(frame, skip)
 
     def bounds(self, scope: Scope) -> LoopBounds:
-        """Guards are checked in each iteration: loops count down from constants."""
+        """Bounds that check guards in each iteration, because loops count down from constants."""
         return checked_within(scope)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Append a statement on whole registers, or lane by lane."""
+        """Append a statement, packed or lane by lane."""
         if self.statements.goes_by_lanes(leaf):
             self.unrolled(scope, bounds)
         else:
             self.statement(leaf)
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append hardware loops and regions of streams."""
+        """Append a hardware loop or a streaming region."""
         if scope.mapping is Mapping.FREP:
             self._hardware_loop(scope, scope.extent)
             return
@@ -219,7 +220,7 @@ class _KernelLowering(NestWalk):
         self.regions.leave(scope)
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a loop, or a hardware loop in its place if that is all it repeats."""
+        """Append a loop, or only its hardware loop if the body is nothing else."""
         repeated, trips = self._repeated(scope)
         if repeated is not None:
             self._hardware_loop(repeated, trips)
@@ -233,7 +234,7 @@ class _KernelLowering(NestWalk):
         self.code.close_loop(frame)
 
     def _repeated(self, scope: Scope) -> tuple[Scope | None, int]:
-        """The hardware loop that is all a loop repeats, and the iterations of both; its code uses no variables."""
+        """The hardware loop that is a loop's only content, and all iterations together; (None, 0) without one."""
         trips, inner = scope.extent, scope
         while len(inner.children) == 1 and not inner.guard:
             (child,) = inner.children
@@ -251,7 +252,7 @@ class _KernelLowering(NestWalk):
         expected = sum(instructions_of(leaf, scope) for leaf in scope.leaves)
         if scope.extent == 1:
             self.known[scope.depth] = 0
-        # The scopes between, whose iterations the hardware loop takes over, are not walked.
+        # The scopes in between are not walked: the hardware loop runs their iterations.
         around = len(self.extents)
         self.extents[around:] = [s.extent for s in scope.chain[around:]]
         with self.code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:

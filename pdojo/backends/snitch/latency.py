@@ -1,4 +1,4 @@
-"""Latencies of instructions, for the order of straight code; the numbers are the simulator's."""
+"""Latencies of instructions for scheduling; the numbers are the simulator's."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
-"""Additional cycles of results for the core: they wait for a queue of earlier instructions."""
+"""Additional cycles of results for the core, which wait in a queue behind earlier instructions."""
 _DIVIDED = 16
-"""Assumed bits of a quotient."""
+"""Assumed number of quotient bits."""
 
 
 def is_float(instruction: Instruction) -> bool:
-    """Whether the floating-point unit executes an instruction, in the order in which the core sends them."""
+    """Whether the floating-point unit executes an instruction; it does so in the order in which the core sends them."""
     return any(r.kind == "f" for r in (*instruction.defs, *instruction.uses))
 
 

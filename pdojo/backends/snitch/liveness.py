@@ -22,7 +22,7 @@ class Flow:
 
     @cached_property
     def successors(self) -> list[tuple[int, ...]]:
-        """The positions that may follow each position."""
+        """The possible next positions of each position."""
         found: list[tuple[int, ...]] = []
         bodies: list[int] = []
         for position, instruction in enumerate(self.code):
@@ -45,7 +45,7 @@ class Flow:
 
     @cached_property
     def depths(self) -> list[int]:
-        """The number of loops around each position."""
+        """The number of loops around each position, by position."""
         changes = [0] * (len(self.code) + 1)
         for position, following in enumerate(self.successors):
             for target in following:
@@ -61,15 +61,15 @@ class Flow:
 
 
 def tracked(registers: Sequence[Register]) -> list[Register]:
-    """The registers that hold values; stream registers do not: each read takes an element, each write adds one."""
+    """The registers that hold values, without stream registers: each read takes and each write adds an element."""
     return [r for r in registers if r.kind == "x" or r.fixed is None]
 
 
 class Numbering:
-    """Registers as the bits of integers."""
+    """A numbering of registers, for sets of registers as bits of integers."""
 
     def __init__(self, code: Sequence[Instruction]) -> None:
-        """Number all registers of the code in the order in which they appear."""
+        """Number all registers in the order of their first occurrence in the code."""
         self.registers: list[Register] = []
         self.bits: dict[Register, int] = {}
         for instruction in code:
@@ -79,14 +79,14 @@ class Numbering:
                     self.registers.append(register)
 
     def mask(self, registers: Sequence[Register]) -> int:
-        """The set of the registers."""
+        """The set of the registers as a mask."""
         total = 0
         for register in tracked(registers):
             total |= self.bits[register]
         return total
 
     def members(self, mask: int) -> list[Register]:
-        """The registers of a set."""
+        """The registers in a mask."""
         found: list[Register] = []
         while mask:
             low = mask & -mask
@@ -96,7 +96,7 @@ class Numbering:
 
 
 def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> list[int]:
-    """Per position, the set of registers whose values are used later.
+    """By position, the set of registers whose values are used later.
 
     With `strong`, uses by instructions whose own results are unused do not count.
     """
@@ -125,7 +125,7 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
 
 
 def bodies(code: Sequence[Instruction]) -> list[bool]:
-    """Per position, whether it is in the body of a hardware loop, which must keep all its instructions."""
+    """By position, whether it is in the body of a hardware loop, which must keep all its instructions."""
     found: list[bool] = []
     loops = 0
     for instruction in code:
@@ -135,13 +135,13 @@ def bodies(code: Sequence[Instruction]) -> list[bool]:
 
 
 def is_needed(instruction: Instruction, defs: int, live: int) -> bool:
-    """Whether an instruction has effects, or computes a value in `live`."""
+    """Whether an instruction has effects, or its result is in `live`."""
     touches = any(r.fixed for r in (*instruction.defs, *instruction.uses) if r.kind == "f")
     return instruction.name in EFFECTS or touches or bool(defs & live)
 
 
 def without_dead_code(code: list[Instruction]) -> list[Instruction]:
-    """The code without instructions whose results are unused; stores and uses of streams stay, loads may go."""
+    """The code without instructions whose results are unused. Stores and uses of streams are kept, loads are not."""
     numbering = Numbering(code)
     after = live_after(Flow(code), numbering, strong=True)
     repeated = bodies(code)

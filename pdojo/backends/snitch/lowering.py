@@ -22,12 +22,12 @@ DEFAULT_MACHINE = "snitch"
 
 @dataclass(frozen=True)
 class ConvertPdojoToSnitchPass(ModulePass):
-    """Turn every `pdojo.kernel` into a `riscv_func.func` with named registers, which shows everything that will run."""
+    """Turn every `pdojo.kernel` into a `riscv_func.func` with named registers and all code that will run."""
 
     name = "convert-pdojo-to-snitch"
 
     machine: str = ""
-    """Name of the machine; empty: that of each kernel if it is a Snitch core, else snitch."""
+    """Name of the machine; empty: the machine that a kernel names if it is a Snitch core, else `snitch`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module; raises LoweringError if a kernel uses what the core lacks."""
@@ -49,6 +49,6 @@ def convert(op: ModuleOp, described: Machine | None = None) -> None:
 
 
 def core_of(kernel: KernelOp) -> Machine:
-    """The machine that a kernel names, if it is a Snitch core; the default one for other kernels."""
+    """The machine that a kernel names if it is a Snitch core, else the default one."""
     named = None if kernel.machine is None else known_machine(kernel.machine.data)
     return named if named is not None and named.snitch.frep_instructions else known_machine(DEFAULT_MACHINE)

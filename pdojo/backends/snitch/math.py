@@ -1,6 +1,6 @@
 """Mathematical functions: the LLVM backend's code for scalars, translated operation by operation to instructions.
 
-So all backends give the same bits. Bits of f64 move to pairs of integer registers through a slot in the stack frame.
+Therefore all backends give the same bits. An f64 moves to a pair of integer registers through a slot in the frame.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pdojo.backends.snitch.functions import Functions
 
 ROUNDINGS = {"math.floor": "flt", "math.ceil": "fgt", "math.trunc": "", "math.roundeven": ""}
-"""Roundings to whole numbers."""
+"""Roundings to integers."""
 
 
 def emit_function(functions: Functions, function: str, operands: list[Register], dtype: str) -> Register:
@@ -50,7 +50,7 @@ def emit_function(functions: Functions, function: str, operands: list[Register],
 
 
 def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Register:
-    """The number rounded to a whole one; NaN, and numbers too large for a fraction, stay."""
+    """The operand rounded to an integer; NaN, and numbers too large to have a fraction, are returned as they are."""
     code, numbers, letter = functions.code, functions.numbers, SUFFIX[dtype]
     limit = numbers.real(2.0**52 if dtype == "f64" else 2.0**23, dtype)
     result, done = Register("f"), code.label("whole")
@@ -60,7 +60,7 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
     near = code.f(f"fsub.{letter}", code.f(f"fadd.{letter}", magnitude, limit), limit)
     value = near if function == "math.trunc" else code.f(f"fsgnj.{letter}", near, x)
     if function != "math.roundeven":
-        # The correction, 0 or 1: subtracted if rounding went up, or for ceil added if it went down.
+        # The correction is 0 or 1; it is subtracted if rounding went up, or for ceil added if rounding went down.
         above = (magnitude, value) if function == "math.trunc" else (x, value)
         pair = (value, x) if function == "math.ceil" else above
         off = code.f(f"fcvt.{letter}.w", code.x(f"flt.{letter}", *pair))
@@ -73,7 +73,7 @@ def _rounded(functions: Functions, function: str, x: Register, dtype: str) -> Re
 
 
 class _Translation:
-    """The values of one function, operation by operation."""
+    """Translates the operations of one function."""
 
     def __init__(self, functions: Functions, function: str) -> None:
         self.functions = functions

@@ -1,4 +1,4 @@
-"""Loads, stores, and splitting and joining the lanes of registers."""
+"""Loads and stores; splitting registers into lanes and joining lanes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Accesses:
         code.emit(_STORES[dtype], (), (base, value), offset)
 
     def pair_place(self, place: Place) -> Place:
-        """The place in a form whose second word loads can reach, too."""
+        """The place in a form whose second word is in reach of loads, too."""
         if place.offset + 4 < 2048:
             return place
         return Place(self.code.add_immediate(place.base, place.offset), 0)
@@ -63,14 +63,14 @@ class Accesses:
         self.code.emit("fsd", (), (place.base, value), place.offset)
 
     def split(self, packed: Register, dtype: str) -> list[Register]:
-        """The lanes of a register, through the stack."""
+        """Split a register into its lanes, through the stack."""
         code, slot, width = self.code, self.code.scratch(), byte_width(dtype)
         code.emit("fsd", (), (SP, packed), slot)
         offsets = [FrameOffset(slot.area, slot.offset + k) for k in range(0, 8, width)]
         return [code.f(_LOADS[dtype], SP, immediate=offset) for offset in offsets]
 
     def join(self, lanes: Sequence[Register], dtype: str, to: Register | None = None) -> Register:
-        """A register of lanes."""
+        """Join lanes to a register."""
         code = self.code
         if dtype == "f32":
             return code.f("vfcpka.s.s", *lanes, to=to)
@@ -83,7 +83,7 @@ class Accesses:
         return found if to is None else to
 
     def with_lane(self, packed: Register, number: int, lane: Value, dtype: str) -> None:
-        """Write one lane of a register."""
+        """Replace one lane of a register."""
         code, slot, width = self.code, self.code.scratch(), byte_width(dtype)
         code.emit("fsd", (), (SP, packed), slot)
         code.emit(_STORES[dtype], (), (SP, cast(Register, lane)), FrameOffset(slot.area, slot.offset + width * number))

@@ -1,4 +1,4 @@
-"""Floating-point constants: made once before the nest that uses them, most loaded from a table."""
+"""Floating-point constants: computed once before the nest that uses them, most of them loaded from a table."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 
 SUFFIX = {"f64": "d", "f32": "s", "f16": "h", "bf16": "s"}
-"""The letter of instructions for a type; bf16 is computed in f32."""
+"""The letter of a type in instructions; bf16 is computed in f32."""
 
 
 def bits_of(value: float, dtype: str) -> int:
-    """The bits of a number in memory, rounded to the type."""
+    """The bits in memory of a number, rounded to the type."""
     stored = to_interface(round_float64(np.asarray(float(value)), dtype), dtype)
     return int.from_bytes(np.ascontiguousarray(stored).tobytes(), "little")
 
@@ -29,12 +29,12 @@ class Numbers:
     label: str
     """The label of the table."""
     table: list[int] = field(default_factory=list[int])
-    """Words of 64 bits."""
+    """The 64-bit words of the table."""
     ordered: set[Register] = field(default_factory=set[Register])
-    """Registers with constants other than NaN."""
+    """Registers with constants that are not NaN."""
 
     def real(self, value: float, dtype: str) -> Register:
-        """A register with a number; a bf16 becomes the f32 of the same value."""
+        """A register with a number; for bf16 an f32 of the same value."""
         bits = bits_of(value, dtype)
         if dtype == "bf16":
             bits, dtype = bits << 16, "f32"
@@ -44,7 +44,7 @@ class Numbers:
         return made
 
     def from_bits(self, bits: int, dtype: str) -> Register:
-        """The number with these bits."""
+        """A register with the number that has these bits."""
         code = self.code
         if dtype == "f64":
             return code.keep(("f64", 0), lambda: code.f("fcvt.d.w", ZERO)) if bits == 0 else self.word(bits)
@@ -55,12 +55,12 @@ class Numbers:
         return self.code.x("la", immediate=self.label, to=Register("x", area=self.label))
 
     def splat(self, value: float, dtype: str) -> Register:
-        """A number in all lanes of a packed register."""
+        """A register with a number in all lanes."""
         bits, width = bits_of(value, dtype), 8 * byte_width(dtype)
         return self.word(sum(bits << shift for shift in range(0, 64, width)))
 
     def word(self, bits: int) -> Register:
-        """A register of these 64 bits, from the table."""
+        """A register with these 64 bits, loaded from the table."""
         code = self.code
         if bits == 0:
             return code.keep(("f64", 0), lambda: code.f("fcvt.d.w", ZERO))

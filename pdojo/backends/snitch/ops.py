@@ -1,7 +1,7 @@
 """The dialect `snitchx`: instructions of a Snitch core that xDSL's `riscv`, `rv32` and `riscv_snitch` lack.
 
-They derive from xDSL's base classes for operands of their kind, so they print, parse, verify and become assembly like
-xDSL's.
+They derive from xDSL's base classes for their kinds of operands, so they are printed, parsed, verified and assembled
+like xDSL's operations.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _ToInteger(RdRsOperation[IntRegisterType, FloatRegisterType]):
 
 
 class _Truncated(_ToInteger):
-    # xDSL's conversions have no rounding mode, and so round to the nearest.
+    # xDSL's conversions have no rounding mode, so they round to nearest.
     def assembly_instruction_name(self) -> str:
         return Dialect.split_name(self.name)[1].removesuffix(".rtz")
 
@@ -105,7 +105,7 @@ class _FloatMac(riscv_snitch.RdRsRsAccumulatingFloatOperationWithFastMath):
 
 
 def _defined(name: str, base: type[Operation]) -> type[Operation]:
-    """An operation like those of the base, with another name."""
+    """An operation like those of the base class, with another name."""
     effects = [MemoryReadEffect()] if name in _LOADS else [MemoryWriteEffect()] if name in _STORES else []
     traits = traits_def(RegisterAllocatedMemoryEffect(), *effects)
     members = {"name": f"snitchx.{name}", "traits": traits, "__module__": __name__}
@@ -120,7 +120,7 @@ def _in_parentheses(op: Operation, value: SSAValue, base: SSAValue, immediate: A
 
 
 class _IntegerLoad(RdRsImmIntegerOperation):
-    # xDSL writes `lbu t0, a0, 4` where assemblers want `lbu t0, 4(a0)`.
+    # xDSL prints `lbu t0, a0, 4`, but assemblers expect `lbu t0, 4(a0)`.
     def assembly_line(self) -> str:
         return _in_parentheses(self, self.rd, self.rs1, self.immediate)
 
@@ -151,7 +151,7 @@ class LaOp(RISCVInstruction):
     assembly_format = "$symbol attr-dict `:` type($rd)"
 
     def __init__(self, symbol: str, rd: IntRegisterType) -> None:
-        """`rd` holds the address of `symbol`."""
+        """`rd` receives the address of `symbol`."""
         super().__init__(attributes={"symbol": LabelAttr(symbol)}, result_types=[rd])
 
     def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
@@ -161,7 +161,7 @@ class LaOp(RISCVInstruction):
 
 @irdl_op_definition
 class ScfgrOp(RISCVInstruction):
-    """Read a configuration register of a stream; `rs2` holds its number."""
+    """Read a stream's configuration register, whose number is in `rs2`."""
 
     name = "snitchx.scfgr"
     rd = result_def(IntRegisterType)
@@ -170,7 +170,7 @@ class ScfgrOp(RISCVInstruction):
     assembly_format = "$rs2 attr-dict `:` functional-type(operands, results)"
 
     def __init__(self, rs2: SSAValue, rd: IntRegisterType) -> None:
-        """`rd` holds the word."""
+        """`rd` receives the word."""
         super().__init__(operands=[rs2], result_types=[rd])
 
     def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
@@ -180,7 +180,7 @@ class ScfgrOp(RISCVInstruction):
 
 @irdl_op_definition
 class FenceOp(RISCVInstruction):
-    """Wait until all loads and stores are done, those of the floating-point unit too."""
+    """Wait until all loads and stores are done, including those of the floating-point unit."""
 
     name = "snitchx.fence"
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -193,27 +193,27 @@ class FenceOp(RISCVInstruction):
 
 @irdl_op_definition
 class FrepNestYieldOp(AbstractYieldOperation[Attribute], RISCVAsmOperation, RISCVRegallocOperation):
-    """The end of a hardware loop with another one inside."""
+    """The end of a hardware loop that contains another one."""
 
     name = "snitchx.frep_nest_yield"
     traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(FrepNestOp), RegisterAllocatedMemoryEffect()))
 
     def assembly_line(self) -> str | None:
-        """No line: the loop counts its instructions."""
+        """No line: the loop instruction gives the number of instructions."""
         return None
 
 
 @irdl_op_definition
 class FrepNestOp(RISCVInstruction):
-    """A hardware loop with another one inside, whose instructions xDSL's operation would not count."""
+    """A hardware loop that contains another one, whose instructions xDSL's operation would not count."""
 
     name = "snitchx.frep_nest"
     max_rep = operand_def(IntRegisterType)
-    """Iterations, less one."""
+    """Number of iterations, minus one."""
     iter_args = var_operand_def(FloatRegisterType)
-    """Values before the loop of the registers that the body writes."""
+    """Initial values of the registers that the body writes."""
     res = var_result_def(FloatRegisterType)
-    """Values of these registers after the loop."""
+    """Final values of these registers."""
     body = region_def("single_block")
     traits = traits_def(SingleBlockImplicitTerminator(FrepNestYieldOp), RecursiveMemoryEffect())
 
@@ -222,16 +222,16 @@ class FrepNestOp(RISCVInstruction):
         super().__init__(operands=[max_rep, iter_args], result_types=[[a.type for a in iter_args]], regions=[body])
 
     def assembly_instruction_name(self) -> str:
-        """The same instruction as for other loops."""
+        """The mnemonic of other hardware loops."""
         return "frep.o"
 
     def assembly_line_args(self) -> tuple[AssemblyInstructionArg, ...]:
-        """Iterations and instructions; no staggering."""
+        """Iterations and instructions, without staggering."""
         return self.max_rep, str(self.max_inst), "0", "0"
 
     @property
     def max_inst(self) -> int:
-        """Number of instructions to repeat; those of the loop inside count once, the loop instruction does not."""
+        """Number of instructions to repeat, including those of the inner loop once, without its loop instruction."""
         loops = riscv_snitch.FRepOperation, FrepNestOp
         return sum(1 for op in self.body.walk() if isinstance(op, RISCVInstruction) and not isinstance(op, loops))
 
@@ -254,7 +254,7 @@ TABLE: dict[str, type[Operation]] = {
     )
     for name in names
 }
-"""Operations derived from a base class, by mnemonic."""
+"""Operations derived from base classes, by mnemonic."""
 
 SNITCHX = Dialect("snitchx", [*TABLE.values(), FenceOp, FrepNestOp, FrepNestYieldOp, LaOp, ScfgrOp], [])
-"""Instructions that xDSL lacks."""
+"""The dialect of instructions that xDSL lacks."""

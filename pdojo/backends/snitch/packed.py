@@ -1,4 +1,4 @@
-"""Statements on whole registers: two f32 or four f16 at once."""
+"""Packed statements: two f32 or four f16 at once."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SIGNS = {"negf": "vfsgnjn", "absf": "vfsgnjx"}
 
 
 def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) -> bool:
-    """Whether instructions on whole registers can compute a statement in a vector scope.
+    """Whether packed instructions can compute a statement in a vector scope.
 
-    `loses_nan` says whether a maximum of NaN and a number may be the number, as the instruction's is;
-    `alignment` gives the alignment of the start of a buffer in bytes.
+    `loses_nan` says whether a maximum of NaN and a number may be the number, as the instruction gives it; `alignment`
+    returns the alignment of a buffer's start in bytes.
     """
     lanes, dtype = leaf.chain[-1], leaf.output.array.dtype
     if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
@@ -51,7 +51,7 @@ def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) ->
             return False
     if _is_whole(leaf.output, leaf, alignment):
         return True
-    # A reduction over the lanes is a tree; fused products would be a chain.
+    # A reduction over the lanes is a tree, but fused products would form a chain.
     return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
 
 
@@ -78,17 +78,17 @@ def _is_uniform(access: Access, leaf: Leaf) -> bool:
 
 
 class Packed:
-    """Emits statements on whole registers."""
+    """Emits packed statements."""
 
     def __init__(self, statements: Statements) -> None:
-        """`statements` emits the scalar parts."""
+        """`statements` emits scalar parts."""
         self.statements = statements
         self.code = statements.code
         self.read: dict[Hashable, Register] = {}
-        """Values that the statement has read, so that equal reads become one."""
+        """Values that the statement has read; equal reads become one."""
 
     def emit(self, leaf: Leaf) -> None:
-        """Append all lanes of a statement."""
+        """Append a statement for all lanes."""
         lanes = leaf.chain[-1]
         self.statements.known[lanes.depth] = 0
         operands = [self._operand(i, leaf) for i in leaf.inputs]
@@ -116,7 +116,7 @@ class Packed:
         statements.accesses.store_packed(value, statements.place(leaf.output, leaf))
 
     def _sum(self, leaf: Leaf, operands: list[Register]) -> None:
-        """Append a reduction: combine all lanes, then the old value."""
+        """Append a reduction: combine all lanes, then add the old value."""
         statements, dtype, accumulate = self.statements, leaf.output.array.dtype, leaf.accumulate
         assert accumulate is not None
         value = self._computed(leaf, operands, None)
@@ -152,7 +152,7 @@ class Packed:
         return self.code.f(f"{_INSTRUCTIONS[name]}.{letter}", *operands, to=to)
 
     def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
-        """`x * y + z`. The instruction adds to its destination: a copy of `z`, or `z` itself if it is `to`."""
+        """`x * y + z`. The instruction adds to its destination, a copy of `z`, or `z` itself if it is `to`."""
         x, y, z = operands
         if z is not to or z.fixed is not None:
             total = Register("f")

@@ -1,7 +1,7 @@
 """Register allocation by graph colouring, and an independent check of the result.
 
-Values that do not fit are spilled: a constant is made again, other values are stored in the stack frame after each
-write and loaded before each use. If values in the bodies of hardware loops do not fit, the kernel is refused.
+Values that do not fit are spilled: a constant is recomputed; other values are stored in the stack frame after each
+write and loaded before each use. If values in the body of a hardware loop do not fit, the kernel is rejected.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEMPORARY: dict[Kind, tuple[str, ...]] = {
     "x": tuple(f"a{k}" for k in range(8)) + tuple(f"t{k}" for k in range(7)),
     "f": tuple(f"ft{k}" for k in range(3, 12)) + tuple(f"fa{k}" for k in range(8)) + ("ft0", "ft1", "ft2"),
 }
-"""Registers that a function may overwrite, by preference."""
+"""Registers that a function may overwrite, in order of preference."""
 SAVED: dict[Kind, tuple[str, ...]] = {
     "x": tuple(f"s{k}" for k in range(12)),
     "f": tuple(f"fs{k}" for k in range(12)),
@@ -33,7 +33,7 @@ _FOREVER = float("inf")
 
 @dataclass(frozen=True)
 class Assignment:
-    """Code, and the names of its registers."""
+    """Code and the names of its registers."""
 
     code: list[Instruction]
     names: Mapping[Register, str]
@@ -44,7 +44,7 @@ class Assignment:
 
 
 def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
-    """Name every register of the code, in a better order if that spills no more.
+    """Schedule the code where that adds no spills, and name its registers.
 
     Raises LoweringError if the registers do not suffice for a hardware loop.
     """
@@ -59,7 +59,7 @@ def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
 
 
 def _scheduled(code: list[Instruction]) -> _Graph:
-    """The code in a better order, as far as it spills no more than in the order of the text."""
+    """The scheduled code; blocks whose new order would add spills keep their order."""
     schedule = Schedule(code, Timing())
     graph = _Graph(schedule.code)
     if not graph.spilled:
@@ -71,7 +71,7 @@ def _scheduled(code: list[Instruction]) -> _Graph:
 
 
 class _Graph:
-    """The interference graph: neighbours may not share a name."""
+    """The interference graph: neighbours need different names."""
 
     def __init__(self, code: list[Instruction]) -> None:
         self.code = code
@@ -88,7 +88,7 @@ class _Graph:
 
     @property
     def spill_cost(self) -> float:
-        """The cost of loading and storing the spilled registers; infinite if one must not be spilled."""
+        """The cost of loads and stores of spilled registers; infinite if one of them must not be spilled."""
         return sum(self._cost(self.numbering.bits[r].bit_length() - 1) for r in self.spilled)
 
     def _mask_of(self, kind: str) -> int:
@@ -137,7 +137,7 @@ class _Graph:
         return tuple(n for n in names if n not in STREAM_NAMES) if self.in_streams >> number & 1 else names
 
     def _coloured(self) -> dict[Register, str]:
-        """The names of registers by colouring; registers without a name go to `spilled`."""
+        """Names of registers by colouring; registers without a name are added to `spilled`."""
         names: dict[int, str] = {}
         free = [k for k, r in enumerate(self.numbering.registers) if r.fixed is None]
         for number, register in enumerate(self.numbering.registers):
@@ -154,7 +154,7 @@ class _Graph:
         return {self.numbering.registers[k]: name for k, name in names.items()}
 
     def _order(self, free: list[int]) -> list[int]:
-        """Registers in the order of removal from the graph; the last removed is named first."""
+        """The order in which registers are removed from the graph; they are named in reverse order."""
         remaining = sum(1 << k for k in free)
         fixed = ~remaining
         room = {k: len(self._allowed(k)) - (self.neighbours[k] & fixed).bit_count() for k in free}
@@ -198,7 +198,7 @@ class _Graph:
 
 
 def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code, name: str) -> list[Instruction]:
-    """The code with the spilled registers kept in the stack frame, or made again before their uses."""
+    """The code with the spilled registers kept in the stack frame, or recomputed before their uses."""
     for register in spilled:
         if register.pinned:
             kind = "floating-point" if register.kind == "f" else "integer"
@@ -234,14 +234,14 @@ def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffs
 
 
 State: TypeAlias = tuple[int, int]
-"""Two sets, as bits: registers whose value is still in its named register, and registers overwritten since."""
+"""Two sets, as masks: registers whose value is still in its named register, and registers overwritten since."""
 
 
 def check(assignment: Assignment) -> None:
-    """Follow the values through the named registers. Raises AssertionError if an operand is overwritten before its use.
+    """Trace the values through the named registers. Raises AssertionError if an operand is overwritten before its use.
 
-    An operand that was not written on some path to its use is no error: guards exclude such paths. The check shares no
-    code with the allocation, so a mistake there becomes an error and not a wrong result.
+    An operand that some path to its use does not write is no error, because guards exclude such paths. The check shares
+    no code with the allocation, so a mistake there becomes an error and not a wrong result.
     """
     code, flow, numbering = assignment.code, Flow(assignment.code), Numbering(assignment.code)
     sharing: dict[str, int] = {}
@@ -275,7 +275,7 @@ def _after(
 ) -> State:
     kept, lost = state
     if is_left_out(assignment, instruction):
-        # A copy within one named register overwrites nothing.
+        # A copy inside one named register overwrites nothing.
         bit = numbering.mask(instruction.defs)
         return kept | bit, lost & ~bit
     for register in tracked(instruction.defs):
@@ -291,7 +291,7 @@ def _merged(one: State, other: State) -> State:
 
 
 def is_left_out(assignment: Assignment, instruction: Instruction) -> bool:
-    """Whether an instruction copies a register to itself."""
+    """Whether an instruction copies a register to itself, and so is omitted."""
     if instruction.name not in COPIES:
         return False
     return assignment.name(instruction.uses[0]) == assignment.name(instruction.defs[0])

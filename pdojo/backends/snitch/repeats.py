@@ -1,4 +1,4 @@
-"""Common subexpressions of straight code, such as packed copies of a number that several statements use."""
+"""Elimination of common subexpressions in straight code, such as packed copies of a number."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pdojo.backends.snitch.liveness import bodies
 _Key: TypeAlias = tuple[str, tuple[tuple[Register, int], ...], Immediate]
 
 _KEPT = 14
-"""Latest loads that stay known after a store to other memory: more would take too many registers."""
+"""Number of latest loads that are still known after a store to other memory; more would take too many registers."""
 
 
 def without_repeats(code: list[Instruction]) -> list[Instruction]:
-    """The code without instructions that compute a value that a register holds; those in hardware loops stay."""
+    """The code without computations of values that a register holds already, except in hardware loops."""
     writes = Counter(register for instruction in code for register in instruction.defs)
     kept: list[Instruction] = []
     names: dict[Register, Register] = {}
@@ -36,7 +36,7 @@ def without_repeats(code: list[Instruction]) -> list[Instruction]:
 
 
 class _Block:
-    """The values that registers hold in straight code."""
+    """The values in registers, in straight code."""
 
     def __init__(self) -> None:
         self._computed: dict[_Key, Register] = {}
@@ -44,7 +44,7 @@ class _Block:
         self._versions: Counter[Register] = Counter()
 
     def earlier(self, instruction: Instruction) -> Register | None:
-        """The register that holds the value of a pure instruction; None if there is none, and then notes its own."""
+        """The register with a pure instruction's value; None if there is none, and then its own is recorded."""
         known = self._loaded if instruction.name in LOADS else self._computed
         uses = tuple((register, self._versions[register]) for register in instruction.uses)
         own = instruction.defs[0]
@@ -62,7 +62,7 @@ class _Block:
 
 
 def _apart(load: _Key, base: Register) -> bool:
-    """Whether a load is from other memory than a register points into."""
+    """Whether a load accesses another memory area than the register `base` points into."""
     area = load[1][0][0].area
     return area is not None and base.area is not None and area != base.area
 
@@ -72,7 +72,7 @@ def _ends_block(instruction: Instruction) -> bool:
 
 
 def _is_pure(instruction: Instruction) -> bool:
-    """Whether an instruction writes one register, with a value that only its operands (and memory) determine."""
+    """Whether an instruction writes one register with a value that depends only on its operands (and memory)."""
     registers = (*instruction.defs, *instruction.uses)
     return (
         len(instruction.defs) == 1

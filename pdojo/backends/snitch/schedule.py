@@ -1,11 +1,11 @@
-"""The order of straight code: independent instructions fill the cycles of waiting for results.
+"""Scheduling of straight code: independent instructions fill the cycles in which others wait for results.
 
-Unrolled copies of a statement of many instructions (`exp`, a maximum that keeps NaN) follow each other in the text,
-and each is a chain in which every instruction waits for the previous one. Within a block (`blocks`) instructions are
-put in the order in which a core with the simulator's latencies can issue them soonest. Results do not change: every
-instruction finds the same operands, and every stream and memory cell has its accesses in the same order.
+Unrolled copies of a statement with many instructions (`exp`, a maximum that keeps NaN) follow each other in the text,
+and each is a chain in which every instruction waits for the previous one. The instructions of a block (`blocks`) are
+ordered so that a core with the simulator's latencies can issue them earliest. Results do not change: every instruction
+has the same operands, and the accesses of every stream and memory cell keep their order.
 
-The registers limit how many chains overlap. If constants take too many, a loop loads its constants inside, once for
+The number of registers limits how many chains overlap. If constants take too many, a loop's body loads them, once for
 all copies. If values no longer fit in the registers, the code keeps its order.
 """
 
@@ -27,15 +27,15 @@ from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked,
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SLACK = (0, 2, 6)
-"""Registers that are kept free, by the number of attempts that did not fit."""
+"""Registers to keep free, by number of failed attempts."""
 _WEIGHTS = (0, 0.05, 0.4, 5)
-"""Weights to try for a position in the text, in cycles: from copies side by side to one after the other."""
+"""Weights to try for a position in the text, in cycles: from interleaved copies to one copy after the other."""
 _MARGINS = (0, 2, 4)
-"""Registers to keep free while an order is made; the first number with which all values fit is used."""
+"""Registers to keep free while an order is built; the first number with which all values fit is used."""
 _ONCE = 4
-"""Fewest cycles that another order must gain outside of loops."""
+"""Fewest cycles that a new order must save outside of loops."""
 _READY = 24
-"""Most candidates that are compared for each position."""
+"""Largest number of candidates compared for each position."""
 _ROOM = {"x": 27, "f": 32}
 _STREAMING = 29
 """Floating-point registers while streams are on."""
@@ -45,15 +45,15 @@ _STREAMING = 29
 class _Block:
     items: list[Item]
     live: frozenset[Register]
-    """Registers whose values are needed at the start."""
+    """Registers whose values at the start are needed."""
     live_out: frozenset[Register]
     room: dict[str, int]
-    """Number of registers by kind, or the number that the order of the text needs if that is larger."""
+    """Number of registers by kind, or the number in use in the text's order if that is larger."""
     timing: Timing
 
     @cached_property
     def results(self) -> list[tuple[bool, int]]:
-        """For each item, whether its result comes from the floating-point unit, and its latency in cycles."""
+        """By item, whether its result comes from the floating-point unit, and its latency in cycles."""
         return [(is_float(item.result), latency(item.result, self.timing)) for item in self.items]
 
     @cached_property
@@ -62,7 +62,7 @@ class _Block:
         return Counter(r for item in self.items for r in set(item.uses))
 
     def best(self, slack: int) -> _Walk | None:
-        """The best of some orders whose values leave `slack` registers free; None if there is none."""
+        """The best of several orders that leave `slack` registers free; None if none does."""
         room = {kind: most - slack for kind, most in self.room.items()}
         heights = _heights(self.items, self.timing)
         slots = sum(item.size for item in self.items)
@@ -85,20 +85,20 @@ class _Block:
 
 @dataclass
 class _Place:
-    """A block with its position in the code, and the order chosen for it."""
+    """A block, its position in the code, and its chosen order."""
 
     start: int
     text: list[Instruction]
     forms: list[_Block]
-    """The block as it is, and with constants loaded inside."""
+    """The block as in the text, and with its constants loaded inside."""
     cycles: int
-    """An order is better than that of the text only if it takes fewer cycles than this."""
+    """A new order must take fewer cycles than this."""
     chosen: tuple[list[Instruction], list[Instruction]] | None = None
-    """The instructions before and after ordering; None: the order of the text."""
+    """The instructions before and after scheduling; None: the text's order is kept."""
     attempt: int = 0
 
     def choose(self) -> None:
-        """Choose the best order that is better than that of the text, if any."""
+        """Choose the best order if it is better than the text's."""
         self.chosen, best = None, self.cycles
         if self.attempt >= len(_SLACK):
             return
@@ -110,16 +110,16 @@ class _Place:
                 self.chosen = text, [i for number in walk.order for i in form.items[number].instructions]
 
     def touches(self, registers: Collection[Register]) -> bool:
-        """Whether one of the registers is read or written."""
+        """Whether the block reads or writes one of the registers."""
         code = self.text if self.chosen is None else self.chosen[1]
         return any(r in registers for i in code for r in (*i.uses, *i.defs))
 
 
 class Schedule:
-    """The code of a function with its blocks in a better order."""
+    """The code of a function with its blocks scheduled."""
 
     def __init__(self, code: Sequence[Instruction], timing: Timing) -> None:
-        """Find an order for each block."""
+        """Choose an order for each block."""
         self.original = list(code)
         self.timing = timing
         self.places = self._places()
@@ -146,16 +146,16 @@ class Schedule:
             forms = [replace(plain, room={kind: max(most, walk.most[kind]) for kind, most in room.items()})]
             if flow.depths[start]:
                 forms += _with_constants(text, plain, constants)
-            # Code that runs once is reordered only for a gain that is worth the loss of readability.
+            # Code that runs once is reordered only if the gain outweighs the loss of readability.
             found.append(_Place(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
         return found
 
     @property
     def code(self) -> list[Instruction]:
-        """The code in the order that was found."""
+        """The code in the chosen order."""
         before, after = self._assembled(0), self._assembled(1)
         check_values(before, after)
-        # Loads of constants before the nest may be dead once blocks load their own.
+        # Loads of constants before the nest may be dead if blocks load their own.
         return without_dead_code(after) if len(after) > len(self.original) else after
 
     def _assembled(self, which: Literal[0, 1]) -> list[Instruction]:
@@ -168,7 +168,7 @@ class Schedule:
         return found + self.original[position:]
 
     def give_way(self, spilled: Collection[Register]) -> bool:
-        """Keep more registers free in blocks that touch spilled registers; False if no block is reordered any more."""
+        """Keep more registers free in blocks that use spilled registers; False if no block is reordered any more."""
         moved = [place for place in self.places if place.chosen is not None]
         for place in [p for p in moved if p.touches(spilled)] or moved:
             place.attempt += 1
@@ -177,7 +177,7 @@ class Schedule:
 
 
 def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]:
-    """The registers that hold a number from the table throughout, and the instructions that load them."""
+    """The registers that always hold a number from the table, with the instructions that load them."""
     writes = Counter(r for i in code for r in i.defs)
     tables = {i.defs[0] for i in code if i.name == "la"}
     return {
@@ -188,7 +188,7 @@ def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]
 
 
 def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[Register, Instruction]) -> list[_Block]:
-    """A block that loads its constants itself, so that they take no registers around it; empty if it has none."""
+    """The block with its constants loaded inside, so that they take no registers around it; empty if it has none."""
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
     if not used:
         return []
@@ -204,7 +204,7 @@ def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[
 
 
 def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
-    """Raise AssertionError unless every instruction has the same operands and stream accesses in both orders.
+    """Raise AssertionError unless every instruction has equal operands and stream accesses in both orders.
 
     The check shares no code with the ordering, so a mistake there becomes an error and not a wrong result.
     """
@@ -214,7 +214,7 @@ def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) ->
 
 
 def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
-    """For each instruction, by identity: the last writers of its operands, and its turn at each stream."""
+    """By instruction (identity): the last writers of its operands, and its position in each stream's accesses."""
     last: dict[Register, int] = {}
     turns: Counter[tuple[Register, bool]] = Counter()
     found: dict[int, tuple[object, ...]] = {}
@@ -241,7 +241,7 @@ def _walked(block: _Block, order: Iterable[int]) -> _Walk:
 
 
 def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
-    """Cycles from each item to the end, along the longest chain."""
+    """Cycles from each item to the end along the longest chain."""
     heights = [0] * len(items)
     for number in range(len(items) - 1, -1, -1):
         item = items[number]
@@ -251,18 +251,18 @@ def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
 
 
 class _Walk:
-    """An order under construction: when a core could issue each item, and how many registers are in use."""
+    """An order under construction, with the cycle of each issue and the number of registers in use."""
 
     def __init__(self, block: _Block) -> None:
         self.block, self.items = block, block.items
         self.order: list[int] = []
         self.core = self.unit = -1
-        """The cycles in which core and floating-point unit issued last."""
+        """The latest cycles in which the core and the floating-point unit issued."""
         self.ready: dict[Register, int] = {}
         self.operands: dict[int, tuple[int, int]] = {}
-        """The cycles in which core and floating-point unit have the operands of items, by item, once all are issued."""
+        """Cycles from which core and floating-point unit have an item's operands, once all writers are issued."""
         self.earliest: dict[int, int] = {}
-        """Earliest cycles for loads of the core after stores of the floating-point unit to the same place, by item."""
+        """By item: the earliest cycle of a core's load from a place that the floating-point unit stored to."""
         self.uses = block.uses.copy()
         self.live = set(block.live)
         self.count: Counter[str] = Counter(r.kind for r in self.live if r.fixed is None)
@@ -274,7 +274,7 @@ class _Walk:
         return max(self.core, self.unit, *(self.ready.get(r, 0) for r in self.block.live_out), 0)
 
     def fill(self, priorities: Sequence[float], room: dict[str, int]) -> None:
-        """Put all items in order: the item that can issue soonest; of several, by priority, then by text."""
+        """Order all items: the one that can issue earliest comes next; ties are broken by priority, then by text."""
         needs = [item.needs for item in self.items]
         ready = [k for k, n in enumerate(needs) if n == 0]
         while ready:
@@ -289,18 +289,19 @@ class _Walk:
                     insort(ready, following)
 
     def _issue(self, number: int) -> tuple[int, int]:
-        """The cycles in which the core and the floating-point unit issue an item."""
+        """The cycles in which the core and the floating-point unit would issue an item."""
         found = self.operands.get(number)
         if found is None:
             found = self.operands[number] = self._operands(number)
         core = max(self.core + 1, found[0])
-        # A branch with the instructions that it jumps over delays the core by its integer operands only.
+        # A branch item delays the core by its integer operands only.
         return core, max(self.unit + 1, core + 1, found[1])
 
     def _operands(self, number: int) -> tuple[int, int]:
-        """The cycles from which core and floating-point unit can have the operands of an item.
+        """The cycles from which core and floating-point unit can read the operands of an item.
 
-        They are final: all items that write them are issued, and no other item overwrites them before this one.
+        These cycles are final: all items that write the operands are issued, and no item overwrites them before this
+        one.
         """
         core, unit = self.earliest.get(number, 0), 0
         for register in self.items[number].uses:
@@ -335,7 +336,7 @@ class _Walk:
         self._count(item)
 
     def _delay_loads(self, item: Item) -> None:
-        """Delay loads of the core from the place of a store of the floating-point unit."""
+        """Delay the core's loads from a place that the floating-point unit's store `item` writes."""
         for following, waits in item.after.items():
             first = self.items[following].first
             if waits and first.name in LOADS and not is_float(first):

@@ -35,10 +35,10 @@ from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDama
 from pdojo.errors import Deadlock as DeadlockError
 
 Listener = Callable[[str], None]
-"""Called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
+"""A function called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
 
 _KEPT = 4
-"""References in the cache: searches use the same one again."""
+"""Number of references in the cache; a search uses the same one again and again."""
 
 
 def simulate(wanted: Simulation, tell: Listener) -> Outcome:
@@ -57,7 +57,7 @@ def simulate(wanted: Simulation, tell: Listener) -> Outcome:
 
 
 def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listener) -> Outcome:
-    """The outcome of given code for a program. Raises as `simulate` does."""
+    """The outcome of the given code for a program. Raises the errors of `simulate`."""
     reference = None
     if wanted.reference is not None:
         tell("reference")
@@ -79,7 +79,7 @@ def judged(kernel: SimulatedKernel, nest: Nest, wanted: Simulation, tell: Listen
 
 
 class _Reference:
-    """Inputs, and a reference kernel's outputs for them."""
+    """Inputs, and the reference kernel's outputs for them."""
 
     def __init__(self, text: str, seed: int) -> None:
         nest = _nest(text)
@@ -115,7 +115,7 @@ def _run(kernel: SimulatedKernel, inputs: Arrays, limit: int) -> SimulatedRun | 
 def _compared(
     wanted: Simulation, nest: Nest, kernel: SimulatedKernel, reference: _Reference, run: SimulatedRun
 ) -> Check | WrongResult:
-    """Compare the outputs of a run with the reference."""
+    """Compare a run's outputs with the reference."""
     rounding = reference.rounding | Rounding.of(nest)
     error, wrong = compare_all(kernel.parameters, run.outputs, reference.outputs, rounding, wanted.largest_error)
     if wrong is not None:
@@ -138,7 +138,7 @@ def _simulated(kernel: SimulatedKernel, result: Result, check: Check | None, sam
 
 
 def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: SimulatedRun) -> bool | None:
-    """Whether the interpreter gives the same bits; None if the program does not determine them or is too large."""
+    """Whether the interpreter gives the same bits; None if the program does not determine bits or is too large."""
     if not has_own_bits(nest):
         return None
     try:
@@ -150,7 +150,7 @@ def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Simulat
 
 
 def has_own_bits(nest: Nest) -> bool:
-    """Whether a program determines the bits of its results: no approximated function, no reduction over lanes."""
+    """Whether a program determines the bits of its results: no approximate functions, no reductions over lanes."""
     return not any(leaf.function in MATH_FUNCTIONS or _folds_lanes(leaf) for leaf in nest.leaves)
 
 
@@ -160,7 +160,7 @@ def _folds_lanes(leaf: Leaf) -> bool:
 
 
 def _width(parameters: tuple[Parameter, ...]) -> int:
-    """Bytes of the floats that a kernel computes with: the widest of its interface; 8 if there are none."""
+    """Bytes of the widest float type in the interface; 8 without floats."""
     return max((byte_width(p.dtype) for p in parameters if is_float(p.dtype)), default=8)
 
 

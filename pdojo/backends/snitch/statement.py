@@ -1,4 +1,4 @@
-"""One statement as instructions: scalar, or packed for the lanes of the vector scope around it."""
+"""A statement as instructions: scalar, or packed for the lanes of its vector scope."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Statements:
     known: dict[int, int]
     extents: list[int]
     _loaded: dict[Hashable, Value] = field(default_factory=dict[Hashable, Value])
-    """Values that the statement has read, by access and lane, so that equal reads become one."""
+    """Values that the statement has read, by access and lane; equal reads become one."""
     _repeated: bool = False
     """Whether the statement is in a hardware loop."""
 
     @property
     def accesses(self) -> Accesses:
-        """Loads and stores."""
+        """The emitter of loads and stores."""
         return Accesses(self.code)
 
     def emit(self, leaf: Leaf) -> None:
-        """Append one instance of a statement, or all lanes of one."""
+        """Append one instance of a statement, or all its lanes."""
         self._loaded.clear()
         self._repeated = any(s.mapping is Mapping.FREP for s in leaf.chain)
         lanes = leaf.parent
@@ -59,13 +59,13 @@ class Statements:
             self._lanes(leaf, lanes)
 
     def goes_by_lanes(self, leaf: Leaf) -> bool:
-        """Whether a vector statement becomes one statement for each lane; no lane reads what another writes."""
+        """Whether a vector statement becomes one statement per lane; no lane reads another lane's output."""
         if any(self.regions.register(leaf, a, writes=a is leaf.output) is not None for a in leaf.accesses):
             return False
         return not self.packs(leaf)
 
     def packs(self, leaf: Leaf) -> bool:
-        """Whether instructions on whole registers can compute a statement in a vector scope."""
+        """Whether packed instructions can compute a statement in a vector scope."""
         return packs(leaf, loses_nan=self.functions.loses_nan, alignment=self.alignment)
 
     # Scalars
@@ -77,7 +77,7 @@ class Statements:
         self.write(leaf, self.computed(leaf, operands, old, target), target)
 
     def computed(self, leaf: Leaf, operands: list[Value], old: Value | None, target: Value | None) -> Value:
-        """The value that a statement stores; in the register `target` if the last instruction can write it."""
+        """The value that a statement stores; in `target` if the last instruction can write there."""
         dtype = leaf.output.array.dtype
         if leaf.contracted:
             assert old is not None
@@ -100,7 +100,7 @@ class Statements:
         return self.functions.apply(leaf.function, operands, dtypes, dtype, target)
 
     def operand(self, value: Input, leaf: Leaf) -> Value:
-        """An input of a statement."""
+        """The value of a statement's input."""
         match value:
             case Access():
                 return self.read(value, leaf)
@@ -109,13 +109,13 @@ class Statements:
                     return self.functions.numbers.real(float(value.value), value.dtype)
                 return integer(self.code, int(value.value), value.dtype)
             case Index():
-                # Narrower integers wrap.
+                # Narrower integers wrap around.
                 exact = is_float(value.dtype) or value.dtype == "i64"
                 return from_index(self.functions, self.addresses.number(value.expression, exact=exact), value.dtype)
 
     def read(self, access: Access, leaf: Leaf) -> Value:
         """The value of an access."""
-        # The key includes values of unrolled variables, as lanes are read one after the other.
+        # The key includes the values of unrolled variables, because lanes are read one after the other.
         key = access.key, tuple(sorted(self.known.items()))
         if key not in self._loaded:
             self._loaded[key] = self._read(access, leaf)
@@ -136,11 +136,11 @@ class Statements:
         return self.accesses.load(self.place(access, leaf), buffer.dtype)
 
     def popped(self, stream: Register, leaf: Leaf) -> Register:
-        """The next element of a stream: its register if only one instruction reads it, else a copy."""
+        """The next element of a stream: the stream register if only one instruction reads it, else a copy."""
         return stream if is_single(leaf, loses_nan=self.functions.loses_nan) else self.code.f("fmv.d", stream)
 
     def target(self, leaf: Leaf) -> Value | None:
-        """The register of a statement's output; None if the output is stored, or is a lane of a register."""
+        """The register of a statement's output; None if the output is in memory, or is a lane of a register."""
         access = leaf.output
         if access.array.buffer not in self.roots:
             if self.cells.is_packed(access):
@@ -155,7 +155,7 @@ class Statements:
         if target is not None:
             move(self.code, value, target)
             if value is target and leaf.function is None and leaf.accumulate is None and self._repeated:
-                # A copy of a register to itself: hardware loops count it.
+                # Copy a register to itself, because the hardware loop counts this instruction.
                 self.code.emit("fmv.d", (cast(Register, target),), (cast(Register, value),))
         elif buffer not in self.roots:
             position = self.cells.position(access, leaf)
@@ -166,7 +166,7 @@ class Statements:
             self.accesses.store(value, self.place(access, leaf), buffer.dtype)
 
     def place(self, access: Access, leaf: Leaf) -> Place:
-        """The place in memory of an access."""
+        """The place of an access in memory."""
         buffer = access.array.buffer
         layout = self.plan.placements[buffer].layout
         found = address_of(access, layout, leaf.chain)
@@ -176,13 +176,13 @@ class Statements:
         return place
 
     def alignment(self, buffer: Buffer) -> int:
-        """The alignment of the start of a buffer in bytes."""
+        """The alignment of a buffer's start in bytes."""
         return self.plan.placements[buffer].alignment if buffer in self.roots else 8
 
     # Lanes of streams
 
     def _lanes(self, leaf: Leaf, lanes: Scope) -> None:
-        """Append all lanes, one after the other; streams read and write them together."""
+        """Append the lanes one after the other; stream accesses are made once for all lanes."""
         dtype, extent = leaf.output.array.dtype, lanes.extent
         operands = [self._lane_values(i, leaf, lanes) for i in leaf.inputs]
         streamed = self.regions.register(leaf, leaf.output, writes=True) is not None
@@ -206,7 +206,7 @@ class Statements:
         self.code.move(self.accesses.join(cast("list[Register]", values), dtype), stream)
 
     def _lane_values(self, value: Input, leaf: Leaf, lanes: Scope) -> list[Value]:
-        """The values of all lanes."""
+        """An input's values in all lanes."""
         if isinstance(value, Access) and value.array.buffer in self.roots:
             stream = self.regions.register(leaf, value, writes=False)
             if stream is not None:

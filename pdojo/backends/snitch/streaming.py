@@ -1,12 +1,11 @@
 """Streaming regions as instructions: configuration, the bit that turns streams on, waiting for writes.
 
-Streams and the rest of the core see memory at different times. Turning streams off does not wait for their last
-writes, and stores through the floating-point unit may still be in flight when a stream starts to read. So the code
-waits
+Streams and the rest of the core access memory at different times. Turning streams off does not wait for their last
+writes, and stores by the floating-point unit may still be in flight when a stream starts to read. So the code waits
 
-- before a region, if one of its streams reads a buffer that the core may have stored to last;
-- after a region for its writes, or after the nest around it if nothing else in the nest touches the same memory;
-- before a stream register that may still be writing begins to read (`pdojo.backends.snitch.draining`).
+- before a region, if one of its streams reads a buffer that the core may have stored to just before;
+- after a region for its writes, or after its nest if no other code of the nest accesses the same memory;
+- before a stream register starts to read while it may still be writing (`pdojo.backends.snitch.draining`).
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
 from pdojo.errors import LoweringError
 
 REPEAT, BOUND, STRIDE, READ, WRITE = 1, 2, 6, 24, 28
-"""Numbers of the configuration registers of a stream; add k for dimension k."""
+"""Numbers of a stream's configuration registers; add k for dimension k."""
 _CHANGING = -1
-"""Stands for a number of reads that varies."""
+"""A mark for a number of reads that varies."""
 ALL = 31
-"""The lane number that means all streams."""
+"""The lane number that selects all streams."""
 STATUS = 0
-"""The register whose sign bit is set when a stream has finished."""
+"""The register whose sign bit tells that a stream has finished."""
 
 
 @dataclass(frozen=True)
 class LaneStream:
-    """A stream, its register, and its path through memory."""
+    """A stream with its register and its address pattern."""
 
     stream: Stream
     lane: int
@@ -55,9 +54,9 @@ class Regions:
     nest: Nest
     machine: Machine
     stored: set[Buffer] = field(default_factory=set[Buffer])
-    """Buffers stored to without a stream since the core last waited for its stores."""
+    """Buffers that the core has stored to without a stream since it last waited for its stores."""
     repeats: dict[int, int] = field(default_factory=dict[int, int])
-    """The number of reads per element that each stream is set to, less one."""
+    """Reads per element, minus one, to which each stream is set."""
     _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
     _uses: dict[Scope, Use] = field(default_factory=dict[Scope, Use])
 
@@ -82,14 +81,14 @@ class Regions:
         free = [k for k in range(self.machine.snitch.stream_registers) if k not in lanes]
         found: list[LaneStream] = []
         for stream, lane in zip(streams, lanes, strict=True):
-            # An accumulation reads and writes one access; its hint is for the read.
+            # An accumulation has one access for reading and writing; its hint is for reading.
             taken = lane is None or any(f.lane == lane for f in found)
             pattern = walk_of(self.nest, stream, region, self.machine)
             found.append(LaneStream(stream, free.pop(0) if taken or lane is None else lane, pattern))
         return found
 
     def register(self, leaf: Leaf, access: Access, *, writes: bool) -> Register | None:
-        """The stream register of an access; None if it is no stream."""
+        """The stream register of an access; None if it is not streamed."""
         region = next((s for s in leaf.chain if s.mapping is Mapping.STREAM), None)
         if region is None or not is_streamed(access):
             return None
@@ -100,14 +99,15 @@ class Regions:
         return None
 
     def enter(self, region: Scope, addresses: Addresses, roots: dict[Buffer, Root]) -> None:
-        """Configure the streams of a region and turn them on."""
+        """Configure a region's streams and turn them on."""
         streams = self.streams(region)
         reads = {s.stream.access.array.buffer for s in streams if not s.stream.writes}
         if reads & (self.stored | self._stored_around(region)):
             self.code.emit("fence")
             self.stored.clear()
         turning = {s.lane for s in streams if not s.stream.writes} & set(self.draining.writing)
-        # Reading streams start first, to run ahead during the set-up of others; streams that must wait start last.
+        # Start reading streams first, so that they run ahead during the set-up of others; start streams that must wait
+        # last.
         streams = sorted(streams, key=lambda one: (one.lane in turning, one.stream.writes))
         if region.parent is None:
             self._configure_once(streams, region, addresses, roots)
@@ -121,7 +121,7 @@ class Regions:
         self.code.emit("csrsi", immediate=1)
 
     def leave(self, region: Scope) -> None:
-        """Turn the streams off; wait for writes that other code in the nest may see."""
+        """Turn the streams off, and wait for writes that other code of the nest may read."""
         self.code.emit("csrci", immediate=1)
         use = self._use(region)
         self.draining.leave(use)
@@ -129,19 +129,19 @@ class Regions:
             self._wait(lane)
 
     def end_nest(self) -> None:
-        """Wait at the end of a top-level nest for streams that may still be writing."""
+        """Wait at the end of a top-level nest for streams that may be writing."""
         for lane in sorted(self.draining.writing):
             self._wait(lane)
 
     def loop(self, scope: Scope) -> None:
-        """Wait before a loop for streams that it reads, and note its start."""
+        """Wait before a loop for streams that it reads, and record its start."""
         for lane in self.draining.before(scope):
             self._wait(lane)
         self.draining.loop(scope)
 
     @contextmanager
     def branch(self) -> Generator[None]:
-        """Code emitted within may be skipped, and its waits with it."""
+        """A context whose emitted code, including its waits, may be skipped."""
         stored = set(self.stored)
         with self.draining.branch():
             yield
@@ -159,11 +159,11 @@ class Regions:
         return self._uses[region]
 
     def note_store(self, buffer: Buffer) -> None:
-        """Note that the core stores to a buffer without a stream."""
+        """Record that the core stores to a buffer without a stream."""
         self.stored.add(buffer)
 
     def _stored_around(self, region: Scope) -> set[Buffer]:
-        """Buffers that statements of the nest store to without streams, perhaps just before the region."""
+        """Buffers that statements of the nest store to without streams, possibly just before the region."""
         return {
             leaf.output.array.buffer
             for leaf in region.chain[0].leaves
@@ -171,26 +171,26 @@ class Regions:
         }
 
     def _wait_for_reads(self) -> None:
-        """Wait for all earlier floating-point instructions, by an integer result of one more."""
+        """Wait for all earlier floating-point instructions, by one more with an integer result."""
         code, here = self.code, self.code.label("read")
         value = code.x("fmv.x.w", Register("f", "ft3"))
         code.emit("beq", (), (value, value), here)
         code.emit("label", immediate=here)
 
     def _wait(self, lane: int) -> None:
-        """Wait until a stream has written all its elements."""
+        """Wait until a stream has written all elements."""
         code, again = self.code, self.code.label("written")
         number = code.li(STATUS << 5 | lane)
         several = self.draining.drain(lane) > 1
         code.emit("label", immediate=again)
         status = code.x("scfgr", number)
         if several:
-            # The status reports the end of the first job for one cycle between two jobs.
+            # Between two jobs, the status reports the end of the first job for one cycle only.
             status = code.x("and", status, code.x("scfgr", number))
         code.emit("bge", (), (status, ZERO), again)
 
     def _is_alone(self, one: LaneStream, region: Scope) -> bool:
-        """Whether only writes by the same stream register touch the stream's buffer in the nest."""
+        """Whether the stream's buffer has no other accesses in the nest than writes by the same stream register."""
         buffer = one.stream.access.array.buffer
         for leaf in leaves_of(region.chain[0]):
             if any(a.array.buffer is buffer for a in leaf.reads):
@@ -202,8 +202,9 @@ class Regions:
         return True
 
     def _is_overtaken(self, one: LaneStream, region: Scope) -> bool:
-        """Whether results of another region for the same stream register may leave the floating-point unit first:
-        nothing keeps writes to a stream in order, and a division takes longer than instructions after it."""
+        """Whether another region's results for the same stream register may leave the floating-point unit first: writes
+        to a stream are not kept in order, and a division takes longer than later instructions.
+        """
         function = one.stream.leaf.function
         if function is None or (function in FPU_FUNCTIONS and function not in DIVISIONS):
             return False
@@ -223,14 +224,14 @@ class Regions:
     # Configuration
 
     def _settings(self, one: LaneStream) -> dict[int, int]:
-        """The constants for a stream's configuration registers."""
+        """The constants for a stream's configuration registers, by register."""
         pattern = one.pattern
         bounds = list(reversed(pattern.bounds)) or [1]
         strides = list(reversed(pattern.strides)) or [0]
         settings = {REPEAT: pattern.repeat - 1}
         walked = 0
         for k, (bound, stride) in enumerate(zip(bounds, strides, strict=True)):
-            # The generator adds a stride to the address that the inner dimensions have reached.
+            # The generator adds a stride to the last address of the inner dimensions.
             settings[BOUND + k] = bound - 1
             settings[STRIDE + k] = stride - walked
             walked += stride * (bound - 1)
@@ -247,7 +248,7 @@ class Regions:
     def _configure_once(
         self, streams: Sequence[LaneStream], region: Scope, addresses: Addresses, roots: dict[Buffer, Root]
     ) -> None:
-        """Set up and start the streams of a region that is a whole nest; shared settings are set in all at once."""
+        """Set up and start the streams of a region that is a whole nest; equal settings are written to all at once."""
         values: dict[int, list[int]] = {}
         for one in streams:
             for register, value in self._settings(one).items():
@@ -262,7 +263,7 @@ class Regions:
             self._start(one, region, addresses, roots)
 
     def _everywhere(self, region: Scope, lane: int) -> dict[int, set[int]]:
-        """All constants for each register of a lane in the nest; a register with only one is set before the nest."""
+        """All values in the nest of a lane's registers; a register with a single value is set before the nest."""
         found: dict[int, set[int]] = {}
         for other in self._regions(region):
             for one in self.streams(other):
@@ -272,9 +273,9 @@ class Regions:
         return found
 
     def _set(self, lane: int, register: int, value: int, *, alone: bool = True) -> Register:
-        """Set a register; `alone`: it has no other value in the nest."""
+        """Set a register; `alone`: the register has no other value in the nest."""
         if register == REPEAT:
-            # The number of reads is no part of a job: it would apply to elements that are still to be read.
+            # The number of reads is not part of a job: a change would apply to elements that are still unread.
             lanes = range(self.machine.snitch.stream_registers) if lane == ALL else (lane,)
             if not alone or any(self.repeats.get(k, value) != value for k in lanes):
                 self._wait_for_reads()
@@ -293,7 +294,7 @@ class Regions:
 
 
 def first_address(nest: Nest, stream: Stream, region: Scope) -> Expr:
-    """The start of a stream: its address with the variables of the region at 0."""
+    """The address of a stream's first element: the access with the region's variables at 0."""
     address = address_in_bytes(nest, stream.access, stream.leaf)
     inside: Sequence[int] = [v for v in address.variables() if v >= region.depth]
     return address.substitute({v: const(0) for v in inside}, stream.leaf.extents) if inside else address

@@ -23,12 +23,12 @@ from pdojo.dialect.view.build import nest_of
 
 @dataclass(frozen=True)
 class PdojoSnitchTarget(Target):
-    """Assembly text of the code that `convert-pdojo-to-snitch` shows; kernels are lowered first."""
+    """Assembly of the code that `convert-pdojo-to-snitch` shows; kernels are lowered first."""
 
     name = "pdojo-snitch-asm"
 
     machine: str | None = None
-    """Name of the machine description; None: that of each kernel if it is a Snitch core, else snitch."""
+    """Name of the machine; None: the machine that a kernel names if it is a Snitch core, else `snitch`."""
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
         """Print the module."""
@@ -40,18 +40,18 @@ class PdojoSnitchTarget(Target):
 
 @dataclass(frozen=True)
 class SnitchSource:
-    """A kernel as assembly, and the requirements for calling it."""
+    """A kernel as assembly, with the information for callers."""
 
     name: str
     """The symbol of the function."""
     text: str
-    """Its assembly, constants included."""
+    """The assembly text, including constants."""
     arguments: tuple[str, ...]
-    """The arrays whose addresses it takes, in order; a pointer to the workspace follows if there is one."""
+    """The arrays whose addresses are the arguments, in order; a pointer to the workspace follows if there is one."""
     workspace_bytes: int
-    """Bytes of the workspace, aligned to 8."""
+    """Bytes of the workspace, whose address must be a multiple of 8."""
     stack_bytes: int
-    """Bytes of its stack frame."""
+    """Bytes of the function's stack frame."""
 
 
 def snitch_text(kernel: KernelOp, described: Machine) -> str:

@@ -1,4 +1,4 @@
-"""The values of statements: a register, or two for integers of 64 bits."""
+"""The values of statements: one register, or two for 64-bit integers."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pdojo.dialect.functions import is_float
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """An integer of 64 bits."""
+    """A 64-bit integer in two registers."""
 
     low: Register
     high: Register
 
 
 Value: TypeAlias = Register | Pair
-"""Floats are in floating-point registers (bf16 as f32); integers are sign-extended, an i1 is 0 or 1."""
+"""A value: floats are in floating-point registers (bf16 as f32); integers are sign-extended, an i1 is 0 or 1."""
 
 
 def registers_of(value: Value) -> tuple[Register, ...]:
@@ -27,7 +27,7 @@ def registers_of(value: Value) -> tuple[Register, ...]:
 
 
 def fresh(dtype: str) -> Value:
-    """Registers for a value of a type."""
+    """New registers for a value of a type."""
     if dtype == "i64":
         return Pair(Register("x"), Register("x"))
     return Register("f" if is_float(dtype) else "x")
@@ -49,5 +49,5 @@ def integer(code: Code, value: int, dtype: str) -> Value:
 
 
 def sign_extended(code: Code, value: Register) -> Pair:
-    """An integer of 32 bits as 64 bits, with its sign."""
+    """Sign-extend a 32-bit integer to 64 bits."""
     return Pair(value, ZERO if value is ZERO else code.x("srai", value, immediate=31))

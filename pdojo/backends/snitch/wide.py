@@ -1,4 +1,4 @@
-"""Operations on integers of 64 bits in two registers, for kernels and the mathematical functions."""
+"""Operations on 64-bit integers in two registers, for kernels and the mathematical functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def add(code: Code, a: Pair, b: Pair) -> Pair:
     if ZERO in (a.low, b.low):
         return Pair(b.low if a.low is ZERO else a.low, code.x("add", a.high, b.high))
     low = code.x("add", a.low, b.low)
-    # Adding zero leaves no carry; otherwise the sum is compared with either addend.
+    # Adding zero gives no carry; otherwise the sum is compared with one addend.
     carry = code.x("sltu", low, a.low)
     return Pair(low, code.x("add", code.x("add", a.high, b.high), carry))
 
@@ -67,7 +67,7 @@ def equal(code: Code, a: Pair, b: Pair) -> Register:
 def less(code: Code, a: Pair, b: Pair, *, signed: bool = True) -> Register:
     """1 if a < b, otherwise 0."""
     if b.low is ZERO:
-        # The low part is unsigned, so never below 0.
+        # The low part is unsigned, so it is never below 0.
         return code.x("slt" if signed else "sltu", a.high, b.high)
     result = Register("x")
     done = code.label("less")

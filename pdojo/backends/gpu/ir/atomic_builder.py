@@ -13,12 +13,12 @@ from pdojo.dialect.view.nest import Leaf
 from pdojo.errors import LoweringError
 
 _KINDS = {"arith.addf": 0, "arith.addi": 1}
-"""Numbers of `arith::AtomicRMWKind` by the function of an accumulation (MLIR, ArithBase.td). The others have different
-numbers in different versions of MLIR."""
+"""Numbers of `arith::AtomicRMWKind` by accumulation function (MLIR, ArithBase.td). Other kinds have different numbers
+in different versions of MLIR."""
 
 
 def atomic_rmw(leaf: Leaf, value: SSAValue, place: SSAValue, index: Sequence[SSAValue]) -> memref.AtomicRMWOp:
-    """The accumulation of a value into an element by the function of a statement, as one atomic operation.
+    """An atomic operation that accumulates a value into an element, with the function of a statement.
 
     Raises LoweringError for functions other than sums.
     """

@@ -25,12 +25,12 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_on
 
 DEFAULT_MACHINE = "nvidia-sm90"
-"""The machine of kernels that name none with a graphics processor."""
+"""The machine of kernels that name no GPU."""
 
 
 @dataclass(frozen=True)
 class KernelToLaunchesPattern(RewritePattern):
-    """A kernel becomes a function that launches it."""
+    """Rewrites a kernel to a function that launches it."""
 
     machine: Machine | None
 
@@ -45,14 +45,14 @@ class KernelToLaunchesPattern(RewritePattern):
 class ConvertPdojoToGpuPass(ModulePass):
     """Turn every kernel into a `func.func` whose grids are `gpu.launch`, and calls into `func.call`.
 
-    The arguments keep their order and types; nothing is returned. Raises LoweringError for kernels that the gpu
-    dialect cannot say.
+    Arguments keep their order and types; the function returns nothing. Raises LoweringError for kernels that the gpu
+    dialect cannot express.
     """
 
     name = "convert-pdojo-to-gpu"
 
     machine: str = ""
-    """Name of the machine; empty: that of each kernel if it has a graphics processor, else nvidia-sm90."""
+    """Name of the machine; empty: the machine that a kernel names if it is a GPU, else nvidia-sm90."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""

@@ -1,4 +1,4 @@
-"""What the gpu dialect of MLIR has and that of xDSL lacks: shuffles, shared memory that a launch gives, memory spaces.
+"""Parts of MLIR's gpu dialect that xDSL's lacks: shuffles, dynamic shared memory, memory spaces.
 
 Names and generic syntax are MLIR's. Tools that read them register `complete_gpu`; stock `xdsl-opt` reads them with
 `--allow-unregistered-dialect`.
@@ -41,7 +41,7 @@ from xdsl.utils.str_enum import StrEnum
 
 
 class AddressSpace(StrEnum):
-    """Who shares memory: everybody, the threads of a block, nobody."""
+    """The threads that share memory: all, the threads of a block, or none."""
 
     Global = auto()
     Workgroup = auto()
@@ -49,7 +49,7 @@ class AddressSpace(StrEnum):
 
 
 class ShuffleMode(StrEnum):
-    """How a thread computes the number of the one whose value it gets."""
+    """The rule by which a thread finds the thread whose value it receives."""
 
     Xor = auto()
     Down = auto()
@@ -64,13 +64,13 @@ class AddressSpaceAttr(EnumAttribute[AddressSpace]):
     name = "gpu.address_space"
 
     def print_parameter(self, printer: Printer) -> None:
-        """In angle brackets, as MLIR prints it."""
+        """Print the space in angle brackets, as MLIR does."""
         with printer.in_angle_brackets():
             super().print_parameter(printer)
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> AddressSpace:
-        """In angle brackets."""
+        """Parse the space in angle brackets."""
         with parser.in_angle_brackets():
             return parser.parse_str_enum(AddressSpace)
 
@@ -88,7 +88,7 @@ PRIVATE = AddressSpaceAttr(AddressSpace.Private)
 
 @irdl_op_definition
 class ShuffleOp(IRDLOperation):
-    """The value of another thread among the first `width` of a warp, all of which must run the operation."""
+    """The value of another thread among the first `width` of a warp, all of which must run this operation."""
 
     name = "gpu.shuffle"
     T: ClassVar = VarConstraint("T", SignlessIntegerConstraint | AnyFloatConstr)
@@ -98,7 +98,7 @@ class ShuffleOp(IRDLOperation):
     width = operand_def(eq(i32))
     result = result_def(T)
     valid = result_def(eq(i1))
-    """Whether there is such a thread."""
+    """Whether that thread exists."""
 
     def __init__(self, value: SSAValue, offset: SSAValue, width: SSAValue) -> None:
         super().__init__(
@@ -110,7 +110,7 @@ class ShuffleOp(IRDLOperation):
 
 @irdl_op_definition
 class DynamicSharedMemoryOp(IRDLOperation):
-    """The shared memory of a block whose size the launch says, in bytes."""
+    """The dynamic shared memory of a block, whose size in bytes the launch sets."""
 
     name = "gpu.dynamic_shared_memory"
     result = result_def(MemRefType[IntegerType].constr(element_type=eq(i8), memory_space=eq(WORKGROUP)))
@@ -125,12 +125,12 @@ _ATTRIBUTES: tuple[type[Attribute], ...] = (AddressSpaceAttr, ShuffleModeAttr)
 
 
 def complete_gpu() -> Dialect:
-    """The dialect `gpu` of xDSL with what it lacks."""
+    """xDSL's dialect `gpu`, completed."""
     return Dialect("gpu", [*GPU.operations, *_OPERATIONS], [*GPU.attributes, *_ATTRIBUTES])
 
 
 def complete(ctx: Context) -> None:
-    """Make a context know what its gpu dialect lacks."""
+    """Add the missing parts to the gpu dialect of a context."""
     known = {construct.name for construct in (*ctx.loaded_ops, *ctx.loaded_attrs)}
     for operation in _OPERATIONS:
         if operation.name not in known:

@@ -1,4 +1,4 @@
-"""One kernel as a function of the host: loops around launches, and memory that launches share."""
+"""Conversion of a kernel to a host function: loops around launches, and memory that launches share."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from pdojo.errors import LoweringError
 
 
 def lower_kernel(nest: Nest, machine: Machine) -> func.FuncOp:
-    """A function of the kernel's name and arguments that launches the kernel on a graphics processor.
+    """A function, with the kernel's name and arguments, that launches the kernel on a GPU.
 
-    Raises LoweringError for what the gpu dialect cannot say.
+    Raises LoweringError for kernels that the gpu dialect cannot express.
     """
     try:
         return _Host(nest, machine).lower()
@@ -87,9 +87,9 @@ class _Host(LoopBuilder):
         self.builder.insert(launched)
 
     def statement(self, leaf: Leaf) -> None:
-        """Not called: a statement outside of grids is a launch."""
+        """Never called: a statement outside of grids is a launch."""
         raise AssertionError(leaf)
 
     def vector(self, scope: Scope, leaf: Leaf, bounds: LoopBounds) -> None:
-        """Not called: a vector outside of grids is a launch."""
+        """Never called: a vector scope outside of grids is a launch."""
         raise AssertionError(scope)

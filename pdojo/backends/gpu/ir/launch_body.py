@@ -1,4 +1,4 @@
-"""One launch of a kernel as a `gpu.launch`: what each thread of a block does, in order."""
+"""Conversion of a launch to a `gpu.launch`: the code of each thread of a block, in order."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from pdojo.dialect.view.storage import physical_shape
 from pdojo.errors import LoweringError
 
 _IDS = 12
-"""Arguments of the block of a launch: numbers of block and thread, and their counts, in three dimensions each."""
+"""Arguments of the launch's block: indices and counts of blocks and threads, in three dimensions each."""
 
 
 class LaunchBody(ThreadBuilder):
-    """The block of a launch."""
+    """Builds the body of a launch."""
 
     def __init__(
         self, nest: Nest, found: Launch, memories: Mapping[Buffer, SSAValue], variables: Sequence[SSAValue], warp: int
     ) -> None:
-        """`memories` has the memref of each buffer that outlives launches, `variables` those of the host's loops."""
+        """`memories` has the memrefs of buffers that outlive launches, `variables` the host's loop variables."""
         super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
         self.sync = synchronisation(nest, found)
         self.trees = trees_of(found, Names())
@@ -47,11 +47,11 @@ class LaunchBody(ThreadBuilder):
         for leaf in self.atomics:
             check_atomic(leaf, tree=self._tree(leaf) is not None)
         self.tree_code = TreeBuilder(self, warp, self.atomics)
-        # The gpu dialect has no barrier of a part of a block, and no shuffle of a part of a warp.
+        # The gpu dialect has no barriers for parts of a block, and no shuffles for parts of a warp.
         self.wide = frozenset(self.sync.barriers)
         self.held = holding(self.wide, [t.root for t in self.trees if self.tree_code.is_of_block(t)])
         self.is_leader = False
-        """Whether what is appended runs in one thread of a group only."""
+        """Whether the appended code runs in only one thread of a group."""
         self.extents.extend(s.extent for s in found.root.chain[: len(variables)])
         used = {a.array.buffer for leaf in found.leaves for a in leaf.accesses}
         self.buffers = [b for b in nest.buffers if b in used]
@@ -65,7 +65,7 @@ class LaunchBody(ThreadBuilder):
     # Memory
 
     def _share(self) -> int:
-        """Declare the shared memory of a block; gives its size in bytes."""
+        """Declare the shared memory of a block; returns its size in bytes."""
         buffers = [b for b in self.buffers if b.memory is Memory.SHARED]
         trees = [t for t in self.trees if t.blocks]
         shapes = [(b.dtype, physical_shape(self.nest, b), b.names[0]) for b in buffers]
@@ -85,7 +85,7 @@ class LaunchBody(ThreadBuilder):
         return total
 
     def _own(self) -> None:
-        """Declare the memory of each thread."""
+        """Declare the private memory of each thread."""
         for buffer in self.buffers:
             if buffer.memory in (Memory.REGISTER, Memory.STACK) and buffer not in self.memories:
                 part = own_part(self.launch, self.nest, buffer)
@@ -97,7 +97,7 @@ class LaunchBody(ThreadBuilder):
     # The walk
 
     def _grid(self) -> None:
-        """The variables of the grid, and what each block runs."""
+        """Declare the variables of the grid, and append the code of a block."""
         grids = self.launch.grids
         if grids:
             block = self.append(gpu.BlockIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
@@ -118,12 +118,12 @@ class LaunchBody(ThreadBuilder):
         return self.append(arith.RemUIOp(block, self.constants.index(extent))) if extent else block
 
     def synchronise(self, node: Node) -> None:
-        """Append the barrier in front of a node: all threads of the block wait, even if those of a warp would do."""
+        """Append the barrier before a node: always of the whole block, even if one of the warp is enough."""
         if node in self.wide:
             self.builder.insert(gpu.BarrierOp())
 
     def other(self, scope: Scope, bounds: LoopBounds) -> None:
-        """Append a scope whose iterations are threads."""
+        """Append a scope mapped to threads."""
         if scope in self.launch.collectives.scopes:
             raise LoweringError(
                 f"{describe(scope)} is mapped to '{scope.intrinsic}', an instruction of a whole warp, which the gpu "
@@ -151,7 +151,7 @@ class LaunchBody(ThreadBuilder):
     # Statements
 
     def statement(self, leaf: Leaf) -> None:
-        """Append a statement: every thread of a group runs it on its own memory, one thread on memory they share."""
+        """Append a statement: each thread of a group runs it for its own memory, one thread for shared memory."""
         with self._stored(leaf):
             if leaf in self.atomics and self._tree(leaf) is None:
                 place, index = self.target(leaf)
@@ -165,17 +165,17 @@ class LaunchBody(ThreadBuilder):
             super().vector(scope, leaf, bounds)
 
     def target(self, leaf: Leaf) -> tuple[SSAValue, list[SSAValue]]:
-        """The element that a statement writes: that of its array, or the partial result of a tree."""
+        """The element that a statement writes: an element of its array, or the partial result of a tree."""
         tree = self._tree(leaf)
         return super().target(leaf) if tree is None else self.tree_code.partial(tree)
 
     def _tree(self, leaf: Leaf) -> Tree | None:
-        """The tree that a statement adds to; None if its cells are a thread's own."""
+        """The tree that a statement adds to; None if each thread has its own cells."""
         return next((t for t in self.trees if t.leaf is leaf), None)
 
     @contextmanager
     def _stored(self, leaf: Leaf) -> Generator[None]:
-        """Only the thread that stores for its group runs what is appended within."""
+        """A context in which appended code runs only in the thread that stores for its group."""
         own = self._tree(leaf) is not None or leaf.output.array.buffer in self.own
         storing = None if own or self.is_leader else leader(self.launch, leaf.chain)
         before, self.is_leader = self.is_leader, True

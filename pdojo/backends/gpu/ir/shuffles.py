@@ -1,4 +1,4 @@
-"""Shuffles of any element type, in words of 32 bits: MLIR's lowerings know no others."""
+"""Shuffles of any element type in words of 32 bits, the only ones that MLIR's lowerings support."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pdojo.dialect.view.nest import Constant
 
 
 class Shuffles:
-    """Appends shuffles at one place."""
+    """Appends shuffles."""
 
     def __init__(self, builder: Builder, constants: Constants) -> None:
         self.builder, self.constants = builder, constants
 
     def exchanged(self, value: SSAValue, dtype: str, offset: int, width: int) -> SSAValue:
-        """The value of the thread `offset` away, of element type `dtype`, among the first `width` of the warp."""
+        """The value, of type `dtype`, of the thread at distance `offset` in the first `width` of the warp."""
         if isinstance(value.type, Float32Type) or value.type == i32:
             return self._word(value, offset, width)
         element = DTYPES[dtype]

@@ -1,4 +1,4 @@
-"""What a thread of a block runs, under construction: its memory, and questions about its number."""
+"""Construction of a thread's code: its memory, and conditions on its number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest
 
 
 class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
-    """Appends what a thread runs to the block of a launch."""
+    """Appends a thread's code to the block of a launch."""
 
     hardware = "a graphics processor"
 
@@ -32,14 +32,14 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         self.memories: dict[Buffer, SSAValue] = {}
         """The memref of each buffer."""
         self.own: dict[Buffer, Own] = {}
-        """The parts of buffers that a thread has for itself."""
+        """The part of each buffer that a thread owns."""
         self.thread = self.append(gpu.ThreadIdOp(gpu.DimensionAttr(gpu.DimensionEnum.X)))
         self.thread.name_hint = "thread"
 
     # Memory
 
     def private(self, dtype: str, shape: Sequence[int], name: str) -> SSAValue:
-        """Memory of each thread."""
+        """New private memory of each thread."""
         value = self.append(memref.AllocaOp.get(DTYPES[dtype], shape=shape, memory_space=PRIVATE))
         value.name_hint = name
         return value
@@ -49,7 +49,7 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         return self.memories[access.array.buffer]
 
     def position(self, access: Access, leaf: Leaf) -> list[SSAValue]:
-        """The indices of an access, in the thread's part if it has one."""
+        """The indices of an access, within the thread's part if the buffer has one."""
         part = self.own.get(access.array.buffer)
         if part is None:
             return super().position(access, leaf)
@@ -77,15 +77,15 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         return self.indices.condition(constraints)
 
     def where(self, conditions: Sequence[SSAValue]) -> AbstractContextManager[None]:
-        """Code appended within runs only in threads for which all conditions hold."""
+        """A context in which appended code runs only in threads that meet all conditions."""
         whole = reduce(lambda one, other: self.append(arith.AndIOp(one, other)), conditions)
         return self.conditional(whole)
 
-    # Loops that are no scopes
+    # Loops without a scope
 
     @contextmanager
     def counted(self, extent: int) -> Generator[SSAValue]:
-        """Append within to the body of a loop from 0; gives its variable."""
+        """A context in which code is appended to the body of a loop from 0 to `extent`; yields the loop's variable."""
         lower, upper, step = [self.constants.index(v) for v in (0, extent, 1)]
         with self.block(IndexType()) as block:
             yield block.args[0]

@@ -24,23 +24,23 @@ class TreeBuilder:
     """Appends the trees of a launch."""
 
     def __init__(self, code: ThreadBuilder, warp: int, atomics: Container[Leaf]) -> None:
-        """`atomics` are the statements whose results are added to the cells by an atomic operation."""
+        """`atomics` has the statements that add the results to the cells by an atomic operation."""
         self.code, self.warp, self.atomics = code, warp, atomics
         self.partials: dict[Tree, SSAValue] = {}
         """The memory of each thread's partial results."""
         self.scratch: dict[Tree, SSAValue] = {}
-        """The arrays in shared memory, each with an element per thread."""
+        """The arrays in shared memory, with one element per thread."""
 
     def declare(self, tree: Tree) -> None:
         """Declare the memory of the partial results."""
         self.partials[tree] = self.code.private(tree.dtype, [tree.size], tree.name)
 
     def partial(self, tree: Tree) -> tuple[SSAValue, list[SSAValue]]:
-        """The memref and the index of the partial result of the present cell."""
+        """The memref and the index of the current cell's partial result."""
         return self.partials[tree], [self.code.indices.value(tree.cell)]
 
     def begin(self, tree: Tree) -> None:
-        """Let the partial results be neutral."""
+        """Initialise the partial results with the neutral element."""
         neutral = self.code.constants.typed(tree.neutral)
         if tree.size == 1:
             self._store(neutral, self.partials[tree], self.code.constants.index(0))
@@ -49,15 +49,16 @@ class TreeBuilder:
             self._store(neutral, self.partials[tree], number)
 
     def is_of_block(self, tree: Tree) -> bool:
-        """Whether all threads of the block must come to the end of a tree: it has a barrier, or shuffles of parts of a
-        warp, of which other parts may be elsewhere."""
+        """Whether all threads of the block must reach the end of a tree: it has a barrier, or a shuffle in a warp whose
+        threads may have different iterations of the scopes around the tree.
+        """
         strides = self.code.launch.strides
         return bool(tree.blocks or (tree.offsets and any(strides[s] % self._width for s in tree.outer)))
 
     def end(self, tree: Tree, checked: Checked) -> None:
         """Combine the partial results of the threads, and add them to the cells.
 
-        What is appended within `checked()` runs in threads with an iteration of the scopes around the tree.
+        Inside `checked()`, appended code runs only in threads that have an iteration of the scopes around the tree.
         """
         values = {s.depth: self.code.digit(iteration(self.code.launch, s)) for s in tree.kept}
         self._over_cells(tree, list(tree.cells), values, checked)
@@ -73,7 +74,7 @@ class TreeBuilder:
 
     @contextmanager
     def _inside(self, tree: Tree, values: dict[int, SSAValue]) -> Generator[None]:
-        """The variables of all scopes around the statement: those without cells of their own do not occur."""
+        """A context with the variables of all scopes around the statement; variables that index no cell are 0."""
         before, zero = list(self.code.variables), self.code.constants.index(0)
         inside = tree.leaf.chain[len(before) :]
         self.code.variables.extend(values.get(s.depth, zero) for s in inside)
@@ -99,11 +100,11 @@ class TreeBuilder:
 
     @property
     def _width(self) -> int:
-        """How many threads of a warp run a shuffle, counted from the first: all there are."""
+        """Number of threads that take part in a shuffle: a whole warp, or the whole block if it is smaller."""
         return min(self.code.launch.threads, self.warp)
 
     def _check_width(self, tree: Tree) -> None:
-        """Raise LoweringError if the last warp of the block would run a shuffle in part."""
+        """Raise LoweringError if the last warp of the block is incomplete."""
         threads, width = self.code.launch.threads, self._width
         if threads % width:
             raise LoweringError(
@@ -115,7 +116,7 @@ class TreeBuilder:
         return self.code.apply(tree.accumulate, tree.dtype, one, other)
 
     def _across(self, tree: Tree) -> SSAValue:
-        """Combine the partial results of warps that are in shared memory; every thread gets the result."""
+        """Combine the warps' partial results, which are in shared memory; every thread gets the result."""
         code, scratch = self.code, self.scratch[tree]
         first = self._first(tree)
         offsets = tree.contributors()
@@ -140,7 +141,7 @@ class TreeBuilder:
         return code.constants.index(0) if total is None else total
 
     def _sum(self, tree: Tree, start: SSAValue, first: SSAValue, step: int, count: int) -> SSAValue:
-        """The results of `count` threads in steps, from the second, combined with that of the first."""
+        """`start` combined with the results of `count - 1` threads, at multiples of `step` after `first`."""
         code = self.code
         if count == 1:
             return start
@@ -152,7 +153,7 @@ class TreeBuilder:
         return code.append(scf.ForOp(lower, upper, each, (start,), Region(block)))
 
     def _add(self, tree: Tree, value: SSAValue) -> None:
-        """Add a result to its cell: every thread to its own, or one thread to memory they share."""
+        """Add a result to its cell: every thread to its own cell, or one thread to a shared cell."""
         code, leaf = self.code, tree.leaf
         if leaf.output.array.buffer in code.own:
             conditions = [code.below(test) for test in tree.with_cells()] if tree.kept else []

@@ -1,4 +1,4 @@
-"""An assembler for Snitch: text to programs for the simulator, text for ordinary assemblers, and ELF files."""
+"""An assembler for Snitch: text to programs for the simulator, to text for ordinary assemblers, and to ELF files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From assembly text to a program."""
+"""Assembly of a text to a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IGNORED = frozenset(
     ".cfi_startproc .cfi_endproc .cfi_offset .cfi_def_cfa_offset .cfi_def_cfa .cfi_restore .cfi_sections".split()
 )
 _LARGEST = 1 << 24
-"""Most bytes of one directive's data: many times the memory."""
+"""Largest data of one directive in bytes, many times the memory."""
 _DATA_SECTIONS = (".data", ".rodata", ".bss", ".sdata", ".sbss", ".srodata", ".tcdm")
 
 
@@ -40,7 +40,7 @@ class _Assembly:
     )
     data: bytearray = field(default_factory=bytearray)
     fixups: list[tuple[Statement, int, int, str]] = field(default_factory=list[tuple[Statement, int, int, str]])
-    """Places in the data for values of expressions: statement, offset, bytes, expression."""
+    """Places in the data whose values are known later: statement, offset, bytes, expression."""
     labels: dict[str, int] = field(default_factory=dict[str, int])
     constants: dict[str, int] = field(default_factory=dict[str, int])
     local: dict[str, list[int]] = field(default_factory=lambda: defaultdict[str, list[int]](list))
@@ -50,7 +50,7 @@ class _Assembly:
         return TEXT_BASE + 4 * len(self.text) if self.in_text else TCDM_BASE + len(self.data)
 
     def symbols(self, address: int) -> Symbols:
-        """Values of symbols as seen from `address`: `1b` and `1f` are the nearest labels `1`."""
+        """A function that gives symbols' values as seen from `address`: `1b` and `1f` are the nearest labels `1`."""
 
         def find(name: str) -> int | None:
             if name[:-1].isdigit() and name[-1] in "bf":
@@ -66,7 +66,7 @@ class _Assembly:
 def assemble(text: str, source: str = "<assembly>") -> AssembledProgram:
     """The program of a text in the GNU syntax of RISC-V, with Snitch's instructions. Raises AssemblyError.
 
-    `source` is the name of the text in messages. Sections for data are placed at the beginning of the TCDM.
+    `source` is the name of the text in messages. Data sections are placed at the beginning of the TCDM.
     """
     assembly = _Assembly(source)
     for statement in statements(text, source):
@@ -105,7 +105,7 @@ def _collect(assembly: _Assembly, statement: Statement) -> None:
 
 
 def _align_data(assembly: _Assembly, statement: Statement) -> None:
-    """Align words to their size, as RV32 programs that load them need."""
+    """Align words to their size, as programs that load them require."""
     size = _WORDS.get(statement.name) or (struct.calcsize(_FLOATS[statement.name]) if statement.name in _FLOATS else 1)
     assembly.data.extend(bytes(-len(assembly.data) % size))
 
@@ -146,7 +146,7 @@ def _align(assembly: _Assembly, statement: Statement) -> None:
         raise statement.error(f"'{statement.name}' takes a number from 0 to {most}, not {given}")
     size = given if statement.name == ".balign" else 1 << given
     if assembly.in_text:
-        return  # no instruction depends on its alignment
+        return  # no instruction's encoding depends on its alignment
     assembly.data.extend(bytes(-len(assembly.data) % max(1, size)))
 
 
@@ -174,7 +174,7 @@ def _data(assembly: _Assembly, statement: Statement) -> None:
 
 
 def _size(assembly: _Assembly, statement: Statement) -> int:
-    """The value of the first operand, which must be known already."""
+    """The value of the first operand, which must be defined already."""
     if not statement.operands:
         raise statement.error(f"'{statement.name}' takes a number")
     return evaluate(statement.operands[0], assembly.symbols(assembly.address), statement.error)

@@ -1,4 +1,4 @@
-"""Programs as ELF files that measure themselves on a hardware simulator. docs/snitch.md has the contract."""
+"""ELF files of programs that measure themselves on a hardware simulator. docs/snitch.md has the contract."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def build(
     *,
     memory_bytes: int,
 ) -> None:
-    """Write an ELF file that calls `entry` with these arguments and measures it.
+    """Write an ELF file that calls `entry` with `arguments` and measures the call.
 
-    `image` is the beginning of the TCDM before the call, `expected` after it. Raises UsageError if the file cannot be
-    written.
+    `image` is the initial contents of the TCDM's beginning, `expected` the contents after the call. Raises UsageError
+    if the file cannot be written.
     """
     entry = entry or (program.functions[0] if program.functions else "")
     program.index(entry)

@@ -1,7 +1,7 @@
 """Constant expressions of assembly text, with the operators and the precedence of GNU as.
 
-From the tightest: `-` `~` `+` before a value; `*` `/` `%` `<<` `>>`; `|` `&` `^`; `+` `-`. Unlike in C, `1 + 2 | 4` is
-`1 + (2 | 4)`. Numbers have 64 bits with sign, divisions round towards zero.
+Operators by precedence, the tightest first: `-` `~` `+` before a value; `*` `/` `%` `<<` `>>`; `|` `&` `^`; `+` `-`.
+Unlike in C, `1 + 2 | 4` is `1 + (2 | 4)`. Numbers are signed 64-bit integers; divisions round towards zero.
 """
 
 from __future__ import annotations
@@ -13,33 +13,32 @@ from dataclasses import dataclass
 from pdojo.errors import AssemblyError
 
 Symbols = Callable[[str], int | None]
-"""The value of a symbol; None if it has none."""
+"""A function from a symbol to its value; None if it has no value."""
 
 _TOKEN = re.compile(
     r"\s*(?P<token>0[xX][0-9a-fA-F]+(?![\w.$])|0[bB][01]+(?![\w.$])|\d+[bf](?![\w.$])|\d+(?![\w.$])"
     r"|%hi|%lo|[A-Za-z_.$][\w.$]*|<<|>>|[-+*/%|&^~()])"
 )
 _LEVELS = (("+", "-"), ("|", "&", "^"), ("*", "/", "%", "<<", ">>"))
-"""Operators between two values, the loosest first."""
+"""Operators between two values, the loosest level first."""
 _DEEPEST = 64
-"""Most signs and parentheses inside each other."""
+"""Largest nesting depth of signs and parentheses."""
 _DIGITS = 70
-"""Most characters of a number, more than 64 bits need."""
+"""Longest number in characters; 64 bits need fewer."""
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 
 
 def evaluate(text: str, symbols: Symbols, error: Callable[[str], AssemblyError]) -> int:
     """The value of an expression: numbers, symbols, `%hi(...)`, `%lo(...)`, and operators.
 
-    Raises the exception that `error` makes of a message: for text that is no expression, symbols without a value,
-    divisions by zero, shifts by other than 0 to 63 bits or of negative numbers to the right, and values that do not fit
-    64 bits.
+    Raises `error(message)` for malformed text, symbols without a value, divisions by zero, shifts by less than 0 or
+    more than 63 bits, right shifts of negative numbers, and values that do not fit 64 bits.
     """
     return _Parser(text, symbols, error).whole()
 
 
 def number(text: str) -> int | None:
-    """The value of an expression without symbols; None if it has symbols or is no expression."""
+    """The value of an expression without symbols; None for an expression with symbols, or malformed text."""
     try:
         return evaluate(text, lambda _: None, AssemblyError)
     except AssemblyError:
@@ -73,7 +72,7 @@ class _Parser:
         return text if len(text) <= 60 else f"{text[:57]}..."
 
     def _next(self) -> None:
-        """Go to the next token; an empty one is the end."""
+        """Move to the next token; at the end it is empty."""
         match = _TOKEN.match(self.text, self.at)
         if match is None:
             rest = self.text[self.at :].strip()
@@ -84,7 +83,7 @@ class _Parser:
         self.token, self.at = match["token"], match.end()
 
     def _level(self, level: int) -> int:
-        """The value of operands joined by the operators of a level, from left to right."""
+        """The value of operands joined by a level's operators, from left to right."""
         if level == len(_LEVELS):
             return self._signed()
         value = self._level(level + 1)
@@ -109,7 +108,7 @@ class _Parser:
         return _JOINED[operator](a, b)
 
     def _signed(self) -> int:
-        """The value of an operand with any signs before it."""
+        """The value of an operand with any number of signs."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.error(f"'{self._shown}' has more than {_DEEPEST} signs and parentheses inside each other")

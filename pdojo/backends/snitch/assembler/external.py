@@ -14,7 +14,7 @@ _DIFFERENCES = re.compile(r"^differences: (\d+)\s*$", re.MULTILINE)
 
 
 def run_external(command: str, path: Path, timeout: float = 3600) -> int:
-    """The cycles that `command PATH` prints. Raises MeasurementError if it fails or its memory differs."""
+    """The cycles that `command PATH` prints. Raises MeasurementError if it fails, or memory is wrong."""
     words = shlex.split(command)
     if not words:
         raise UsageError("--snitch-sim needs a command")

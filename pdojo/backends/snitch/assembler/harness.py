@@ -1,6 +1,6 @@
-"""A program that measures a kernel: it fills the TCDM, calls the kernel, reads `mcycle`, compares memory, prints.
+"""A measuring program: it fills the TCDM, calls the kernel, reads `mcycle`, compares memory, prints.
 
-It communicates with the host as programs of snitch_cluster do (fesvr's HTIF: `tohost`, `fromhost`) and needs no more.
+It communicates with the host like programs of snitch_cluster (fesvr's HTIF: `tohost`, `fromhost`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pdojo.backends.snitch.assembler.program import TCDM_BASE
 
 DATA_BASE = 0x8008_0000
-"""The start of the harness's data, after the instructions."""
+"""The start of the harness's data, which follow the instructions."""
 TOHOST = DATA_BASE
 FROMHOST = DATA_BASE + 64
 CYCLES = DATA_BASE + 128
-"""The address of the word with the result."""
+"""The address of the word that receives the result."""
 _DIFFERENCES = DATA_BASE + 136
 _START = DATA_BASE + 144
 _ROUND = DATA_BASE + 152
@@ -27,18 +27,18 @@ ENTRY = ".pdojo.start"
 
 @dataclass(frozen=True)
 class Harness:
-    """The harness as text and as data."""
+    """The harness as text and data."""
 
     text: str
     data: bytes
-    """Memory contents from DATA_BASE on."""
+    """Memory contents from address DATA_BASE on."""
     symbols: dict[str, int]
 
 
 def harness(entry: str, arguments: Sequence[int], image: bytes, expected: bytes, stack: int) -> Harness:
-    """Code that calls `entry` twice on a memory that begins with `image`, and measures the second, warm call.
+    """Code that calls `entry` twice on memory that begins with `image`, and measures the second, warm call.
 
-    `expected` is the beginning of the memory afterwards. Both have a multiple of 4 bytes.
+    `expected` is the beginning of the memory after the calls. Both have a multiple of 4 bytes.
     """
     after = IMAGE + len(image)
     data = bytes(IMAGE - DATA_BASE) + image + expected
@@ -122,7 +122,7 @@ def _loop(name: str, source: int, first: int, end: int, *body: str) -> str:
 
 
 def _say(prefix: str) -> str:
-    """Code that prints a line: the prefix, then a0."""
+    """Code that prints a line with the prefix and a0."""
     store = "\n".join(f"  li t1, {ord(c)}\n  sb t1, {k}(t0)" for k, c in enumerate(prefix))
     return f"""  li t0, {_BUFFER}
 {store}
@@ -130,7 +130,7 @@ def _say(prefix: str) -> str:
   call .pdojo.print"""
 
 
-# Writes a0 in decimal and a line feed at t0, and has the host print the buffer (system call 64, write, to 1).
+# Write a0 in decimal and a line feed at t0, and let the host print the buffer (system call 64, write, to 1).
 _PRINT = f"""
 .pdojo.print:
   li t1, 10

@@ -1,4 +1,4 @@
-"""Decoded instructions, and their 32 bits."""
+"""Decoded instructions, and their encodings in 32 bits."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pdojo.backends.snitch.assembler.table import ENCODINGS, Encoding
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction with its operands as numbers, and its position in the source."""
+    """One instruction with numeric operands and its position in the source."""
 
     name: str
     rd: int = 0
     rs1: int = 0
-    """Also the immediate of `csrrsi` and similar instructions."""
+    """First source register; also the immediate of `csrrsi` and similar instructions."""
     rs2: int = 0
-    """Also the 5-bit immediate of DMA instructions."""
+    """Second source register; also the 5-bit immediate of DMA instructions."""
     rs3: int = 0
     imm: int = 0
-    """Immediate; distance of a target in bytes; control register; number of instructions of a hardware loop."""
+    """An immediate, a target's distance in bytes, a control register, or a hardware loop's number of instructions."""
     rm: int = 0
     """Rounding mode."""
     stagger_max: int = 0
@@ -31,11 +31,11 @@ class Instruction:
 
     @property
     def encoding(self) -> Encoding:
-        """Its row in the table of encodings."""
+        """The row in the table of encodings."""
         return ENCODINGS[self.name]
 
     def encode(self) -> int:
-        """The instruction as 32 bits."""
+        """The encoding in 32 bits."""
         encoding = self.encoding
         word = encoding.match
         for letter in encoding.operands.split(","):
@@ -74,5 +74,5 @@ _FIELDS: dict[str, Callable[[Instruction], int]] = {
 
 
 def decode(word: int) -> Encoding | None:
-    """The encoding of an instruction of 32 bits; None if the table has none."""
+    """The encoding that a word of 32 bits matches; None if the table has none."""
     return next((e for e in ENCODINGS.values() if word & e.mask == e.match), None)

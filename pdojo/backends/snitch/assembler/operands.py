@@ -1,4 +1,4 @@
-"""Operands of an instruction: converted from text to numbers, and checked against their ranges."""
+"""Operands of an instruction: conversion from text to numbers, and range checks."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.errors import AssemblyError
 
 TEXT_BASE = 0x8000_0000
-"""The address of the first instruction, in the memory that snitch_cluster boots from."""
+"""The address of the first instruction, in snitch_cluster's boot memory."""
 TCDM_BASE = 0x1000_0000
 """The start of the core's memory (snitch_cluster, default configuration)."""
 
@@ -20,9 +20,9 @@ class AssembledProgram:
 
     instructions: tuple[Instruction, ...]
     labels: dict[str, int]
-    """Addresses of labels."""
+    """Addresses by label."""
     data: bytes
-    """Memory contents from `TCDM_BASE` on."""
+    """Memory contents from address `TCDM_BASE` on."""
     source: str
     """The name of the text in messages."""
     text: str
@@ -39,10 +39,10 @@ class AssembledProgram:
 
     @cached_property
     def functions(self) -> tuple[str, ...]:
-        """Labels of functions, in the order of the text: before an instruction, and without a leading `.` or `$`."""
+        """Labels of functions, in the text's order: those before an instruction and without a leading `.` or `$`."""
         end = TEXT_BASE + 4 * len(self.instructions)
         return tuple(n for n, a in self.labels.items() if TEXT_BASE <= a < end and not n.startswith((".", "$")))
 
     def words(self) -> list[int]:
-        """The instructions as 32 bits each."""
+        """The encodings of the instructions."""
         return [i.encode() for i in self.instructions]

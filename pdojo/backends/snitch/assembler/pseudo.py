@@ -7,7 +7,7 @@ from pdojo.backends.snitch.assembler.source import Statement
 from pdojo.backends.snitch.assembler.table import FORMATS
 
 Plain = tuple[str, tuple[str, ...]]
-"""An instruction of the table and its operands as text."""
+"""An instruction in the table, and its operands as text."""
 
 
 _TEMPLATES: dict[str, tuple[int, str]] = {
@@ -34,7 +34,7 @@ _TEMPLATES: dict[str, tuple[int, str]] = {
     "j": (1, "jal zero, {0}"),
     "jr": (1, "jalr zero, 0({0})"),
     "ret": (0, "jalr zero, 0(ra)"),
-    # Linkers relax these to a single jump if the target is near.
+    # Linkers replace these by a single jump if the target is near.
     "call": (1, "jal ra, {0}"),
     "tail": (1, "jal zero, {0}"),
     "csrr": (2, "csrrs {0}, {1}, zero"),
@@ -61,7 +61,7 @@ _TEMPLATES: dict[str, tuple[int, str]] = {
 
 
 def expand(statement: Statement, constant: Symbols) -> list[Plain]:
-    """The instructions that a statement stands for. `constant` gives the values of symbols that are known already."""
+    """The expansion of a statement. `constant` returns the values of symbols that are already defined."""
     name, operands = statement.name, statement.operands
     if name == "li":
         _count(statement, 2)
@@ -88,7 +88,7 @@ def expand(statement: Statement, constant: Symbols) -> list[Plain]:
 
 
 def _load(register: str, value: int) -> list[Plain]:
-    """The shortest code for a 32-bit constant."""
+    """The shortest code that loads a 32-bit constant."""
     value = (value + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
     low = (value + 0x800 & 0xFFF) - 0x800
     high = (value - low) >> 12 & 0xFFFFF

@@ -17,10 +17,10 @@ _ALIASES = {f"{name}.h" for name in ("fmv", "fneg", "fabs", "fgt", "fge")}
 
 
 def rewrite(text: str, source: str = "<assembly>") -> str:
-    """The same program for GNU as or LLVM: instructions that they lack become `.insn` or `.word`, all else stays.
+    """The same program for GNU as or LLVM: instructions that they lack become `.insn` or `.word`.
 
-    Line numbers stay, so that messages name the same line; a comment shows the original instruction. Raises
-    AssemblyError for instructions that pdojo's assembler refuses.
+    Line numbers are kept, so that messages name the same line; a comment shows the original instruction. Raises
+    AssemblyError for instructions that pdojo's assembler rejects.
     """
     lines = text.splitlines()
     found: dict[int, list[Statement]] = {}
@@ -38,7 +38,7 @@ def rewrite(text: str, source: str = "<assembly>") -> str:
 
 
 def _define(constants: dict[str, int], statement: Statement) -> None:
-    """Note a constant; constants that depend on labels are left to the other assembler."""
+    """Record a constant; constants that depend on labels are left to the other assembler."""
     name, text = statement.operands
     with suppress(AssemblyError):
         constants[name] = evaluate(text, constants.get, statement.error)
@@ -67,7 +67,7 @@ def _tidy(statement: Statement) -> str:
 
 
 def plain(statement: Statement, symbols: Symbols = lambda _: None) -> Instruction:
-    """The instruction of a statement that uses constants at most, no labels. Raises AssemblyError."""
+    """The instruction of a statement that uses constants, but no labels. Raises AssemblyError."""
     from pdojo.backends.snitch.assembler.pseudo import expand
 
     ((name, operands),) = expand(statement, symbols)
@@ -75,7 +75,7 @@ def plain(statement: Statement, symbols: Symbols = lambda _: None) -> Instructio
 
 
 def insn(i: Instruction) -> str:
-    """An instruction as `.insn` if it has the fields of a standard format, else as `.word`."""
+    """An instruction as `.insn` if it has a standard format, else as `.word`."""
     operands = ENCODINGS[i.name].operands
     word = i.encode()
     if i.name in ("frep.o", "frep.i"):

@@ -17,7 +17,7 @@ _LONG_NUMBER = re.compile(r"[0-9a-fA-F]{401}")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A line, or a part of one."""
+    """A line, or one statement of a line."""
 
     source: str
     """The name of the text in messages."""
@@ -25,7 +25,7 @@ class Statement:
     text: str
     labels: tuple[str, ...]
     name: str
-    """Mnemonic or directive in lower case; empty if there are only labels."""
+    """Mnemonic or directive in lower case; empty if the line has only labels."""
     operands: tuple[str, ...]
 
     def error(self, message: str) -> AssemblyError:
@@ -34,7 +34,7 @@ class Statement:
 
 
 def statements(text: str, source: str) -> Iterator[Statement]:
-    """The statements of a text, in order. Comments begin with `#` or `//`, or stand between `/*` and `*/`.
+    """The statements of a text, in order. Comments begin with `#` or `//`, or are enclosed in `/*` and `*/`.
 
     Raises AssemblyError for a number that is too long.
     """
@@ -59,7 +59,7 @@ def _at_blank(text: str) -> tuple[str, str, str]:
 
 
 def _parts(line: str) -> Iterator[str]:
-    """The statements of one line: without comments, split at `;` outside of quotes."""
+    """The statements of a line without its comments, split at `;` outside of quotes."""
     masked = _QUOTED.sub(lambda m: '"' * len(m.group()), line)
     for mark in ("#", "//"):
         at = masked.find(mark)

@@ -21,18 +21,18 @@ FUSED = 0x0600007F
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The syntax and encoding of an instruction: bits in `mask` equal those of `match`, operands are in the others."""
+    """The syntax and encoding of an instruction: bits in `mask` equal `match`; the other bits hold operands."""
 
     name: str
     operands: str
     match: int
     mask: int
     rounding: int = 7
-    """Rounding mode if the source has none."""
+    """Default rounding mode."""
 
     @property
     def snitch(self) -> bool:
-        """Whether it is Snitch's own, so that ordinary assemblers lack it."""
+        """Whether it is one of Snitch's own instructions, which ordinary assemblers lack."""
         return self.name in SNITCH
 
 
@@ -73,7 +73,7 @@ def _base() -> list[Encoding]:
 
 
 FORMATS = {"s": 0, "d": 1, "h": 2}
-"""The formats of floating-point numbers, as the field `fmt` names them."""
+"""Floating-point formats as values of the field `fmt`."""
 
 
 def _floats(letter: str) -> list[Encoding]:
@@ -100,7 +100,7 @@ def _floats(letter: str) -> list[Encoding]:
         table.append(Encoding(f"fcvt.{name}.{letter}", "d,S,m", down, ROUNDED_UNARY))
         table.append(Encoding(f"fcvt.{letter}.{name}", "D,s,m", up, ROUNDED_UNARY, 0 if letter == "d" else 7))
     table.append(Encoding(f"fclass.{letter}", "d,S", _r(0x53, 1, 0x1C << 2 | fmt), UNARY_MASK))
-    if letter != "d":  # RV32 has no integer registers of 64 bits.
+    if letter != "d":  # RV32 has no 64-bit integer registers.
         size = {"s": "w", "h": "h"}[letter]
         table.append(Encoding(f"fmv.x.{size}", "d,S", _r(0x53, 0, 0x1C << 2 | fmt), UNARY_MASK))
         table.append(Encoding(f"fmv.{size}.x", "D,s", _r(0x53, 0, 0x1E << 2 | fmt), UNARY_MASK))
@@ -113,7 +113,7 @@ def _floats(letter: str) -> list[Encoding]:
 
 
 PACKED = {"s": 0, "h": 2, "b": 3}
-"""funct3 of packed instructions; 4 more if rs2 is one number for all lanes."""
+"""funct3 of packed instructions; plus 4 if rs2 is a single number for all lanes."""
 
 _PACKED_FUNCT7 = {
     **{"vfadd": 0x41, "vfsub": 0x42, "vfmul": 0x43, "vfdiv": 0x44, "vfmin": 0x45, "vfmax": 0x46},
@@ -166,4 +166,4 @@ _SNITCH_ENCODINGS = [*_packed(), *_custom()]
 _HALF = _floats("h")
 SNITCH = frozenset(e.name for e in (*_SNITCH_ENCODINGS, *_HALF)) | {"fcvt.s.h", "fcvt.d.h"}
 ENCODINGS = {e.name: e for e in (*_base(), *_floats("s"), *_floats("d"), *_HALF, *_SNITCH_ENCODINGS)}
-"""All instructions by their names."""
+"""All instructions by name."""

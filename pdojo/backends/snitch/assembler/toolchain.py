@@ -1,4 +1,4 @@
-"""Ordinary assemblers, if installed: the `ziglang` wheel, or GNU binutils for RISC-V."""
+"""Ordinary assemblers that may be installed: the `ziglang` wheel, or GNU binutils for RISC-V."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GNU = ("riscv64-unknown-elf-as", "riscv32-unknown-elf-as", "riscv64-linux-gnu-a
 
 
 def assemblers() -> dict[str, list[str]]:
-    """Commands of the installed assemblers, by name, without the arguments for files."""
+    """Commands of the installed assemblers, by name, without file arguments."""
     found: dict[str, list[str]] = {}
     gnu = next((path for path in map(shutil.which, _GNU) if path is not None), None)
     if gnu is not None:

@@ -1,4 +1,4 @@
-"""The causes for which a unit waits in a cycle."""
+"""The causes that make a unit wait in a cycle."""
 
 from __future__ import annotations
 

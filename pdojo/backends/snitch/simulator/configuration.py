@@ -1,6 +1,6 @@
 """The configuration of the simulated core complex: sizes and latencies, each with its source.
 
-`m` marks values measured on a Verilator model of one core complex; the others are from snitch_cluster's RTL.
+`m` marks values measured on a Verilator model of one core complex; other values are from snitch_cluster's RTL.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 
 _LATER = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d"))
-"""Instructions whose results reach the core a cycle later than others of their kind (m)."""
+"""Instructions whose results reach the core one cycle later than others of their kind (m)."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Latencies in cycles, from the issue of an instruction to the earliest issue of one that uses its result."""
+    """Latencies in cycles, from an instruction's issue to the earliest issue of an instruction that uses its result."""
 
     fma: int = 4
-    """Addition, multiplication, fused and packed, vfsum, vfdotpex: to a dependent instruction (m)."""
+    """Addition, multiplication, fused and packed operations, vfsum, vfdotpex (m)."""
     simple: int = 2
     """Minimum, maximum, sign injection, comparison, classification (m)."""
     conversion: int = 3
@@ -36,20 +36,20 @@ class Timing:
     """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
     to_integer: int = 3
     """From the issue of a comparison or classification in the FP subsystem to a use of the result in the core; 4 from
-    the core's issue (m). `for_core` has the others."""
+    the core's issue (m). `for_core` has the other latencies."""
     load: int = 4
-    """lw to use (m): request register, TCDM, response register, register file."""
+    """lw (m): request register, TCDM, response register, register file."""
     float_load: int = 3
-    """fld to use (m): no response register."""
+    """fld (m): no response register."""
     multiply: int = 4
-    """mul to use, pipelined (m)."""
+    """mul, pipelined (m)."""
     divide: int = 4
-    """div to use, less the number of quotient bits (m)."""
+    """div, minus the number of quotient bits (m)."""
     stream_start: tuple[int, int, int] = (3, 3, 2)
-    """Cycles from the pointer write's issue in the core to the first request of a lane. Lanes 0 and 1, which can be
-    indirect, have a register behind the address generator; the first datum comes 2 later, 5 in all (m)."""
+    """Cycles from the issue of the pointer write in the core to a lane's first request. Lanes 0 and 1, which support
+    indirection, have a register after the address generator; the first datum comes 2 cycles later, 5 in all (m)."""
     stream_restart: tuple[int, int, int] = (3, 3, 2)
-    """Cycles from the last request of a job to the first of the next, waiting one (snitch_ssr_addr_gen.sv)."""
+    """Cycles from a job's last request to the first request of a waiting job (snitch_ssr_addr_gen.sv)."""
 
     def for_core(self, name: str) -> int:
         """Cycles from the issue of an instruction in the FP subsystem to a use of its result in the core."""
@@ -58,46 +58,46 @@ class Timing:
 
 @dataclass(frozen=True)
 class Configuration:
-    """Sizes of a core complex."""
+    """Sizes and features of a core complex."""
 
     name: str = "snitch"
     ring: int = 32
-    """Instructions of the sequencer's ring buffer (m)."""
+    """Capacity of the sequencer's ring buffer in instructions (m)."""
     nesting: int = 2
-    """Most hardware loops inside each other."""
+    """Largest nesting depth of hardware loops."""
     waiting_loops: int = 0
-    """Loops that may be configured while another runs. Before June 2025 they queued (fifo_v3, depth 8); since then the
-    core waits until the nest ends (m)."""
+    """Number of loops that can be configured while another runs. Before June 2025 they queued (fifo_v3, depth 8); since
+    then the core waits until the nest ends (m)."""
     integers_queue: bool = True
-    """Whether moves and conversions from integer registers go through the ring, as other instructions do (m). Before
-    June 2025 they waited until it was empty, as moves to integer registers still do."""
+    """Whether moves and conversions from integer registers go through the ring like other instructions (m). Before June
+    2025 they waited until it was empty, as moves to integer registers still do."""
     inner_repetition: bool = False
     """Whether the core has `frep.i`, which repeats each instruction by itself."""
     trips: int = 1 << 16
-    """Most iterations of a hardware loop: a counter of 16 bits."""
+    """Most iterations of a hardware loop (a 16-bit counter)."""
     lanes: int = 3
     dimensions: int = 4
     repeats: int = 16
-    """Most reads of a stream's element: a field of 4 bits."""
+    """Most reads of one stream element (a 4-bit field)."""
     bound_bits: int = 17
-    """Width of a stream's bounds and pointers."""
+    """Bits of a stream's bounds and pointers."""
     stream_fifo: int = 4
-    """Elements that a lane buffers, and its requests in flight."""
+    """Number of elements that a lane buffers, and of its requests in flight."""
     offload: int = 2
-    """Instructions in the register between core and FP subsystem: the core can be 34 = 32 + 2 ahead (m)."""
+    """Capacity of the register between core and FP subsystem; the core can be 34 = 32 + 2 instructions ahead (m)."""
     outstanding: int = 4
-    """Memory accesses in flight of the core, and of the FP subsystem (m)."""
+    """Memory accesses in flight, of the core and of the FP subsystem each (m)."""
     consistency_queue: int = 8
-    """FP loads and stores whose addresses the core remembers."""
+    """Number of FP loads and stores whose addresses the core remembers."""
     banks: int = 32
     memory_bytes: int = 128 << 10
     division: bool = True
-    """Whether the FPU divides and takes roots: `Xdiv_sqrt`, which the default cluster lacks."""
+    """Whether the FPU has division and square root: `Xdiv_sqrt`, which the default cluster lacks."""
     timing: Timing = field(default_factory=Timing)
 
     @staticmethod
     def of(machine: Machine) -> Configuration:
-        """The configuration of a machine description. Raises UsageError if it is no Snitch core."""
+        """The configuration of a machine. Raises UsageError unless it is a Snitch core."""
         if not machine.snitch.stream_registers or not machine.snitch.frep_instructions:
             raise UsageError(f"machine '{machine.name}' has no streams and hardware loops, as snitch has")
         old = machine.snitch.frep_nesting < 2

@@ -1,5 +1,6 @@
-"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv); and the register after it, which
-feeds FP subsystem, stream configuration, multiplier and divider in order (snitch_cc.sv)."""
+"""The integer core: one stage, in order, a scoreboard, one write port (snitch.sv). Behind it, one register feeds FP
+subsystem, stream configuration, multiplier and divider in order (snitch_cc.sv).
+"""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ BUFFERED, DIRECT, LOOP, STREAM, MULTIPLIER, DIVIDER = range(6)
 
 
 class Offloaded(NamedTuple):
-    """An instruction that the core has offloaded."""
+    """An instruction that the core has handed to another unit."""
 
     kind: int
     instruction: Instruction
     operation: FloatOperation | None
     first: int
-    """rs1, or an address."""
+    """The value of rs1, or an address."""
     second: int
 
 
@@ -43,9 +44,9 @@ class Step:
         self.waits: tuple[int, ...] = ()
         """Registers that must hold their final value."""
         self.port = False
-        """Whether it writes a register when it issues."""
+        """Whether it needs the register write port at issue."""
         self.run: Callable[[int], int] = _never
-        """Executes it in a cycle; returns the index of the next instruction, or the negated cause of waiting."""
+        """Executes it in a cycle; returns the index of the next instruction, or the negated cause of a wait."""
         self.count = 0
         self.stalls = [0] * causes.COUNT
 
@@ -55,7 +56,7 @@ def _never(now: int) -> int:
 
 
 class Core:
-    """Registers, scoreboard, instructions in flight."""
+    """Registers, scoreboard and instructions in flight."""
 
     __slots__ = (
         "_configuration",
@@ -90,17 +91,17 @@ class Core:
         self.ready = [0] * 32
         self.steps: list[Step] = []
         self.step: Step | None = None
-        """The instruction that issues next; None after the end."""
+        """The next instruction to issue; None after the end."""
         self.offload: deque[Offloaded] = deque()
         self.responses: list[tuple[int, int, int]] = []
-        """Results of multiplier, divider and FP subsystem: time of arrival, register, value."""
+        """Results of multiplier, divider and FP subsystem, as (arrival time, register, value)."""
         self.pending_floats: deque[tuple[int, bool]] = deque()
-        """The words of FP loads and stores in flight, and whether they are stores."""
+        """The words of FP loads and stores in flight, and whether each is a store."""
         self.in_flight = 0
         self.blocked = 0
         """The cause for which the first offloaded instruction waits."""
         self.refused = False
-        """Whether it waits because the FP subsystem could not issue it."""
+        """Whether the first offloaded instruction waits because the FP subsystem could not issue it."""
         self.crowded = False
         """Whether the register between core and FP subsystem was full at the start of the cycle."""
         self.stall = 0
@@ -148,7 +149,7 @@ class Core:
         return issued
 
     def _write_back(self, now: int) -> bool:
-        """Write back a load, else a result of another unit; returns whether anything happened."""
+        """Write back a load, or else another unit's result; returns whether anything happened."""
         arrived = self.memory.core_responses
         if arrived and arrived[0].time <= now:
             response = arrived.popleft()
@@ -156,7 +157,7 @@ class Core:
             if not response.store:
                 self._write(response.register, int(response.value), now)
                 return True
-            # The response to a store needs no write port.
+            # A store's response needs no write port.
             if not self.responses or self.responses[0][0] > now:
                 return True
         if self.responses and self.responses[0][0] <= now:
@@ -179,17 +180,17 @@ class Core:
             self.ready[register] = now + 1
 
     def respond(self, time: int, register: int, value: int) -> None:
-        """Accept a result of another unit, which arrives at `time`."""
+        """Accept another unit's result, which arrives at `time`."""
         insort(self.responses, (time, register, value))
 
     def retire_float_access(self) -> None:
-        """Note the end of an FP load or store, which the core sees in the next cycle."""
+        """Record the end of an FP load or store, which the core sees in the next cycle."""
         self._retiring += 1
 
     # Offloaded instructions
 
     def dispatch(self, now: int, *, direct: bool) -> bool:
-        """Dispatch the first offloaded instruction, if possible; `direct`: the FP subsystem's ring was empty."""
+        """Dispatch the first offloaded instruction if possible; `direct`: the FP subsystem's ring was empty."""
         item = self.offload[0]
         self.refused = False
         if item.kind == BUFFERED:
@@ -232,7 +233,7 @@ class Core:
         return True
 
     def _refuse_repetition(self, instruction: Instruction, loop: Loop | None) -> None:
-        """Raise SimulationError if an instruction that uses integer registers is in a hardware loop."""
+        """Raise SimulationError if a hardware loop contains an instruction that uses integer registers."""
         if loop is not None:
             line = loop.instruction.line
             raise self.trap(instruction, f"inside of the hardware loop of line {line}, where it cannot be repeated")
@@ -243,7 +244,7 @@ class Core:
         if item.instruction.name == "scfgr":
             if register or number >= len(self.lanes):
                 raise self.trap(item.instruction, f"register {register} of stream {number} cannot be read; status is 0")
-            # Read in this cycle; the value reaches the core's registers as late as a product.
+            # Read in this cycle; the value reaches the core's registers as late as a product does.
             self.respond(
                 now + self._configuration.timing.multiply - 2, item.instruction.rd, self.lanes[number].status(now)
             )
@@ -261,7 +262,7 @@ class Core:
         return True
 
     def _compute(self, item: Offloaded, now: int) -> bool:
-        """Multiply or divide. `now` is one cycle after the issue; a written result can be read one cycle later."""
+        """Multiply or divide. `now` is one cycle after the issue; results can be read a cycle after their writing."""
         name, timing = item.instruction.name, self._configuration.timing
         if item.kind == MULTIPLIER:
             arrives, value = now + timing.multiply - 2, MULTIPLY[name](item.first, item.second)
@@ -275,7 +276,7 @@ class Core:
         self.respond(arrives, item.instruction.rd, value)
         return True
 
-    # For instructions
+    # Methods for instructions
 
     def trap(self, instruction: Instruction, message: str) -> Exception:
         """An error at an instruction."""
@@ -283,5 +284,5 @@ class Core:
 
     @property
     def divider_free(self) -> int:
-        """The cycle in which the divider takes another division."""
+        """The cycle from which the divider accepts another division."""
         return self._divider_free

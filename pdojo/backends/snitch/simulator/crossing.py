@@ -27,9 +27,9 @@ def rounded(value: float, mode: int) -> float:
         case "rmm":
             size = abs(value)
             whole = math.floor(size)
-            # Adding 0.5 would round: 0.49999999999999994 + 0.5 is 1.
+            # Adding 0.5 would be inexact: 0.49999999999999994 + 0.5 rounds to 1.
             return math.copysign(whole + (size - whole >= 0.5), value)
-        case _:  # rne, and dyn: the control register is never changed
+        case _:  # rne, and dyn, as the control register is never changed
             return float(round(value))
 
 
@@ -43,7 +43,7 @@ def _to_integer(value: float, mode: int, *, signed: bool) -> int:
 
 
 def classified(word: int, width: int) -> int:
-    """RISC-V fclass: one bit of ten."""
+    """RISC-V's fclass: a mask with one of ten bits."""
     fraction_bits = {64: 52, 32: 23, 16: 10}[width]
     sign, magnitude = word >> width - 1, word & (1 << width - 1) - 1
     exponent, fraction = magnitude >> fraction_bits, magnitude & (1 << fraction_bits) - 1
@@ -58,7 +58,7 @@ def classified(word: int, width: int) -> int:
 
 
 def to_integer(name: str, mode: int) -> ToInteger | None:
-    """The function of an instruction that writes an integer register."""
+    """The function of an instruction from floats to an integer register."""
     parts = name.split(".")
     letter = parts[-1]
     if parts[0] in ("feq", "flt", "fle") and letter in WIDTH:
@@ -79,7 +79,7 @@ def to_integer(name: str, mode: int) -> ToInteger | None:
 
 
 def from_integer(name: str) -> FromInteger | None:
-    """The function of an instruction that reads an integer register and writes a float."""
+    """The function of an instruction from an integer register to a float."""
     if name == "fmv.w.x":
         return lambda x: boxed(x, 32)
     if name == "fmv.h.x":

@@ -1,4 +1,4 @@
-"""An explanation of a deadlock, in words."""
+"""Explanations of deadlocks for messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def explain(machine: Complex, now: int) -> str:
-    """Who waits for what: results that cannot leave, the FP subsystem, the offloaded instruction, the core."""
+    """A message about all that waits: stuck results, the FP subsystem, the offloaded instruction, the core."""
     found = [*_results(machine, now), *_head(machine, now), *_offloaded(machine), *_core(machine)]
     return "; ".join(found) if found else "the program is still at work"
 

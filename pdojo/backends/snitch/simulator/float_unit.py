@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.core import Core
 
 Result: TypeAlias = tuple[int, int, float, Group, int]
-"""Time of leaving the FPU, destination, value, pipeline, and extra cycles to the core."""
+"""A result in the FPU: time of leaving, destination, value, pipeline, and extra cycles on the way to the core."""
 
 
 class FloatUnit:
@@ -50,14 +50,14 @@ class FloatUnit:
     def __init__(self, configuration: Configuration, memory: SimulatedMemory, lanes: list[Lane], core: Core) -> None:
         self.memory, self.lanes, self.core = memory, lanes, core
         self.values: list[float] = [CANONICAL] * 64
-        """Contents of registers 0 to 31, elements of streams from 32 on, spare places."""
+        """Contents of FP registers (0 to 31), stream elements (from 32), and spare places."""
         self.ready = [0] * 64
-        """The cycle from which on each register can be read."""
+        """The cycle from which each register can be read."""
         self.pipe: deque[Result] = deque()
-        """Results in the FPU, in the order in which they leave."""
+        """Results in the FPU, in the order in which they will leave."""
         self.streaming = False
         self.issued = 0
-        """Operations that the FPU has taken: arithmetic, comparisons, conversions and moves."""
+        """Number of operations that the FPU has executed: arithmetic, comparisons, conversions and moves."""
         self.trace: list[tuple[int, str, int, int]] | None = None
         self._in_flight = 0
         self._freed = -1
@@ -65,7 +65,7 @@ class FloatUnit:
         self._depth = configuration.stream_fifo
 
     def issue(self, operation: FloatOperation, argument: int, first: bool, now: int) -> int:
-        """Issue an operation; returns `causes.NONE`, or the cause for which it must wait."""
+        """Issue an operation; returns `causes.NONE`, or the cause of a wait."""
         view = operation.streaming if self.streaming else operation.plain
         ready = self.ready
         for register in view.registers:
@@ -82,7 +82,7 @@ class FloatUnit:
         return self._compute(operation, view, argument, now)
 
     def _compute(self, operation: FloatOperation, view: View, argument: int, now: int) -> int:
-        """Start an operation whose operands are ready; returns as `issue` does."""
+        """Start an operation whose operands are ready; returns like `issue`."""
         group = operation.group
         if group.count >= group.stages or group.free > now:
             return causes.BUSY
@@ -115,7 +115,7 @@ class FloatUnit:
         return 0
 
     def _insert(self, result: Result) -> None:
-        """Add a result; as only one leaves the FPU in a cycle, it waits for the next free cycle."""
+        """Add a result. Only one leaves the FPU per cycle, so it takes the next free cycle."""
         pipe = list(self.pipe)
         leaves = result[0]
         times = {entry[0] for entry in pipe}
@@ -126,7 +126,7 @@ class FloatUnit:
         self.pipe = deque(pipe)
 
     def _other(self, operation: FloatOperation, view: View, argument: int, first: bool, now: int) -> int:
-        """Issue a load or store, or switch streams on or off; returns as `issue` does."""
+        """Issue a load or store, or switch streams on or off; returns like `issue`."""
         memory = self.memory
         if operation.kind in (LOAD, STORE):
             waiting = len(memory.float_requests) + (memory.float_taken == now)
@@ -151,7 +151,7 @@ class FloatUnit:
         return 0
 
     def output(self, now: int) -> bool:
-        """Move results and loads to the registers, which have one write port; returns whether anything moved."""
+        """Move results and loads to the registers through their only write port; returns whether anything moved."""
         pipe = self.pipe
         port = False
         moved = False
@@ -193,12 +193,12 @@ class FloatUnit:
 
 
 def reads_a_writer(lane: Lane) -> str:
-    """The error of an instruction that reads a stream whose data path is set to writing: hardware does not wait."""
+    """The error for reading a stream that is configured for writing; the hardware would not wait."""
     return f"reads SSR{lane.number}, whose stream of line {lane.line} writes: hardware does not wait, but gives garbage"
 
 
 def writes_a_reader(lane: Lane) -> str:
-    """The error of an instruction that writes a stream whose data path is set to reading."""
+    """The error for writing a stream that is configured for reading."""
     elements = "1 element is" if lane.unread == 1 else f"{lane.unread} elements are"
     return (
         f"writes to SSR{lane.number}, of whose read stream {elements} still to be read: hardware takes the result "

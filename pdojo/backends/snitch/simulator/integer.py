@@ -1,4 +1,4 @@
-"""Integer instructions as functions of two operands of 32 bits."""
+"""Integer instructions as functions of two 32-bit operands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Binary = Callable[[int, int], int]
 
 
 def signed(x: int) -> int:
-    """The signed number of 32 bits."""
+    """A 32-bit word as a signed number."""
     return (x ^ _SIGN) - _SIGN
 
 
@@ -35,7 +35,7 @@ def _remainder(a: int, b: int) -> int:
 
 
 def quotient_bits(a: int, b: int, *, is_signed: bool) -> int:
-    """Steps of the serial divider: bits(a) - bits(b) + 1."""
+    """Number of steps of the serial divider: bits(a) - bits(b) + 1."""
     if is_signed:
         a, b = abs(signed(a)), abs(signed(b))
     return max(0, a.bit_length() - b.bit_length() + 1)

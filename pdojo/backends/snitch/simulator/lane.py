@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 READ, WRITE = 0, 1
 """Directions of a stream in a trace."""
 MOST_ELEMENTS = 1 << 22
-"""Most elements of a stream; a longer one is a mistake, as the memory has 2^14 words."""
+"""Limit of a stream's elements; a longer stream is a mistake, as the memory has 2^14 words."""
 
 
 class BadStream(Exception):  # noqa: N818  # its message becomes an error at the instruction
-    """A configuration is wrong; the message says how."""
+    """A wrong stream configuration; the message says what is wrong."""
 
 
 class Lane:
-    """One stream register, seen from the memory (requests) and from the FP subsystem (elements)."""
+    """One stream register, with a side for the memory (requests) and a side for the FP subsystem (elements)."""
 
     __slots__ = (
         "addresses",
@@ -57,37 +57,37 @@ class Lane:
     def __init__(self, number: int, configuration: Configuration, memory: SimulatedMemory) -> None:
         self.number = number
         self.slot = 32 + number
-        """The place in the FP subsystem's values for an element that it takes."""
+        """The index, among the FP subsystem's values, of an element that was taken."""
         self.configuration = configuration
         self.memory = memory
         self.words = memory.doubles
         self.fifo: deque[tuple[int, float]] = deque()
-        """The cycles from which on elements can be taken, and the elements read from memory."""
+        """Elements read from memory, with the cycles from which they can be taken."""
         self.out: deque[tuple[int, float]] = deque()
-        """The cycles from which on elements can leave, and the elements to write."""
+        """Elements to write, with the cycles from which they can leave."""
         self.addresses: list[int] = []
-        """Words of the running job, as indices of 8 bytes; empty if none runs."""
+        """The word indices (8 bytes each) of the running job; empty if no job runs."""
         self.position = self.length = self.next = 0
         self.start = INFINITE
         self.writes = False
         self.turning = False
-        """Whether the job waits for elements of an earlier job of the other direction to be taken."""
+        """Whether the job waits until all elements of an earlier job in the other direction are taken."""
         self.pending: tuple[list[int], bool, int] | None = None
         self.bounds = [1] * configuration.dimensions
         self.strides = [0] * configuration.dimensions
         self.repeat = self.shadow_repeat = self.seen = 0
         self.finished = -1
-        """The cycle in which the last request of a job was served."""
+        """The cycle in which a job's last request was served."""
         self.line = 0
-        """Line of the instruction that started the job."""
+        """The source line of the instruction that started the job."""
         self.moved = 0
         self.unconfirmed = 0
-        """Line of the latest write stream whose end the status has not reported yet; 0 if there is none."""
+        """The line of the latest write stream whose end has not been read from the status; 0 if there is none."""
 
     # Configuration
 
     def write(self, register: int, value: int, now: int, line: int) -> bool:
-        """Write a configuration register; returns False if the core has to wait. Raises BadStream."""
+        """Write a configuration register; returns False if the core must wait. Raises BadStream."""
         if self.pending is not None:
             return False
         dimensions = self.configuration.dimensions
@@ -108,10 +108,11 @@ class Lane:
         return True
 
     def status(self, now: int) -> int:
-        """The status register: bit 31 is set when all requests of the job have been served, bit 30 for a write stream.
-        The other bits are not modelled.
+        """The status register: bit 31 is set when all requests of the job are served, bit 30 for a write stream. Other
+        bits are not modelled.
 
-        Bit 31 belongs to the job in front: between two jobs it is set for one cycle."""
+        Bit 31 belongs to the running job, so it is set for one cycle between two jobs.
+        """
         done = self.finished < now and (not self.addresses or self.finished == now - 1)
         if done and not self.addresses:
             self.unconfirmed = 0
@@ -126,7 +127,7 @@ class Lane:
             self._load_repeat()
 
     def _load_repeat(self) -> None:
-        """Set the number of reads, which is no part of a job: it changes as soon as the address generator is free."""
+        """Set the number of reads per element, which changes not with a job but when the address generator is free."""
         if self.shadow_repeat != self.repeat and self.fifo:
             left = f"{len(self.fifo)} element{'s' if len(self.fifo) > 1 else ''}"
             raise BadStream(
@@ -152,7 +153,7 @@ class Lane:
         self._run(addresses, line, now - 1 + self.configuration.timing.stream_start[self.number], writes=writes)
 
     def _words(self, pointer: int, dims: int) -> list[int]:
-        """The addresses of a job, as indices of words. A stride is a step from the last address of the inner loops."""
+        """The addresses of a job, as indices of words. A stride counts from the last address of the inner loops."""
         if pointer % 8:
             raise BadStream(f"the pointer {pointer:#x} is no multiple of 8")
         count = 1
@@ -185,14 +186,14 @@ class Lane:
         self.memory.running.sort(key=lambda lane: lane.number)
 
     def turn(self) -> None:
-        """Change the direction; no element of the earlier stream is left."""
+        """Change the direction; all elements of the earlier stream must have been taken."""
         self.turning = False
         self.writes = not self.writes
 
-    # SimulatedMemory side
+    # The side of the memory
 
     def ready(self, now: int) -> bool:
-        """Whether a job that has started requests a word in this cycle."""
+        """Whether a started job requests a word in this cycle."""
         if self.turning:
             if self.fifo or self.out:
                 return False
@@ -202,7 +203,7 @@ class Lane:
         return len(self.fifo) < self.configuration.stream_fifo
 
     def grant(self, now: int) -> None:
-        """Serve the request by the memory; an element read can be taken two cycles later."""
+        """Serve the memory request; an element read can be taken two cycles later."""
         if self.writes:
             self.words[self.next] = self.out.popleft()[1]
         else:
@@ -225,7 +226,7 @@ class Lane:
             (addresses, writes, line), self.pending = self.pending, None
             self._run(addresses, line, now + self.configuration.timing.stream_restart[self.number], writes=writes)
 
-    # FP subsystem's side
+    # The side of the FP subsystem
 
     @property
     def unread(self) -> int:
@@ -234,7 +235,7 @@ class Lane:
         return ahead + len(self.fifo)
 
     def take(self) -> float:
-        """Take the front element, which must be there; it stays until all its reads are done."""
+        """Take the front element, which must exist; it stays until all its reads are done."""
         if self.repeat:
             if self.seen < self.repeat:
                 self.seen += 1
@@ -243,7 +244,7 @@ class Lane:
         return self.fifo.popleft()[1]
 
     def left(self) -> str:
-        """A message about elements that were not taken or stored; empty if there are none."""
+        """A message about elements that were never taken or stored; empty if there are none."""
         where = f"SSR{self.number} (line {self.line})"
         rest = (self.length - self.position if self.addresses else 0) + len(self.fifo)
         if self.out:

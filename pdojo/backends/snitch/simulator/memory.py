@@ -14,10 +14,10 @@ from pdojo.backends.snitch.simulator.scalar import boxed
 
 
 class Request(NamedTuple):
-    """An access of the core or of the FP subsystem. An address is an offset in the memory."""
+    """A memory access of the core or the FP subsystem. Addresses are offsets in the memory."""
 
     time: int
-    """The cycle from which on the request register shows it."""
+    """The cycle from which the request register shows the request."""
     offset: int
     size: int
     """log2 of the number of bytes."""
@@ -25,10 +25,10 @@ class Request(NamedTuple):
     value: float | int
     """The value to store."""
     register: int
-    """The destination of a load."""
+    """The destination register of a load."""
     signed: bool
     first: bool
-    """Whether the core counts it: the core does not count repetitions in a hardware loop."""
+    """Whether the core counts the access; repetitions in a hardware loop are not counted."""
 
 
 class Response(NamedTuple):
@@ -43,13 +43,13 @@ class Response(NamedTuple):
 
 @dataclass
 class Turns:
-    """A fair round-robin arbiter of two. A requester that was chosen but not served keeps the turn."""
+    """A fair round-robin arbiter of two requesters. A requester that was chosen but not served keeps the turn."""
 
     next: int = 0
     locked: int | None = None
 
     def choose(self, first: bool, second: bool) -> int:
-        """Choose one of two requesters, 0 or 1; at least one must request."""
+        """The chosen requester, 0 or 1; at least one must request."""
         if self.locked is not None:
             return self.locked
         if first and second:
@@ -57,13 +57,13 @@ class Turns:
         return 0 if first else 1
 
     def served(self, chosen: int, first: bool, second: bool) -> None:
-        """Note that the chosen requester was served."""
+        """Record that the chosen requester was served."""
         self.locked = None
         self.next = 1 - chosen if first and second else chosen
 
 
 class SimulatedMemory:
-    """Words, and requests for them. Lane 0 shares its port with the core and the FP subsystem's loads and stores."""
+    """The memory's words and pending requests. Lane 0 shares a port with the core and the FP subsystem's accesses."""
 
     __slots__ = (
         "_bank_mask",
@@ -99,14 +99,14 @@ class SimulatedMemory:
         self.core_responses: deque[Response] = deque()
         self.float_responses: deque[Response] = deque()
         self.core_taken = self.float_taken = -1
-        """The cycle in which the last request left its register."""
+        """The cycles in which the latest requests left their registers."""
         self._depth = configuration.stream_fifo
         self._bank_mask = configuration.banks - 1
         self._bank_turns = [0] * configuration.banks
         self._between = Turns()
-        """Arbitrates between core (0) and FP subsystem (1)."""
+        """Arbiter between core (0) and FP subsystem (1)."""
         self._port = Turns()
-        """Arbitrates between lane 0 (0) and either of both (1)."""
+        """Arbiter between lane 0 (0) and the winner of core and FP subsystem (1)."""
         self.conflicts = 0
         self.trace: list[tuple[int, str, int, int]] | None = None
 
@@ -184,7 +184,7 @@ class SimulatedMemory:
         if who:
             self.float_requests.popleft()
             self.float_taken = now
-            # Responses to the FP subsystem pass no register.
+            # Responses to the FP subsystem pass through no register.
             self.float_responses.append(Response(now + 1, request.register, value, request.store, request.first))
         else:
             self.core_requests.popleft()
@@ -222,7 +222,7 @@ class SimulatedMemory:
 
 
 def _distinct(lanes: list[Lane], mask: int) -> bool:
-    """Whether two or three lanes request words of different banks."""
+    """Whether two or three lanes request words in different banks."""
     first, second = lanes[0].next & mask, lanes[1].next & mask
     if len(lanes) == 2:
         return first != second
@@ -230,7 +230,7 @@ def _distinct(lanes: list[Lane], mask: int) -> bool:
 
 
 def _winner(ports: list[int], turn: int) -> int:
-    """The port (0 to 2) that a tree of two levels serves; the bits of `turn` break ties."""
+    """The port (0 to 2) that a two-level tree serves; the bits of `turn` break ties."""
     left = [p for p in ports if p < 2]
     if 2 in ports and (not left or turn & 2):
         return 2
@@ -238,7 +238,7 @@ def _winner(ports: list[int], turn: int) -> int:
 
 
 def offset_of(address: int, size: int, memory_bytes: int) -> tuple[int, str]:
-    """The offset of an address in the memory, and a message if it is wrong, else an empty one."""
+    """The offset of an address in the memory, and an error message, which is empty for a valid address."""
     offset = address - TCDM_BASE
     if address & (1 << size) - 1:
         return offset, f"the address {address:#x} is no multiple of {1 << size}"

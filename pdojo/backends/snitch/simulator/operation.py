@@ -16,9 +16,9 @@ from pdojo.errors import SimulationError
 
 COMPUTE, LOAD, STORE, SWITCH = range(4)
 TO_INTEGER = 64
-"""First destination of integer registers; 0 to 31 are FP registers, from 32 on lanes."""
+"""The first index of integer registers as destinations; 0 to 31 are FP registers, lanes begin at 32."""
 SPARE = 40
-"""A place in the register file that unused operands read."""
+"""The place in the register file that unused operands read."""
 SIZES = {"flb": 0, "flh": 1, "flw": 2, "fld": 3, "fsb": 0, "fsh": 1, "fsw": 2, "fsd": 3}
 
 _MULTIPLY_ADDS = ("fmadd", "fmsub", "fnmsub", "fnmadd", "vfmac", "vfmre")
@@ -33,17 +33,17 @@ class Group:
 
     def __init__(self, latency: int, stages: int, interval: int = 0) -> None:
         self.latency = latency
-        """Cycles until the result leaves it."""
+        """Cycles until a result leaves the pipeline."""
         self.stages = stages
-        """Instructions that it holds."""
+        """Number of instructions in the pipeline."""
         self.interval = interval
-        """Cycles until it takes another instruction; 0 if it is pipelined."""
+        """Cycles until it accepts another instruction; 0 if it is fully pipelined."""
         self.count = 0
         self.free = 0
 
 
 class Groups:
-    """The FPU's pipelines: a result that is used `n` cycles after issue leaves the pipeline after `n - 1`."""
+    """The FPU's pipelines. A result that can be used `n` cycles after issue leaves its pipeline after `n - 1`."""
 
     def __init__(self, timing: Timing) -> None:
         self.fma = Group(timing.fma - 1, timing.fma - 1)
@@ -74,7 +74,7 @@ class Groups:
 
 
 class View:
-    """Operands of an instruction, with streams switched on or off."""
+    """An instruction's operands, for streams either switched on or off."""
 
     __slots__ = ("a", "b", "c", "destination", "lanes", "registers")
 
@@ -84,7 +84,7 @@ class View:
         self.a, self.b, self.c = operands
         self.destination = destination
         self.lanes = lanes
-        """Streams that it reads, each once."""
+        """The distinct streams that the instruction reads."""
         self.registers = registers
         """Registers that must hold their final value: operands and destination."""
 
@@ -118,17 +118,17 @@ class FloatOperation:
         self.instruction = instruction
         self.kind = COMPUTE
         self.direct = False
-        """Whether it bypasses the sequencer, once that is empty: it writes integer registers or switches streams."""
+        """Whether it bypasses the sequencer, once that is empty, as it writes integer registers or switches streams."""
         self.takes_integer = False
         self.function: Function = _nothing
         self.group = Group(1, 1)
         self.latency = self.interval = 0
         self.size = 3
         self.switch = False
-        """Whether streams are on afterwards."""
+        """Whether streams are on after the instruction."""
         self.flops = 0
         self.order = 0
-        """Extra cycles of a result on its way to the core."""
+        """Extra cycles of its result on the way to the core."""
         self.plain = self.streaming = View((SPARE, SPARE, SPARE), SPARE, (), ())
         self.variants: dict[tuple[int, int], FloatOperation] = {}
         self.count = 0
@@ -151,11 +151,11 @@ class Decoder:
         self._groups = Groups(configuration.timing)
 
     def trap(self, instruction: Instruction, message: str) -> SimulationError:
-        """An error at an instruction."""
+        """The error of an instruction."""
         return trap(self._source, instruction, message)
 
     def decode(self, index: int, instruction: Instruction) -> FloatOperation:
-        """The operation of an instruction. Raises SimulationError for one that is not modelled."""
+        """The operation of an instruction. Raises SimulationError if it is not modelled."""
         operation = FloatOperation(index, instruction)
         name = instruction.name
         letters = instruction.encoding.operands.split(",")
@@ -223,7 +223,7 @@ class Decoder:
         return View((a, b, c), destination, lanes, tuple(dict.fromkeys(registers)))
 
     def staggered(self, operation: FloatOperation, mask: int, shift: int) -> FloatOperation:
-        """The operation with the register numbers that `mask` names raised by `shift`."""
+        """The operation with `shift` added to the register numbers that `mask` selects."""
         found = operation.variants.get((mask, shift))
         if found is None:
             i = operation.instruction
@@ -247,7 +247,7 @@ def reads_destination(name: str) -> bool:
 
 
 def flops_of(name: str) -> int:
-    """Floating-point operations: one for each sum, product, quotient, root, minimum or maximum of a lane."""
+    """Number of floating-point operations: one per lane for each sum, product, quotient, root, minimum or maximum."""
     parts = name.split(".")
     lanes = {"s": 2, "h": 4}.get(parts[-1], 1) if parts[0].startswith("v") else 1
     if parts[0] == "vfsum":
@@ -260,5 +260,5 @@ def flops_of(name: str) -> int:
 
 
 def trap(source: str, instruction: Instruction, message: str) -> SimulationError:
-    """An error at an instruction."""
+    """The error of an instruction."""
     return SimulationError(f"{source}:{instruction.line}:1: error: {message}\n  {instruction.text}")

@@ -1,4 +1,4 @@
-"""Packed functions: two f32 or four f16 in a register, lane 0 in the lowest bits."""
+"""Packed functions on two f32 or four f16 in a register; lane 0 is in the lowest bits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lanes_of(register: float, letter: str) -> tuple[float, ...]:
 
 
 def packed_of(values: Sequence[float], letter: str) -> float:
-    """A register with these numbers, each rounded; NaN becomes the canonical one."""
+    """A register with these numbers, each rounded; NaN becomes the canonical NaN."""
     nan = _NAN[letter]
     values = [v if v == v else nan for v in values]
     try:
@@ -125,7 +125,7 @@ def _dot_replicated(a: float, b: float, c: float) -> float:
 
 
 def _packs(first: int) -> Function:
-    """Two f32 as halves `first` and `first + 1`; the others stay."""
+    """A function that puts two f32 into the halves `first` and `first + 1`; other halves are kept."""
 
     def pack(a: float, b: float, c: float) -> float:
         values = list(lanes_of(c, "h"))
@@ -162,7 +162,7 @@ def packed_functions() -> dict[str, Function]:
 
 
 def packed_compare(name: str) -> Callable[[float, float, float], int] | None:
-    """A packed comparison: one bit for each lane."""
+    """A packed comparison, whose result has one bit per lane."""
     parts = name.split(".")
     if parts[0] not in _COMPARES or parts[-1] not in _FORMAT:
         return None

@@ -1,4 +1,4 @@
-"""A trace as a self-contained page of HTML: figures, the source with the costs of its lines, every cycle."""
+"""A self-contained HTML page of a trace: figures, the source with its lines' costs, every cycle."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ canvas { width: 100%; height: 90px; border: 1px solid #d0d7de }
 button, input { font: inherit }
 """
 
-# A row of data is: cycle, instruction and cause of the core, of the FP subsystem, streams; no instruction is -1, no
-# cause 0.
+# Columns of a data row: cycle; instruction and cause of the core, then of the FP subsystem; streams. -1 stands for no
+# instruction, 0 for no cause.
 _SCRIPT = """
 const by = id => document.getElementById(id);
 const data = JSON.parse(by('data').textContent), rows = data.rows, page = 200;
@@ -84,7 +84,7 @@ show();
 
 
 def page(result: Result) -> str:
-    """The page for the result of a simulation with `trace=True`."""
+    """The page for a simulation's result with `trace=True`."""
     title = html.escape(result.program.source)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head><body>

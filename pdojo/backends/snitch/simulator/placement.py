@@ -1,4 +1,4 @@
-"""Arrays in the simulated memory: aligned, with guard zones around them, outputs poisoned."""
+"""Arrays in the simulated memory: aligned, with guard zones, outputs poisoned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.errors import SimulationError, UsageError
 
 GUARD = 64
-"""Bytes of the guard zones on either side of an array, which the program must not write."""
+"""Bytes of the guard zone on either side of an array; the program must not write it."""
 STACK = 16 << 10
 """Bytes at the end of the memory for the stack."""
 _PATTERN = bytes([0xA5, 0x5A, 0xC3, 0x3C])
@@ -23,12 +23,12 @@ POISON = {2: 0x7E5D, 4: 0x7FC0DEAD, 8: 0x7FF8DEADBEEFDEAD}
 
 @dataclass(frozen=True)
 class Placed:
-    """An array in the memory."""
+    """An array in the simulated memory."""
 
     name: str
     address: int
     values: NDArray[Any]
-    """A view of the memory, which shows the program's writes."""
+    """A view of the memory, which shows what the program writes."""
 
     @property
     def poisoned(self) -> int:
@@ -56,17 +56,17 @@ class Placement:
 
     @property
     def used(self) -> int:
-        """Bytes from the beginning of the memory to the end of the last guard zone, or of the program's data."""
+        """Bytes from the start of the memory to the end of the last guard zone, or of the program's data."""
         return self._next
 
     def place(self, array: NDArray[Any], name: str = "", *, align: int = 8) -> Placed:
-        """Copy an array into the memory, in its row-major order."""
+        """Copy an array into the memory, in row-major order."""
         placed = self._reserve(array.shape, array.dtype, name, align)
         placed.values[...] = array
         return placed
 
     def output(self, shape: tuple[int, ...], dtype: DTypeLike, name: str = "", *, align: int = 8) -> Placed:
-        """Reserve an array for the program to write, filled with a NaN that no program computes."""
+        """Reserve an array that the program writes, filled with a NaN that no program computes."""
         placed = self._reserve(shape, np.dtype(dtype), name, align)
         width = placed.values.dtype.itemsize
         if width in POISON:
@@ -86,7 +86,7 @@ class Placement:
         for low, high in ((self._next, start), (end, end + GUARD)):
             self._guards.append((low, high, name))
             self._view[low:high] = _pattern(low, high)
-        # Guard zones are not shared, so that a message can name the array.
+        # Arrays do not share guard zones, so that a message can name the array.
         self._next = end + GUARD
         values = np.frombuffer(self.memory, dtype, size // dtype.itemsize, start).reshape(shape)
         placed = Placed(name, TCDM_BASE + start, values)

@@ -1,4 +1,4 @@
-"""Simulations as text: a summary, counts for each instruction, every cycle."""
+"""Simulations as text: a summary, counts of each instruction, every cycle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pdojo.backends.snitch.simulator.result import Event, Result
 
 
 def summary(result: Result) -> str:
-    """Cycles, rates, and cycles of waiting by cause."""
+    """A text with cycles, rates, and stalled cycles by cause."""
     conflicts = f"{result.bank_conflicts} cycles that requests waited for a bank or port"
     lines = [
         f"cycles             {result.cycles:>9}   the core returned after {result.core_cycles}",
@@ -28,7 +28,7 @@ def summary(result: Result) -> str:
 
 
 def line_figures(result: Result) -> dict[int, tuple[int, dict[str, int]]]:
-    """For each line of the source with instructions: the times they issued, and the cycles they waited, by cause."""
+    """By source line with instructions: the number of issues, and the stalled cycles by cause."""
     figures: dict[int, tuple[int, dict[str, int]]] = {}
     for line in result.lines:
         number = result.program.instructions[line.index].line
@@ -40,7 +40,7 @@ def line_figures(result: Result) -> dict[int, tuple[int, dict[str, int]]]:
 
 
 def listing(result: Result) -> str:
-    """The source with counts and stalls of its instructions; instructions that never ran have no count."""
+    """The source with its instructions' counts and stalls; instructions that never ran have no count."""
     figures = line_figures(result)
     rows = ["  issued  waited  line"]
     for number, text in enumerate(result.program.text.splitlines(), 1):
@@ -52,7 +52,7 @@ def listing(result: Result) -> str:
 
 
 def cycles(result: Result, first: int = 0, last: int | None = None) -> Iterator[str]:
-    """One line for each cycle with an event: words of streams, issues and waits of the units."""
+    """One line for each cycle with an event: stream words, issues and stalls of the units."""
     yield f"{'cycle':>7}  {'streams':<8}  {'core':<36}  FP subsystem"
     at, moved = by_cycle(result)
     previous = None
@@ -69,7 +69,7 @@ def cycles(result: Result, first: int = 0, last: int | None = None) -> Iterator[
 
 
 def by_cycle(result: Result) -> tuple[dict[int, dict[str, Event]], dict[int, str]]:
-    """By cycle, the event of each unit, and the streams that read (`0r`) or wrote (`2w`) a word."""
+    """By cycle: each unit's event, and the streams that read (`0r`) or wrote (`2w`) a word."""
     at: dict[int, dict[str, Event]] = {}
     moved: dict[int, list[str]] = {}
     for event in result.events:

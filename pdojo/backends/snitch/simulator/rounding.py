@@ -1,4 +1,4 @@
-"""Arithmetic with one rounding that Python's floats lack: fused multiply-add, sums of three, f32 and f16.
+"""Singly rounded arithmetic that Python's floats lack: fused multiply-add, sums of three, f32 and f16.
 
 f64 uses the C library's `fma` if it passes a test against exact integers, else exact integers. f32 and f16 are computed
 in f64: sums, products, quotients and roots of numbers of p bits, rounded to 2p+2 bits or more and then to p bits, are
@@ -28,20 +28,20 @@ def bits(value: float) -> int:
 
 
 def from_bits(word: int) -> float:
-    """The float of 64 bits."""
+    """The float with these 64 bits."""
     return _DOUBLE.unpack(_WORD.pack(word))[0]
 
 
 CANONICAL = from_bits(0x7FF8 << 48)
-"""The NaN that RISC-V arithmetic gives."""
+"""RISC-V's canonical NaN, the result of arithmetic."""
 
 
 def exact_fma(a: float, b: float, c: float) -> float:
-    """a * b + c of finite numbers in exact integers, rounded once."""
+    """a * b + c of finite numbers by exact integers, rounded once."""
     (an, ad), (bn, bd), (cn, cd) = a.as_integer_ratio(), b.as_integer_ratio(), c.as_integer_ratio()
     numerator = an * bn * cd + cn * ad * bd
     if numerator == 0:
-        # IEEE 754: an exact zero sum of terms of unlike signs is +0, of like signs it has their sign.
+        # IEEE 754: an exact zero sum is +0 for terms of unlike signs, and has the terms' sign otherwise.
         product = math.copysign(1, a) * math.copysign(1, b)
         return math.copysign(0.0, c) if 0 in (a, b) and product == math.copysign(1, c) else 0.0
     try:
@@ -61,7 +61,7 @@ def _special(a: float, b: float, c: float) -> float:
     return product + c
 
 
-# Results just above and below the middle of two floats, cancellation, subnormal and huge results.
+# Test cases: results just above and below the middle of two floats, cancellation, subnormal and huge results.
 _HARD = (
     (1.0 + 2**-30, 1.0 + 2**-23, -(2.0**-90)),
     (1.0 + 2**-52, 1.0 + 2**-52, 2.0**-105),
@@ -78,7 +78,7 @@ _HARD = (
 
 @cache
 def fused() -> Fused:
-    """The fused multiply-add of doubles: the C library's if it passes the test, else in exact integers."""
+    """The fused multiply-add of doubles: the C library's if it passes the test, else by exact integers."""
     if hasattr(math, "fma"):  # Python 3.13
         library: Fused | None = _quiet(math.fma)  # pyright: ignore
     else:
@@ -104,7 +104,7 @@ def _c_fma() -> Fused | None:
 
 
 def _quiet(function: Fused) -> Fused:
-    """A version of Python's fma that gives IEEE's infinities and NaN instead of raising."""
+    """Python's fma, changed to return IEEE's infinities and NaN instead of raising."""
 
     def call(a: float, b: float, c: float) -> float:
         try:
@@ -116,14 +116,14 @@ def _quiet(function: Fused) -> Fused:
 
 
 def to_odd(value: float, error: float) -> float:
-    """A result rounded to odd: the rounded `value` if `error` (its rounding error) is 0, else the odd neighbour."""
+    """A result rounded to odd: `value` if its rounding error `error` is 0, else the neighbour with odd significand."""
     if error and not bits(value) & 1:
         return math.nextafter(value, INFINITY if error > 0 else -INFINITY)
     return value
 
 
 def fused_odd(a: float, b: float, c: float) -> float:
-    """a * b + c rounded to odd, if a * b is exact in a double, as for f32 and f16."""
+    """a * b + c rounded to odd; a * b must be exact in a double, as it is for f32 and f16."""
     product = a * b
     total = product + c
     if total - total != 0:  # infinite or NaN

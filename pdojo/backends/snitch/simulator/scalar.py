@@ -1,7 +1,7 @@
-"""Scalar floating-point functions on register contents, as RISC-V defines them: canonical NaN, NaN-boxed f32 and f16.
+"""RISC-V's scalar floating-point functions on register contents: canonical NaN, NaN-boxed f32 and f16.
 
-A register is kept as a Python float whose 64 bits are its contents; the instruction determines their meaning. Copying
-a float copies its bits, whatever they are. Every function takes three operands, but may use fewer.
+A register is a Python float whose 64 bits are its contents; the instruction determines their meaning. Copying a float
+copies all bits. Every function takes three operands, but may use fewer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def unbox_single(register: float) -> float:
 
 
 def box_single(value: float) -> float:
-    """A register with the f32 nearest to a number."""
+    """A register with the nearest f32 to a number."""
     if value != value:
         return _NAN_SINGLE
     try:
@@ -48,7 +48,7 @@ def unbox_half(register: float) -> float:
 
 
 def box_half(value: float) -> float:
-    """A register with the f16 nearest to a number."""
+    """A register with the nearest f16 to a number."""
     if value != value:
         return _NAN_HALF
     try:
@@ -73,7 +73,7 @@ def root(a: float) -> float:
 
 
 def minimum(a: float, b: float) -> float:
-    """RISC-V fmin: if one operand is NaN, the other; -0 is below +0."""
+    """RISC-V's fmin: if one operand is NaN, the result is the other; -0 is less than +0."""
     if a != a or b != b:
         return b if a != a else a
     if a == b:
@@ -82,7 +82,7 @@ def minimum(a: float, b: float) -> float:
 
 
 def maximum(a: float, b: float) -> float:
-    """RISC-V fmax."""
+    """RISC-V's fmax."""
     if a != a or b != b:
         return b if a != a else a
     if a == b:
@@ -156,7 +156,7 @@ _CANONICAL_BITS = {64: 0x7FF8 << 48, 32: 0x7FC00000, 16: 0x7E00}
 
 
 def payload(register: float, width: int) -> int:
-    """The bits of a number in a register; those of the canonical NaN if it is not boxed."""
+    """The bits of a number in a register; the canonical NaN's if it is not boxed."""
     word = bits(register)
     box = ~((1 << width) - 1) & (1 << 64) - 1
     return word & ~box if word & box == box else _CANONICAL_BITS[width]
@@ -168,7 +168,7 @@ def boxed(word: int, width: int) -> float:
 
 
 def sign_injected(a: int, b: int, sign: int, kind: str) -> int:
-    """The bits of `a` with the sign of `b`, its opposite (`n`), or the product of both signs (`x`)."""
+    """The bits of `a` with `b`'s sign, the opposite sign (`n`), or the product of both signs (`x`)."""
     chosen = {"": b, "n": ~b, "x": a ^ b}[kind] & sign
     return a & ~sign | chosen
 
@@ -199,11 +199,11 @@ def _converted(get: Unbox, put: Unbox) -> Function:
 
 
 def getter(letter: str) -> Unbox:
-    """Reads numbers of a format from registers."""
+    """The function that reads a format's numbers from registers."""
     getters: dict[str, Unbox] = {"d": lambda x: x, "s": unbox_single, "h": unbox_half}
     return getters[letter]
 
 
 def setter(letter: str) -> Unbox:
-    """Makes registers of numbers, rounding them."""
+    """The function that makes registers from numbers, which it rounds to the format."""
     return {"d": _canonical, "s": box_single, "h": box_half}[letter]

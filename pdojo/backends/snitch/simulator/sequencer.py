@@ -9,11 +9,11 @@ from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
 
 Entry = tuple[FloatOperation, int]
-"""An operation with the address or integer operand that the core sent."""
+"""An operation, with the address or integer operand from the core."""
 
 
 class Loop:
-    """A hardware loop. Positions count all instructions that were ever written to the ring."""
+    """A hardware loop. Positions count all instructions ever written to the ring."""
 
     __slots__ = ("base", "count", "end", "inner", "instruction", "iteration", "last", "mask", "maximum", "shift")
 
@@ -30,7 +30,7 @@ class Loop:
 
 
 class Sequencer:
-    """The ring of instructions, the loops over it, and the instruction that issues next."""
+    """The ring of instructions, the loops over it, and the next instruction."""
 
     __slots__ = (
         "_configuration",
@@ -58,11 +58,11 @@ class Sequencer:
         self._ring: list[Entry | None] = [None] * configuration.ring
         self.read = self.written = 0
         self.head: Entry | None = None
-        """The instruction that issues next; None if it has not arrived."""
+        """The next instruction to issue; None if it has not arrived."""
         self.first = True
         """Whether the head issues for the first time."""
         self.loops: list[Loop] = []
-        """The nest that runs, or will run when earlier instructions have issued."""
+        """The nest of loops that runs, or will run after earlier instructions."""
         self.active = False
         self._level = 0
         self._waiting: deque[Loop] = deque()
@@ -70,16 +70,16 @@ class Sequencer:
         self._freed = self._freed_before = 0
         self._freed_at = -1
 
-    # From the core
+    # The side of the core
 
     def full(self, now: int) -> bool:
-        """Whether the ring has no room; places freed in this cycle do not count yet."""
+        """Whether the ring is full; places freed in this cycle do not count as free."""
         freed = self._freed_before if self._freed_at == now else self._freed
         return self.written - freed >= self._size
 
     @property
     def filled(self) -> Loop | None:
-        """The loop that the next arriving instruction belongs to; None if there is none."""
+        """The loop that the next arriving instruction belongs to, or None."""
         last = self._waiting[-1] if self._waiting else self.loops[0] if self.loops else None
         return last if last is not None and self.written <= last.end else None
 
@@ -91,7 +91,7 @@ class Sequencer:
             self._look()
 
     def accept(self, instruction: Instruction, trips: int, now: int) -> bool:
-        """Accept a loop over the following instructions; returns False if it has to wait. Raises SimulationError."""
+        """Accept a loop over the next instructions; False if the core must wait. Raises SimulationError."""
         self._check(instruction, trips)
         loop = Loop(instruction, self.written, trips)
         if not self.loops:
@@ -140,10 +140,10 @@ class Sequencer:
             raise trap(outer.instruction, "staggering is defined for the innermost loop only")
         self.loops.append(loop)
 
-    # To the FP subsystem
+    # The side of the FP subsystem
 
     def advance(self, now: int) -> None:
-        """Go on after the head has issued."""
+        """Move on after the head has issued."""
         if not self.active:
             self._free(1, now)
             self.read += 1
@@ -163,7 +163,7 @@ class Sequencer:
         self._look()
 
     def _repeat(self, loop: Loop, now: int) -> None:
-        """frep.i: repeat the same instruction until all its iterations are done."""
+        """frep.i: repeat the same instruction until its iterations are done."""
         self._stagger(loop)
         if loop.iteration < loop.last:
             loop.iteration += 1
@@ -228,7 +228,7 @@ class Sequencer:
             self._level += 1
 
     def _look(self) -> None:
-        """Find the instruction that issues next."""
+        """Find the next instruction to issue."""
         if self.read >= self.written:
             self.head = None
             return

@@ -1,4 +1,4 @@
-"""Running a program on one core complex, cycle by cycle; cycles in which nothing can happen are skipped."""
+"""The simulation of a program on one core complex, cycle by cycle; cycles without events are skipped."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from pdojo.backends.snitch.simulator.steps import END, StepDecoder
 from pdojo.errors import CycleLimit, Deadlock, SimulationError, UsageError
 
 CYCLES = 10_000_000
-"""Default limit of cycles, beyond which a program counts as hanging."""
+"""Default limit in cycles, above which a program counts as hanging."""
 
 
 class Complex:
-    """One core complex with a program in it."""
+    """A core complex with a loaded program."""
 
     def __init__(
         self, program: AssembledProgram, configuration: Configuration, memory: bytearray, *, trace: bool
@@ -64,7 +64,7 @@ class Complex:
         raise CycleLimit(f"{self.program.source}: no end after {limit} cycles; {explain(self, now)}")
 
     def _cycle(self, now: int) -> bool:
-        """Run one cycle, the units in the order in which they see each other; returns whether anything moved."""
+        """Run one cycle of the units, in the order in which signals pass; returns whether anything happened."""
         memory, sequencer, core = self.memory, self.sequencer, self.core
         moved = self.floats.output(now)
         if (memory.running or memory.core_requests or memory.float_requests) and memory.step(now):
@@ -129,7 +129,7 @@ class Complex:
         return following
 
     def _times(self, now: int) -> list[int]:
-        """The later cycles in which something in flight becomes ready."""
+        """The later cycles in which things in flight become ready."""
         core, memory, floats = self.core, self.memory, self.floats
         times = [lane.start for lane in memory.running]
         times += [queue[0][0] for lane in self.lanes for queue in (lane.fifo, lane.out) if queue]
@@ -152,7 +152,7 @@ class Complex:
 
 
 def _decoded(decoder: StepDecoder, index: int, instruction: Instruction) -> Step:
-    """The step of an instruction; the step of an unmodelled instruction raises SimulationError when it runs."""
+    """The step of an instruction; for an unmodelled one, running the step raises SimulationError."""
     try:
         return decoder.decode(index, instruction)
     except SimulationError as error:
@@ -178,8 +178,8 @@ def simulate(
     """Call a function of a program and run it to its end.
 
     `entry` is a label, by default the first function. `arguments` are a0, a1, ... or registers by name. `memory` is the
-    TCDM, which begins at `TCDM_BASE`; it is changed, and the program's data are put at its beginning. Raises
-    SimulationError for operations that the hardware lacks, Deadlock, and CycleLimit above `limit` cycles.
+    TCDM, which begins at `TCDM_BASE`; the program's data are copied to its beginning, and the program changes it.
+    Raises SimulationError for operations that the hardware lacks, Deadlock, and CycleLimit above `limit` cycles.
     """
     configuration = configuration or Configuration()
     if memory is None:

@@ -1,4 +1,4 @@
-"""The core's instructions as closures: each call executes the instruction, or returns a cause of waiting."""
+"""The core's instructions as closures: each call executes the instruction, or returns the cause of a wait."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Run = Callable[[int], int]
 
 
 class StepDecoder:
-    """Makes closures over one core."""
+    """Makes closures on one core."""
 
     def __init__(self, core: Core, decoder: Decoder, configuration: Configuration, program: AssembledProgram) -> None:
         self._core, self._decoder, self._configuration = core, decoder, configuration
