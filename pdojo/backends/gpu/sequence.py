@@ -1,10 +1,6 @@
 """The launches of one call of a kernel, in order, computed from the nest.
 
-<<<<<<< HEAD
-The printed function of the host makes the same launches: `test/unit/backends/gpu/test_gpu_executable.py` compares them.
-=======
-The printed host function makes the same launches; `test/unit/test_gpu_executable.py` compares them.
->>>>>>> part-e2
+The printed host function makes the same launches; `test/unit/backends/gpu/test_gpu_executable.py` compares them.
 """
 
 from __future__ import annotations
