@@ -33,7 +33,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get(
 
 
 LONG = Path(__file__).parent / "long.txt"
-"""The tests that the quick run leaves out, a line each: all cases of one take three seconds or more on a processor."""
+"""The tests that the quick run leaves out, a line each (`qa.long_tests`)."""
 JUDGES = ("test/differential/", "test/property/")
 """Folders whose files each are a judge of one kind; the quick run takes one test of each."""
 

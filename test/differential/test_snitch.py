@@ -22,6 +22,7 @@ from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.transforms.game import Game
 from qa.random_kernels import features_for, random_text
 from qa.walks import Counts, draw
+from sample import SAMPLE
 
 REASSOCIATED = frozenset(("split_reduction", "merge_reduction", "swap_scopes", "vectorize", "contract", "reciprocal"))
 
@@ -60,15 +61,17 @@ def inputs_for(program: KernelOp, seed: int = 0) -> Arrays:
     return {name: np.abs(values) for name, values in inputs.items()} if positive else inputs
 
 
-def cases() -> list[tuple[str, str | None]]:
-    found: list[tuple[str, str | None]] = []
+def cases(*, whole: bool = False) -> list[object]:
+    """Library kernels in their types; those outside the sample are slow unless `whole` is set."""
+    found: list[object] = []
     for name in kernel_names():
         typed = "T" in workload(name).names.parameters
-        found += [(name, dtype) for dtype in (("f64", "f32") if typed else (None,))]
+        marks = [] if whole or name in SAMPLE else [pytest.mark.slow]
+        found += [pytest.param(name, dtype, marks=marks) for dtype in (("f64", "f32") if typed else (None,))]
     return found
 
 
-@pytest.mark.parametrize(("name", "dtype"), cases())
+@pytest.mark.parametrize(("name", "dtype"), cases(whole=True))
 def test_library(name: str, dtype: str | None) -> None:
     program = tiny(name, dtype)
     inputs = inputs_for(program)

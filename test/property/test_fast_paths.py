@@ -485,7 +485,7 @@ def test_views_in_place(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
     judges = (judge_views, judge_facts, judge_tests_of_nodes, judge_verification)
     asked = [judge(monkeypatch) for judge in judges]
     for seed, kernel in enumerate(kernels()):
-        if seed % (12 if on == "toy" else 24) == 0:
+        if seed % (24 if on == "toy" else 48) == 0:
             wander_in_place(kernel, seed, 8, on)
     assert all(count[True] for count in asked)
 
@@ -494,7 +494,7 @@ def test_views_in_place(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
 def test_fast_paths(monkeypatch: pytest.MonkeyPatch, on: str) -> None:
     judges = {name: judge(monkeypatch) for name, judge in globals().items() if name.startswith("judge_")}
     for seed, kernel in enumerate(kernels()):
-        if seed % (3 if on == "toy" else 15) == 0:
+        if seed % (4 if on == "toy" else 30) == 0:
             wander(kernel, seed, 2, on)
     if on == "toy":
         assert not {name: asked for name, asked in judges.items() if asked[True] < 20}
