@@ -20,7 +20,7 @@ def test_long_tests_exist() -> None:
 
 def test_the_quick_run_keeps_a_test_of_each_judge() -> None:
     files = [
-        "test/differential/test_odd_product.py",
+        "test/differential/test_contracted.py",
         "test/property/test_structure.py",
         "test/unit/dialect/test_names.py",
     ]
