@@ -22,7 +22,7 @@ def test_the_quick_run_keeps_a_test_of_each_judge() -> None:
     files = [
         "test/differential/test_contracted.py",
         "test/property/test_structure.py",
-        "test/unit/dialect/test_names.py",
+        "test/unit/dialect/test_sizes.py",
     ]
     counts: list[Counter[str]] = []
     for options in ([], ["--quick"]):
