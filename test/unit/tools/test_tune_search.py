@@ -302,7 +302,7 @@ def test_a_second_call_takes_the_measurement_of_the_first(
     def other_code(_: str) -> str:
         return "other code"
 
-    monkeypatch.setattr(flow, "decide", decide)
+    monkeypatch.setattr(flow, "verify_moves", decide)
     for number in range(3):
         assert tune.main(args) == 0
         assert (len(measured), len(judged)) == (1, 1)
