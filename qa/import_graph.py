@@ -28,7 +28,7 @@ def circles(graph: grimp.ImportGraph) -> list[set[str]]:
     """Groups of modules that all import each other, directly or through others."""
     found: list[set[str]] = []
     for module in sorted(graph.modules):
-        around = {m for m in graph.find_downstream_modules(module) if module in graph.find_downstream_modules(m)}
+        around = graph.find_downstream_modules(module) & graph.find_upstream_modules(module)
         if around and around | {module} not in found:
             found.append(around | {module})
     return found

@@ -1,4 +1,4 @@
-"""Docstrings begin with a noun or a verb, as docs/style.md asks."""
+"""Docstrings begin with a noun or a verb, as CONTRIBUTING.md asks."""
 
 from __future__ import annotations
 
