@@ -24,7 +24,7 @@ from rich.table import Table
 from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo

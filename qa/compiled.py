@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import aligned_empty
 from pdojo.backends.llvm.executable import compile  # Here `compile` is pdojo's, not Python's.
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import INTERFACE, round_float64, to_interface

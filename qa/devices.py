@@ -6,8 +6,8 @@ import numpy as np
 
 from pdojo.backends.gpu.emulation import emulate
 from pdojo.backends.gpu.fibers import FiberError
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.semantics.interpreter import interpret
 from qa.compiled import is_close, ordinary_values
 from qa.walks import Failure

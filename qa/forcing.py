@@ -8,8 +8,8 @@ from typing import Any
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import Oracle, check_valid
 from pdojo.errors import PdojoError
 from pdojo.transforms.base import Site, Transformation, identify

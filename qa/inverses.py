@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.view.nest import Index
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import apply

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pdojo.backends.common.backend import backend_of
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.errors import LoweringError
 
 

@@ -45,7 +45,7 @@ def _arguments() -> Arguments:
     add = parser.add_argument
     add("--only", action="append", default=[], metavar="TEXT", help="only mutants with TEXT in name, file or moves")
     add("--drawn", type=positive, default=0, metavar="N", help="N random changes of the code instead of the catalogue")
-    add("--within", default="dialect/analysis", metavar="PATH", help="where in pdojo they are drawn (dialect/analysis)")
+    add("--within", default="dialect/rules", metavar="PATH", help="where in pdojo they are drawn (dialect/rules)")
     add("--seed", type=int, default=0, help="of what is drawn (default 0)")
     add(
         "--quick",

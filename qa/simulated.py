@@ -6,7 +6,7 @@ from pdojo.backends.measure import CompileError, KernelReference, Simulated, Sim
 from pdojo.backends.measure import MeasuredProgram as Text
 from pdojo.backends.snitch.executable import load
 from pdojo.backends.snitch.session import judged
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.errors import LoweringError
 from qa.walks import Failure
 

@@ -15,10 +15,10 @@ from random import Random
 
 from xdsl.utils.exceptions import DiagnosticException
 
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import apply

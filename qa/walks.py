@@ -19,11 +19,11 @@ from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply

@@ -69,7 +69,7 @@ def preload() -> None:
     """Run a tool once in this process, so that its modules are loaded and the installed dialects are known."""
     from pdojo_tools import opt
 
-    from pdojo.dialect.analysis import integer_sets
+    from pdojo.dialect.flow import integer_sets
     from pdojo.transforms.registry import transformation, transformation_names
 
     integer_sets.context()

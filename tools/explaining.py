@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
-from pdojo.dialect.analysis.recording import Question
+from pdojo.dialect.flow.recording import Question
 from pdojo.transforms.explain import Explanation, explain
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move

@@ -11,12 +11,12 @@ from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.common.backend import Emulates, backend_of
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare, compare_all
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_instances

@@ -10,11 +10,11 @@ from xdsl.context import Context
 from xdsl.universe import Universe
 
 from pdojo.api.options import checked
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine, machine_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.files import exists
 from pdojo.frontends import text as texts

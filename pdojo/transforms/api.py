@@ -6,49 +6,17 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
-from pdojo.dialect.analysis import hints as hint_rules
-from pdojo.dialect.analysis.async_copies import async_copy_problem
-from pdojo.dialect.analysis.atomics import atomics_needed, atomics_problem
-from pdojo.dialect.analysis.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
-from pdojo.dialect.analysis.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.coverage import common_depth, fills_box
-from pdojo.dialect.analysis.excerpts import bytes_in_memory
-from pdojo.dialect.analysis.excluded import harm, lacking
-from pdojo.dialect.analysis.flows import uninitialised
-from pdojo.dialect.analysis.frames import frame_problem
-from pdojo.dialect.analysis.hints import (
-    LANE,
-    LAUNCH_BOUNDS,
-    NONTEMPORAL,
-    ORDINARY,
-    PREFETCH,
-    READONLY,
-    STREAMING,
-    streaming_misfit,
-    value_of,
-)
-from pdojo.dialect.analysis.integer_sets import Reach, bounds_over_domain, unreached
-from pdojo.dialect.analysis.inversion import Equation, solve
-from pdojo.dialect.analysis.lanes import (
-    Stride,
-    base_alignment,
-    lane_problem,
-    physical_bytes,
-    register_problem,
-    stride_over,
-    vector_problem,
-)
-from pdojo.dialect.analysis.origins import any_of, element_uses, instances_of, number_of
-from pdojo.dialect.analysis.program import Conflict, Program
-from pdojo.dialect.analysis.races import find_race, racing_scope
-from pdojo.dialect.analysis.special_mappings import is_special, parallel_problem
-from pdojo.dialect.analysis.streams import has_extremum, loop_limits, region_limits, streams_of
-from pdojo.dialect.analysis.tensor import available, match
-from pdojo.dialect.analysis.uses import Use, describe_use, remapped_chain, uses_of
-from pdojo.dialect.analysis.webs import web_of, webs_of
 from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
 from pdojo.dialect.canonical import owner_of, shorter_extent
+from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
+from pdojo.dialect.flow.excluded import harm, lacking
+from pdojo.dialect.flow.flows import uninitialised
+from pdojo.dialect.flow.integer_sets import Reach, bounds_over_domain, unreached
+from pdojo.dialect.flow.inversion import Equation, solve
+from pdojo.dialect.flow.origins import any_of, element_uses, instances_of, number_of
+from pdojo.dialect.flow.program import Conflict, Program
+from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
+from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
 from pdojo.dialect.machines.pattern import pattern_of, same_form
 from pdojo.dialect.notation.fragments import declared, fragment_text, parse_fragment, sentence, statement_of
@@ -70,6 +38,38 @@ from pdojo.dialect.rewriting import (
     set_id,
     substitute_input,
 )
+from pdojo.dialect.rules import hints as hint_rules
+from pdojo.dialect.rules.async_copies import async_copy_problem
+from pdojo.dialect.rules.atomics import atomics_needed, atomics_problem
+from pdojo.dialect.rules.capacity import LIMITED, MOST_STATEMENTS, UNKNOWN, overflow, unrolled
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.frames import frame_problem
+from pdojo.dialect.rules.hints import (
+    LANE,
+    LAUNCH_BOUNDS,
+    NONTEMPORAL,
+    ORDINARY,
+    PREFETCH,
+    READONLY,
+    STREAMING,
+    streaming_misfit,
+    value_of,
+)
+from pdojo.dialect.rules.lanes import (
+    Stride,
+    base_alignment,
+    lane_problem,
+    physical_bytes,
+    register_problem,
+    stride_over,
+    vector_problem,
+)
+from pdojo.dialect.rules.races import find_race, racing_scope
+from pdojo.dialect.rules.special_mappings import is_special, parallel_problem
+from pdojo.dialect.rules.streams import has_extremum, loop_limits, region_limits, streams_of
+from pdojo.dialect.rules.tensor import available, match
+from pdojo.dialect.shortcuts.coverage import common_depth, fills_box
+from pdojo.dialect.shortcuts.excerpts import bytes_in_memory
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.base import Refusal, Site, Transformation, identify
 from pdojo.transforms.move import Move

@@ -17,9 +17,15 @@ from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis.capacity import Growth, growth_of, has_room, is_full, is_long
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
-from pdojo.dialect.analysis.excerpts import (
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.machines.registry import machine_of
+from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.capacity import Growth, growth_of, has_room, is_full, is_long
+from pdojo.dialect.rules.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
+from pdojo.dialect.rules.special_mappings import is_special
+from pdojo.dialect.shortcuts.excerpts import (
     Excerpt,
     content_of,
     excerpt_of,
@@ -27,19 +33,13 @@ from pdojo.dialect.analysis.excerpts import (
     nodes_touched,
     users_touched,
 )
-from pdojo.dialect.analysis.layout import (
+from pdojo.dialect.shortcuts.layout import (
     Footprint,
     accesses_alone,
     footprint_of,
     has_patterns,
     has_room_for,
 )
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.special_mappings import is_special
-from pdojo.dialect.attributes import Numerics
-from pdojo.dialect.machines.registry import machine_of
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
-from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.view.nest import Array, Leaf, Node, Scope

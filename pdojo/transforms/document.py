@@ -14,9 +14,9 @@ from inspect import cleandoc
 from itertools import pairwise
 from typing import Any
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.index import parse_index

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.recording import Question, Record, RecordingProgram
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.recording import Question, Record, RecordingProgram
 from pdojo.dialect.notation.printer import declaration_line, tree_lines
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.view.nest import Array
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply, candidates

@@ -7,13 +7,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.special_mappings import check_tensor_scopes
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.conditions import Conditions, conditions_of
+from pdojo.dialect.rules.special_mappings import check_tensor_scopes
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves

@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import overload
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
 from pdojo.transforms.apply import make
 from pdojo.transforms.base import Dimension, Site

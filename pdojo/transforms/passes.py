@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine_of
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply
 from pdojo.transforms.base import Transformation

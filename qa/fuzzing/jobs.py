@@ -11,7 +11,7 @@ from random import Random
 from typing import TypeAlias
 
 from pdojo.backends.common.gc_pause import collect_rarely
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation

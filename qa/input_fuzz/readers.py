@@ -15,11 +15,11 @@ from xdsl.universe import Universe
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.llvm.targets import llvm_text
 from pdojo.backends.snitch.assembler import assemble
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import LocationError, LoweringError, NotationError, PdojoError, UsageError
 from pdojo.files import decode
 from pdojo.frontends.text import Chunk, parse

@@ -29,15 +29,10 @@ RULES = (
 )
 """Tests of single rules of the analyses, which notice most defects of these in a few seconds."""
 
-_ANALYSIS = "dialect/analysis"
-
 RULED = (
-    *(f"{_ANALYSIS}/{name}.py" for name in ("clobber", "collision", "conditions", "coverage", "flows")),
-    *(f"{_ANALYSIS}/{name}.py" for name in ("excerpts", "frames", "lanes")),
-    *(
-        f"{_ANALYSIS}/{name}.py"
-        for name in ("origins", "special_mappings", "program", "races", "storage_check", "turns")
-    ),
+    *(f"dialect/flow/{name}.py" for name in ("collision", "flows", "origins", "program", "storage_check")),
+    *(f"dialect/rules/{name}.py" for name in ("conditions", "frames", "lanes", "races", "special_mappings")),
+    *(f"dialect/shortcuts/{name}.py" for name in ("clobber", "coverage", "excerpts", "turns")),
     "dialect/affine.py",
     "dialect/view/storage.py",
 )

@@ -14,10 +14,10 @@ from pdojo.backends.gpu import nvrtc
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling, FiberSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove, LoweringError

@@ -18,11 +18,11 @@ from pdojo.backends.gpu.nvrtc import compile_cuda, disassemble
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, FiberSpelling, HipSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.dialect.view.build import nest_of

@@ -16,11 +16,11 @@ from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.targets import asm_text
 from pdojo.backends.llvm.tiles import permit_tiles
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest

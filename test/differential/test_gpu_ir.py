@@ -22,10 +22,10 @@ from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import compilers
 from pdojo.backends.gpu.ir.convert import ConvertPdojoToGpuPass
 from pdojo.backends.gpu.ir.dialect import complete_gpu
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import CARRIERS, from_interface, to_interface
 from pdojo.dialect.view.build import nest_of

@@ -19,12 +19,12 @@ from pdojo.backends.gpu.nvrtc import compile_cuda
 from pdojo.backends.gpu.resources import MissingTool
 from pdojo.backends.gpu.spelling import CudaSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.block_threads import THREADS
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.block_threads import THREADS
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.nest import Scope
 from pdojo.kernels import workload

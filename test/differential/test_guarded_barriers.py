@@ -16,9 +16,9 @@ from pdojo.backends.gpu.fibers import Fibers, compile_fibers
 from pdojo.backends.gpu.kernel_text import KernelText
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import InvalidKernel

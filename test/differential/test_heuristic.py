@@ -13,12 +13,12 @@ import pytest
 from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import IllegalMove

@@ -12,9 +12,9 @@ from differential.snitch import SNITCH, run_snitch
 from differential.test_snitch import agree, inputs_for
 from pdojo.backends.snitch.simulator import Placement
 from pdojo.backends.snitch.targets import snitch_source
-from pdojo.dialect.analysis.streams import streams_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.rules.streams import streams_of
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from differential.compiled import kernel, random_inputs, run, same
 from pdojo.backends.calling.arrays import empty_for, parameters_of
 from pdojo.backends.llvm.executable import compile
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets

@@ -14,11 +14,11 @@ import pytest
 from differential.user_meanings import MEANINGS
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.validate import validate
 from pdojo.kernels import kernel_names
 from pdojo.search.tuning.scheduled_kernel import make_moves
 

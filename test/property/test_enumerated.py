@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
-from pdojo.dialect.analysis.collision import (
+from pdojo.dialect.flow.collision import (
     AFTER,
     ANY,
     BEFORE,

@@ -11,18 +11,18 @@ from random import Random
 import islpy as isl
 
 from pdojo.dialect.affine import Expr, const, modulo, var
-from pdojo.dialect.analysis import flows, origins
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.enumeration import Outside, events_of, values_of
-from pdojo.dialect.analysis.flows import Caller
-from pdojo.dialect.analysis.integer_sets import context
-from pdojo.dialect.analysis.origins import element_uses
-from pdojo.dialect.analysis.representatives import representatives
-from pdojo.dialect.analysis.single_reads import wrong_source
-from pdojo.dialect.analysis.storage_check import compare_events, compare_flows
-from pdojo.dialect.analysis.uses import Use
+from pdojo.dialect.flow import flows, origins
+from pdojo.dialect.flow.flows import Caller
+from pdojo.dialect.flow.integer_sets import context
+from pdojo.dialect.flow.origins import element_uses
+from pdojo.dialect.flow.storage_check import compare_events, compare_flows
+from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.shortcuts.enumeration import Outside, events_of, values_of
+from pdojo.dialect.shortcuts.representatives import representatives
+from pdojo.dialect.shortcuts.single_reads import wrong_source
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names
 from pdojo.transforms.game import Game

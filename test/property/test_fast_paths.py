@@ -15,33 +15,25 @@ from typing import Any, TypeAlias, cast
 import pytest
 from xdsl.utils.exceptions import VerifyException
 
-from pdojo.dialect.analysis import (
-    capacity,
-    collision,
-    conditions,
-    excerpts,
-    flows,
-    hints,
-    origins,
-    special_mappings,
-    storage_check,
-)
-from pdojo.dialect.analysis import program as program_module
-from pdojo.dialect.analysis.clobber import Instance
-from pdojo.dialect.analysis.collision import Collisions, Query, Witness
-from pdojo.dialect.analysis.conditions import Conditions, conditions_of
-from pdojo.dialect.analysis.coverage import common_depth
-from pdojo.dialect.analysis.enumeration import Events, Values, values_of
-from pdojo.dialect.analysis.flows import Caller
-from pdojo.dialect.analysis.program import Program, caller_of
-from pdojo.dialect.analysis.races import find_race
-from pdojo.dialect.analysis.uses import Use, uses_together
+from pdojo.dialect.flow import collision, flows, origins, storage_check
+from pdojo.dialect.flow import program as program_module
+from pdojo.dialect.flow.collision import Collisions, Query, Witness
+from pdojo.dialect.flow.flows import Caller
+from pdojo.dialect.flow.program import Program, caller_of
+from pdojo.dialect.flow.uses import Use, uses_together
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules import capacity, conditions, hints, special_mappings
+from pdojo.dialect.rules.conditions import Conditions, conditions_of
+from pdojo.dialect.rules.races import find_race
+from pdojo.dialect.shortcuts import excerpts
+from pdojo.dialect.shortcuts.clobber import Instance
+from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.shortcuts.enumeration import Events, Values, values_of
 from pdojo.dialect.verification.verify import verify_kernel, verify_nest
 from pdojo.dialect.view import nest as nest_module
 from pdojo.dialect.view.build import nest_on

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import pdojo.kernels
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
 from pdojo.kernels import workload
 from pdojo.transforms.apply import apply

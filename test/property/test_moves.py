@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pdojo.backends.gpu.fibers import REMEDY, compilers
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import IllegalMove
 from pdojo.kernels import kernel_names, workload
 from pdojo.transforms.game import Game

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
 from pdojo.search.contract.candidates import choices

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.analysis import flows, origins
+from pdojo.dialect.flow import flows, origins
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import PdojoError

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.analysis.capacity import load_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.capacity import load_of
 from pdojo.errors import IllegalMove
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 import pdojo.kernels
 from pdojo.backends.llvm.executable import compile as compile_kernel
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, plain_mlir
 from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
 from pdojo.kernels import workload
 from pdojo.transforms.apply import apply

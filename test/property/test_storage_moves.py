@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
 from pdojo.dialect.view.nest import Array

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.game import Game

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.attributes import Intent, Numerics
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.semantics.oracle import Oracle, check_valid, equivalent, meaning
 from pdojo.dialect.semantics.rounding import INTERFACE

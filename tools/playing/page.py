@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.notation.printer import header_lines, tree_rows
 from pdojo.dialect.view.nest import Array, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError

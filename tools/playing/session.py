@@ -14,7 +14,7 @@ from pdojo_tools.outputs import write_output
 from pdojo_tools.playing.choice import Entry
 from pdojo_tools.playing.page import Changes, Page, difference
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.errors import UsageError
 from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.transforms.apply import apply, candidates

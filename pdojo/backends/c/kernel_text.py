@@ -16,12 +16,12 @@ from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes
 from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, Placement, plan_memory
 from pdojo.backends.common.walk import LoopBounds, describe
-from pdojo.dialect.analysis.frames import parallel_ancestor
-from pdojo.dialect.analysis.tensor import Match, match
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.notation.printer import header_lines, tree_lines
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.frames import parallel_ancestor
+from pdojo.dialect.rules.tensor import Match, match
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from pdojo.backends.common.addresses import Layout, layout_of
-from pdojo.dialect.analysis.frames import frame_owners, frame_problem
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.rules.frames import frame_owners, frame_problem
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
 from pdojo.dialect.view.storage import private_scope
 from pdojo.errors import LoweringError

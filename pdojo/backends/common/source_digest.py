@@ -16,10 +16,12 @@ RUNNING = (
     "backends/llvm/**/*.py",
     "backends/measure/**/*.py",
     "dialect/*.py",
-    "dialect/analysis/**/*.py",
+    "dialect/flow/**/*.py",
     "dialect/machines/**/*.py",
     "dialect/ops/**/*.py",
+    "dialect/rules/**/*.py",
     "dialect/semantics/**/*.py",
+    "dialect/shortcuts/**/*.py",
     "dialect/verification/**/*.py",
     "dialect/view/**/*.py",
 )

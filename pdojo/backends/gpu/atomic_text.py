@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pdojo.backends.gpu.launches import Launch
-from pdojo.dialect.analysis.atomics import atomic_operation, atomic_statements
-from pdojo.dialect.analysis.collision import Collisions
-from pdojo.dialect.analysis.uses import uses_together
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.collision import Collisions
+from pdojo.dialect.flow.uses import uses_together
 from pdojo.dialect.functions import has_atomic
+from pdojo.dialect.rules.atomics import atomic_operation, atomic_statements
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import LoweringError

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.analysis.block_threads import threads_of
-from pdojo.dialect.analysis.collision import ANY, BEFORE, EQUAL, Collisions, Query, Relation
-from pdojo.dialect.analysis.uses import Use, uses_together
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Collisions, Query, Relation
+from pdojo.dialect.flow.uses import Use, uses_together
+from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope
 
 Body: TypeAlias = Scope | None

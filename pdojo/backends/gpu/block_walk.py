@@ -16,7 +16,7 @@ from pdojo.backends.common.walk import LoopBounds, NestWalk
 from pdojo.backends.gpu.barriers import Synchronisation
 from pdojo.backends.gpu.launches import Launch
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.block_threads import threads_of
+from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.nest import Node, Scope
 
 ConditionT = TypeVar("ConditionT")

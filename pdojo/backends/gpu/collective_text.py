@@ -69,7 +69,7 @@ class CollectiveText:
 
     def _check(self, collective: Collective) -> None:
         # Imported here: the analysis takes long to import.
-        from pdojo.dialect.analysis.tensor import match
+        from pdojo.dialect.rules.tensor import match
 
         scope, intrinsic = collective.scope, collective.intrinsic
         try:

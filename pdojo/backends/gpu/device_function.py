@@ -28,13 +28,13 @@ from pdojo.backends.gpu.numbering import is_complete, is_in_warp, leader
 from pdojo.backends.gpu.spelling import GROUP, MATRICES, STATIC_SHARED, DeviceSpelling
 from pdojo.backends.gpu.tree_text import TreeText
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.block_threads import THREADS
-from pdojo.dialect.analysis.hints import READONLY, STREAMING
-from pdojo.dialect.analysis.lanes import common_guard
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import tree_lines
+from pdojo.dialect.rules.block_threads import THREADS
+from pdojo.dialect.rules.hints import READONLY, STREAMING
+from pdojo.dialect.rules.lanes import common_guard
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError

@@ -11,11 +11,11 @@ from pdojo.backends.common.addresses import Layout, layout_of
 from pdojo.backends.common.placement import rounded
 from pdojo.backends.gpu.launches import Launch, holds_grid, root_of
 from pdojo.dialect.affine import Expr, const, linear, var
-from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Held
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, copy_depths, physical_index, physical_shape

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdojo.backends.gpu.launches import Launch
-from pdojo.dialect.analysis.block_threads import threads_of
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.nest import Scope
 
 

@@ -18,10 +18,10 @@ from pdojo.backends.common.walk import decided
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.numbering import Below, Digit, within
 from pdojo.dialect.affine import Expr, const, var
-from pdojo.dialect.analysis.block_threads import threads_of
-from pdojo.dialect.analysis.integer_sets import projected
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.flow.integer_sets import projected
 from pdojo.dialect.functions import identity_value
+from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.view.nest import Constant, Leaf, Scope
 
 Checked: TypeAlias = Callable[[], AbstractContextManager[None]]

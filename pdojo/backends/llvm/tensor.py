@@ -19,11 +19,11 @@ from pdojo.backends.common.walk import describe
 from pdojo.backends.llvm.code import POINTER, memory_type
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.analysis.tensor import Operand, match
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.tensor import Operand, match
 from pdojo.dialect.view.nest import Nest, Scope
 from pdojo.errors import LoweringError
 

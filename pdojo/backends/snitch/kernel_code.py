@@ -23,10 +23,10 @@ from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.streams import instructions_of, snitch_limits, stream_conflicts
 from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.streams import instructions_of, snitch_limits, stream_conflicts
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.errors import LoweringError
 

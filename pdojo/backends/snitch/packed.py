@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
 from pdojo.backends.snitch.numbers import SUFFIX
-from pdojo.dialect.analysis.lanes import linear_address
-from pdojo.dialect.analysis.streams import exact_reciprocal
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import linear_address
+from pdojo.dialect.rules.streams import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
 
 if TYPE_CHECKING:

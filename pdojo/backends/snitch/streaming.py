@@ -19,11 +19,11 @@ from pdojo.backends.snitch.addressing import Addresses, Root
 from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
 from pdojo.backends.snitch.draining import Draining, Use
 from pdojo.dialect.affine import Expr, const
-from pdojo.dialect.analysis.hints import LANE, value_of
-from pdojo.dialect.analysis.stream_patterns import Pattern, address_in_bytes
-from pdojo.dialect.analysis.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.hints import LANE, value_of
+from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes
+from pdojo.dialect.rules.streams import DIVISIONS, FPU_FUNCTIONS, Stream, is_streamed, streams_of, walk_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope, leaves_of
 from pdojo.errors import LoweringError
 

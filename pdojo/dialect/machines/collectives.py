@@ -1,7 +1,7 @@
 """Scopes of a program that all threads of a warp compute together, by one instruction (`threads` of an intrinsic).
 
 The elements that each thread touches follow from the fragments of the machine description. Whether the nest is what the
-instruction computes is not checked here (`pdojo.dialect.analysis.tensor`).
+instruction computes is not checked here (`pdojo.dialect.rules.tensor`).
 """
 
 from __future__ import annotations

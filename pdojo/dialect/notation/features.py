@@ -1,6 +1,6 @@
 """Features that the notation excludes (the paper's Table 2), each refused by its name.
 
-Dependent iteration is not a matter of syntax; verification refuses it (`analysis/dependent.py`).
+Dependent iteration is not a matter of syntax; verification refuses it (`dialect/flow/dependent.py`).
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.dependent import dependent_iteration, describe_dependence
-from pdojo.dialect.analysis.integer_sets import bounds_over_domain
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
+from pdojo.dialect.flow.integer_sets import bounds_over_domain
 from pdojo.dialect.functions import accumulates, check_types
 from pdojo.dialect.ops import Swizzle
 from pdojo.dialect.reason import Reason

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.transforms.base import Site, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names

@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.contract.candidates import legal_candidates

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.transforms.move import Move

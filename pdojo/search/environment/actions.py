@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.environment.rules import Rules

@@ -29,11 +29,11 @@ from itertools import pairwise
 from math import log, log1p, prod
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.hints import value_of
-from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import FUNCTIONS, Signature, byte_width
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.hints import value_of
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.search.kinds.common.threads import balance

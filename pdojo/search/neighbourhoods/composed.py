@@ -9,8 +9,8 @@ from math import prod
 from random import Random
 from typing import NamedTuple
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal

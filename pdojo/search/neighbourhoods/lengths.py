@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Self
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.flow.program import Program
 from pdojo.errors import LocationError
 from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.mapping.scope import MapScope

@@ -8,15 +8,15 @@ from qa.mutation.operators import Quoted, always, answers, assigned, dropped, ne
 _SCHEDULE = ("join_scopes", "split_scopes", "swap_scopes", "swap_nodes", "parallelize")
 _STORAGE = ("reuse_dims", "materialize_dims", "parallelize", "vectorize", "unmap")
 
-_COLLISION = "dialect/analysis/collision.py"
-_CHECK = "dialect/analysis/storage_check.py"
-_FLOWS = "dialect/analysis/flows.py"
-_EXCERPTS = "dialect/analysis/excerpts.py"
-_ORIGINS = "dialect/analysis/origins.py"
-_COVERAGE = "dialect/analysis/coverage.py"
-_RACES = "dialect/analysis/races.py"
-_LANES = "dialect/analysis/lanes.py"
-_PROGRAM = "dialect/analysis/program.py"
+_COLLISION = "dialect/flow/collision.py"
+_CHECK = "dialect/flow/storage_check.py"
+_FLOWS = "dialect/flow/flows.py"
+_EXCERPTS = "dialect/shortcuts/excerpts.py"
+_ORIGINS = "dialect/flow/origins.py"
+_COVERAGE = "dialect/shortcuts/coverage.py"
+_RACES = "dialect/rules/races.py"
+_LANES = "dialect/rules/lanes.py"
+_PROGRAM = "dialect/flow/program.py"
 _PLACES = "dialect/view/storage.py"
 
 _impossible = family(_COLLISION, "impossible", *_SCHEDULE)
@@ -157,7 +157,7 @@ MUTANTS = (
         "A statement is taken to read what it writes itself.",
         replaced("str(step)", "str(1 - step)"),
     ),
-    family("dialect/analysis/uses.py", "uses_together", *_STORAGE)(
+    family("dialect/flow/uses.py", "uses_together", *_STORAGE)(
         "flow: mappings that would change are ignored",
         "Slots of lanes and copies are taken to be those of before.",
         answers("remapped_chain", "leaf.chain"),
@@ -284,12 +284,12 @@ MUTANTS = (
         "A store that needs aligned addresses is taken to have them.",
         dropped("constant"),
     ),
-    family("dialect/analysis/clobber.py", "_written_between", "fold_dim", *_STORAGE)(
+    family("dialect/shortcuts/clobber.py", "_written_between", "fold_dim", *_STORAGE)(
         "lost values: nobody writes again",
         "Legal reuse is refused, because an element that is written again counts as lost.",
         returns("False", "_solvable"),
     ),
-    family("dialect/analysis/clobber.py", "lost_value", "fold_dim", *_STORAGE)(
+    family("dialect/shortcuts/clobber.py", "lost_value", "fold_dim", *_STORAGE)(
         "lost values: any other element in the cell",
         "Legal reuse is refused, because elements that nobody wrote before count as lost.",
         without("written"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from qa.mutation.mutant import family
 from qa.mutation.operators import Quoted, always, answers, assigned, dropped, never, replaced, returns, without
 
-_CONDITIONS = "dialect/analysis/conditions.py"
-_FRAMES = "dialect/analysis/frames.py"
-_EXCERPTS = "dialect/analysis/excerpts.py"
+_CONDITIONS = "dialect/rules/conditions.py"
+_FRAMES = "dialect/rules/frames.py"
+_EXCERPTS = "dialect/shortcuts/excerpts.py"
 _BASE = "transforms/base.py"
 
 _all = family(_CONDITIONS, "_problems", "set_location", "hint", "unroll", "stream")
@@ -126,22 +126,22 @@ MUTANTS = (
     family("transforms/copies/unstaging.py", "Unstage._find", "unstage", "stage_in")(
         "unstage: either of two arrays", "The inverse of staging gives another program.", never("len sources")
     ),
-    family("dialect/analysis/collision.py", "_digits", "join_scopes", "split_scopes")(
+    family("dialect/flow/collision.py", "_digits", "join_scopes", "split_scopes")(
         "collision: different factors of an equal variable",
         "2*i + j and i + j are taken to be equal for equal j only.",
         replaced("a != b", "False"),
     ),
-    family("dialect/analysis/collision.py", "share_iterations", "share_buffer")(
+    family("dialect/flow/collision.py", "share_iterations", "share_buffer")(
         "collision: one variable tells iterations apart",
         "Instances that collide are taken to be in one iteration if they share one variable.",
         replaced("forced >= frozenset(range(depth))", "bool(forced & frozenset(range(depth)))"),
     ),
-    family("dialect/analysis/storage_check.py", "_in_order", "share_buffer")(
+    family("dialect/flow/storage_check.py", "_in_order", "share_buffer")(
         "storage: a statement that runs again on its cell",
         "Arrays meet in a statement that reads what it wrote before.",
         answers("share_iterations", "True"),
     ),
-    family("dialect/analysis/coverage.py", "_dimension_covers", "reuse_dims", "stage_out")(
+    family("dialect/shortcuts/coverage.py", "_dimension_covers", "reuse_dims", "stage_out")(
         "coverage: elements of another iteration",
         "Reads of elements that this iteration did not write are taken to be covered.",
         without("outer_other"),

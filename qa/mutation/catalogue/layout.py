@@ -7,7 +7,7 @@ from qa.mutation.operators import answers, assigned, compared, never, replaced, 
 
 _FILE = "transforms/storage/dimensions.py"
 _ASYNC = "transforms/copies/asynchronous.py"
-_COPIES = "dialect/analysis/async_copies.py"
+_COPIES = "dialect/rules/async_copies.py"
 
 _tile = family(_FILE, "TileDim", "tile_dim")
 _collapse = family(_FILE, "CollapseDims", "collapse_dims")
@@ -101,7 +101,7 @@ MUTANTS = (
     family(_COPIES, "lanes_apart", "async_copy")(
         "async: granules", "Exchanged granules move a copy between multiples of its size.", without("_in_parts")
     ),
-    family("dialect/analysis/special_mappings.py", "machine_problems", "unmap")(
+    family("dialect/rules/special_mappings.py", "machine_problems", "unmap")(
         "async: after a move", "A move leaves copies that the machine does not have.", answers("async_problems", "()")
     ),
     family("transforms/mapping/unmap.py", "Unmap.check", "unmap")(

@@ -9,11 +9,11 @@ _CPU = "transforms/mapping/cpu.py"
 _SCOPE = "transforms/mapping/scope.py"
 _UNMAP = "transforms/mapping/unmap.py"
 _GPU = "transforms/mapping/gpu.py"
-_ATOMICS = "dialect/analysis/atomics.py"
+_ATOMICS = "dialect/rules/atomics.py"
 _SNITCH = "transforms/mapping/snitch.py"
-_THREADS = "dialect/analysis/threads.py"
-_STREAMS = "dialect/analysis/streams.py"
-_RULES = "dialect/analysis/special_mappings.py"
+_THREADS = "dialect/rules/threads.py"
+_STREAMS = "dialect/rules/streams.py"
+_RULES = "dialect/rules/special_mappings.py"
 
 _storage = family(_UNMAP, "storage_reason", "unmap")
 _parallel = family(_CPU, "Parallelize.check_mapping", "parallelize")

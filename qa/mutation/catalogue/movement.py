@@ -7,14 +7,14 @@ from qa.mutation.operators import always, assigned, never, replaced, returns, wi
 
 _STAGING = "transforms/copies/staging.py"
 _UNSTAGING = "transforms/copies/unstaging.py"
-_COVERAGE = "dialect/analysis/coverage.py"
+_COVERAGE = "dialect/shortcuts/coverage.py"
 _FOOTPRINT = "transforms/copies/footprint.py"
 _SHARING = "transforms/storage/sharing.py"
 _PEELING = "transforms/structure/peeling.py"
 _MATCHING = "transforms/structure/matching.py"
-_CHECK = "dialect/analysis/storage_check.py"
-_TURNS = "dialect/analysis/turns.py"
-_PROGRAM = "dialect/analysis/program.py"
+_CHECK = "dialect/flow/storage_check.py"
+_TURNS = "dialect/shortcuts/turns.py"
+_PROGRAM = "dialect/flow/program.py"
 
 _BOTH = ("stage_in", "stage_out", "unstage")
 

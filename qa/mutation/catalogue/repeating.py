@@ -9,7 +9,7 @@ _RENAMING = "transforms/storage/renaming.py"
 _HOISTING = "transforms/structure/hoisting.py"
 _REDUCTIONS = "transforms/reductions/repeated_reductions.py"
 
-_webs = family("dialect/analysis/webs.py", "_webs", "rename_array", "merge_arrays")
+_webs = family("dialect/flow/webs.py", "_webs", "rename_array", "merge_arrays")
 _rename = family(_RENAMING, "RenameArray.check", "rename_array")
 _merge = family(_RENAMING, "MergeArrays.check", "merge_arrays")
 _hoist = family(_HOISTING, "HoistNodes.check", "hoist_nodes")
@@ -34,7 +34,7 @@ MUTANTS = (
     _hoist("hoist: guards", "A scope without iterations computes nothing, and now something.", never("_is_plain")),
     _alike("hoist: values that cross", "What each iteration adds to is added to once.", never("found")),
     _alike("hoist: what the rest writes", "The rest changes what is computed once.", assigned("conflict", "None")),
-    family("dialect/analysis/origins.py", "_carried", "hoist_nodes", "sink_nodes")(
+    family("dialect/flow/origins.py", "_carried", "hoist_nodes", "sink_nodes")(
         "origins: no later iteration", "No value crosses iterations.", Quoted("< b", "> b")
     ),
     _inline("inline a sum: changed inputs", "The copy adds what was overwritten.", never("changed")),

@@ -9,7 +9,7 @@ _FILE = "transforms/storage/location.py"
 _SLOTS = "transforms/storage/slots.py"
 _LAYOUT = "transforms/storage/layout.py"
 _HINTS = "transforms/hints.py"
-_RULES = "dialect/analysis/hints.py"
+_RULES = "dialect/rules/hints.py"
 _CPU = "transforms/mapping/cpu.py"
 
 _fold = family(_SLOTS, "FoldDim.check", "fold_dim")
@@ -19,7 +19,7 @@ _rules = family(_RULES, "access_misfit", "hint")
 _streaming = family(_RULES, "streaming_misfit", "hint", "vectorize")
 _place = family(_FILE, "SetLocation.check", "set_location")
 _room = family(_FILE, "room", "set_location")
-_capacity = family("dialect/analysis/capacity.py", "overflow", "set_location", "tile_dim", "pad_dim")
+_capacity = family("dialect/rules/capacity.py", "overflow", "set_location", "tile_dim", "pad_dim")
 _dims = family(_LAYOUT, "SwapDims.check", "swap_dims")
 
 MUTANTS = (

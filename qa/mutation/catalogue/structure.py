@@ -31,7 +31,7 @@ MUTANTS = (
         "Two nodes have one identifier.",
         assigned("natural", "f'{base}.o' == parts.outer.id"),
     ),
-    family("dialect/analysis/validate.py", "_check", "unmap", "delete_op", "hint")(
+    family("dialect/rules/validate.py", "_check", "unmap", "delete_op", "hint")(
         "validity: hints that no machine can use",
         "Moves lead away from such hints that cannot be taken back.",
         dropped("unusable_hints"),

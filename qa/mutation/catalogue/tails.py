@@ -7,8 +7,8 @@ from qa.mutation.operators import Quoted, assigned, never, returns, without
 
 _MOVES = ("drop_guard", "add_guard")
 _TAILS = "transforms/structure/tails.py"
-_EXCLUDED = "dialect/analysis/excluded.py"
-_CONSTANTS = "dialect/analysis/constants.py"
+_EXCLUDED = "dialect/flow/excluded.py"
+_CONSTANTS = "dialect/flow/constants.py"
 
 _fill = family(_TAILS, "FillTail.check", "fill_tail")
 _lacking = family(_EXCLUDED, "lacking", "drop_guard")
@@ -33,7 +33,7 @@ MUTANTS = (
     ),
     _harm("drop: trees", "A tree of lanes gets another form, unasked.", without("_in_tree")),
     _needed("drop: what the caller gets", "An instance writes what an output keeps.", assigned("caller", "None")),
-    family("dialect/analysis/origins.py", "Origins._parts", *_MOVES)(
+    family("dialect/flow/origins.py", "Origins._parts", *_MOVES)(
         "drop: sums that go on",
         "A value that passes through another accumulation does not count.",
         Quoted("gathered(uses, places, caller)", "flow(uses, places, caller).reverse()"),

@@ -13,9 +13,8 @@ from rich.console import Console
 
 from pdojo.backends.calibration import processor as calibration
 from pdojo.backends.common.backend import backend_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines import host as detection
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts, machine_from_json, machine_to_json
@@ -23,6 +22,7 @@ from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.machines.writing import machine_text
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload

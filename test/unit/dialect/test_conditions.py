@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self
 import pytest
 from xdsl.pattern_rewriter import PatternRewriter, PatternRewriteWalker
 
-from pdojo.dialect.analysis import conditions
-from pdojo.dialect.analysis.capacity import MOST_STATEMENTS
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Mapping, MappingAttr
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules import conditions
+from pdojo.dialect.rules.capacity import MOST_STATEMENTS
+from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.view.nest import Buffer, Scope
 from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms import registry

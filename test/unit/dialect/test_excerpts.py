@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.analysis.excerpts import content_of, excerpt_of
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.shortcuts.excerpts import content_of, excerpt_of
 
 KERNEL = "kernel k(x) -> (y, z)\nx f32 [8] heap\ny f32 [8] heap\nz f32 [8] heap\n"
 

@@ -6,11 +6,11 @@ import pytest
 
 from pdojo.backends.gpu.spelling import CudaSpelling
 from pdojo.backends.gpu.targets import device_text
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid
 from pdojo.dialect.view.build import nest_on
 from pdojo.errors import InvalidKernel, LoweringError

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, valid_by_sets

@@ -9,9 +9,7 @@ import pytest
 
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.llvm.lowering import lower
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.tensor import available
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.intrinsic import LANGUAGES, Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_json
@@ -19,6 +17,8 @@ from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.machines.registry import machine, machines
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.tensor import available
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import InvalidKernel, LoweringError, NotationError, UsageError
 from pdojo.transforms.game import Game
 

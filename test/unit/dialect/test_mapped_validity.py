@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid, valid_by_sets
 from pdojo.errors import InvalidKernel
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis import origins
-from pdojo.dialect.analysis.flows import last_writes
-from pdojo.dialect.analysis.origins import element_uses, feeds, latest_write
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.uses import Use
+from pdojo.dialect.flow import origins
+from pdojo.dialect.flow.flows import last_writes
+from pdojo.dialect.flow.origins import element_uses, feeds, latest_write
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.game import Game

@@ -17,8 +17,8 @@ from xdsl.parser import Parser
 from xdsl.pattern_rewriter import PatternRewriter
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp

@@ -6,7 +6,7 @@ from itertools import product
 from random import Random
 
 from pdojo.dialect.affine import Expr, const, floordiv, var
-from pdojo.dialect.analysis.integer_sets import projected
+from pdojo.dialect.flow.integer_sets import projected
 
 
 def test_against_all_points_of_small_boxes() -> None:

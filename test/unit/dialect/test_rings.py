@@ -6,12 +6,12 @@ from itertools import product
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.rings import in_ring
-from pdojo.dialect.analysis.storage_check import compare_flows, owner_depth
-from pdojo.dialect.analysis.uses import uses_of
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.storage_check import compare_flows, owner_depth
+from pdojo.dialect.flow.uses import uses_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.shortcuts.rings import in_ring
 
 HEADER = "kernel k(x) -> (y)\nx f32 [4, 9, 4] heap\ny f32 [4, 9, 4] heap\n"
 

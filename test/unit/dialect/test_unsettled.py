@@ -7,11 +7,13 @@ from threading import Event, Thread
 import islpy
 import pytest
 
-from pdojo.dialect.analysis import enumeration, integer_sets, storage_check, validate
-from pdojo.dialect.analysis.integer_sets import Answers, bounded, context, sample
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow import integer_sets, storage_check
+from pdojo.dialect.flow.integer_sets import Answers, bounded, context, sample
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules import validate
+from pdojo.dialect.shortcuts import enumeration
 from pdojo.errors import IllegalMove, InvalidKernel, Undecided
 from pdojo.transforms.game import Game
 

@@ -9,12 +9,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp
+from pdojo.dialect.rules.validate import validate
 from pdojo.errors import IllegalMove, InvalidKernel
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game

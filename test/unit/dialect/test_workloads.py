@@ -10,10 +10,10 @@ import pytest
 
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.build import nest_of

@@ -9,8 +9,8 @@ from itertools import islice
 import pytest
 from rich.console import Console
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.transforms.move import Move

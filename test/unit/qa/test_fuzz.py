@@ -10,11 +10,11 @@ import pytest
 
 from pdojo.backends.measure import Trap
 from pdojo.backends.snitch import session
-from pdojo.dialect.analysis.conditions import conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.validate import validate
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.conditions import conditions_of
+from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.transforms.apply import apply

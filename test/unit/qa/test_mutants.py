@@ -67,8 +67,8 @@ def test_a_file_or_a_symbol_that_is_gone_is_an_error(file: str, symbol: str, mes
 
 
 def test_drawn_mutants_are_small_changes_of_the_source() -> None:
-    drawn = draw(ROOT, "dialect/analysis", 40, 1)
-    assert drawn == draw(ROOT, "dialect/analysis", 40, 1) != draw(ROOT, "dialect/analysis", 40, 2)
+    drawn = draw(ROOT, "dialect/rules", 40, 1)
+    assert drawn == draw(ROOT, "dialect/rules", 40, 1) != draw(ROOT, "dialect/rules", 40, 2)
     for mutant in drawn:
         source = mutant.path(ROOT).read_text(encoding="utf-8")
         changed = mutant.mutated(ROOT)
@@ -78,7 +78,7 @@ def test_drawn_mutants_are_small_changes_of_the_source() -> None:
 
 
 def test_a_mutant_drawn_from_another_version_is_an_error(tmp_path: Path) -> None:
-    (mutant,) = draw(ROOT, "dialect/analysis/turns.py", 1, 3)
+    (mutant,) = draw(ROOT, "dialect/shortcuts/turns.py", 1, 3)
     path = mutant.path(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("# another version\n", encoding="utf-8")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import pdojo
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload

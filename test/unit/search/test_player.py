@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 
 from pdojo import load
-from pdojo.dialect.analysis.conditions import Conditions
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.conditions import Conditions
 from pdojo.dialect.semantics.oracle import equivalent
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope

@@ -72,7 +72,7 @@ def test_lists_load_no_engine() -> None:
 
 def test_reading_and_printing_imports_nothing_heavy() -> None:
     for target in ("mlir", "notation", "generic", "dot"):
-        done = start("pdojo-opt", "-", "-t", target, heavy=("pdojo.dialect.analysis.program", *HEAVY))
+        done = start("pdojo-opt", "-", "-t", target, heavy=("pdojo.dialect.flow.program", *HEAVY))
         assert done.returncode == 0, done.stderr
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.oracle.compare import equivalent

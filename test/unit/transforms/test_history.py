@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from xdsl.pattern_rewriter import PatternRewriteWalker
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.canonical import canonicalize
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation

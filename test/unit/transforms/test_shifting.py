@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from pdojo.dialect.analysis.collision import EQUAL
-from pdojo.dialect.analysis.program import Program
+from pdojo.dialect.flow.collision import EQUAL
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle.compare import equivalent

@@ -19,10 +19,10 @@ from typing import Any
 
 import pytest
 
-from pdojo.dialect.analysis.conditions import buffer_problems, conditions_of
-from pdojo.dialect.analysis.program import Program
-from pdojo.dialect.analysis.storage_check import StorageChecks
+from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.storage_check import StorageChecks
 from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.conditions import buffer_problems, conditions_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.mapping.scope import MapScope

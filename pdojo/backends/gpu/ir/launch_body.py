@@ -22,9 +22,9 @@ from pdojo.backends.gpu.ir.tree_builder import TreeBuilder
 from pdojo.backends.gpu.launches import Launch
 from pdojo.backends.gpu.numbering import Below, is_complete, iteration, leader
 from pdojo.backends.gpu.trees import Tree, trees_of
-from pdojo.dialect.analysis.block_threads import THREADS
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.rules.block_threads import THREADS
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.errors import LoweringError

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import const
-from pdojo.dialect.analysis.integer_sets import Undecided, limited
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.flow.integer_sets import Undecided, limited
 from pdojo.dialect.semantics.oracle.compare import Program, as_nest
 from pdojo.dialect.semantics.oracle.flow_relations import Flow, describe_pair
 from pdojo.dialect.semantics.oracle.instance_keys import Keys, Match, keys_of

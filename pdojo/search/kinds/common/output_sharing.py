@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.analysis.lanes import physical_bytes
 from pdojo.dialect.attributes import Intent, Memory
+from pdojo.dialect.rules.lanes import physical_bytes
 from pdojo.search.kinds.common.builder import PassBuilder
 
 WHY = "rows exceed the first cache: two arrays in one memory leave more of it to others"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import jam

@@ -13,10 +13,10 @@ from itertools import product
 from math import prod
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import balance, work

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2, prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 

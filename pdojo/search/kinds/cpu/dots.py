@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.dialect.analysis.lanes import linear_address
-from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import pattern_of, same_form
+from pdojo.dialect.rules.lanes import linear_address
+from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import balance, work

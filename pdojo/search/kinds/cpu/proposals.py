@@ -7,8 +7,8 @@ from functools import cache
 from random import Random
 from typing import Literal
 
-from pdojo.dialect.analysis.program import Program
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
 from pdojo.search.contract.candidates import shuffled
 from pdojo.search.contract.dojo import Dojo

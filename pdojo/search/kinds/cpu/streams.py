@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.dialect.analysis.hints import streaming_misfit
-from pdojo.dialect.analysis.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.hints import streaming_misfit
+from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import jam, tile

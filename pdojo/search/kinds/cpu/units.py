@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.pattern import Pattern, pattern_of
+from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.cpu.contraction import uses
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.threads import costs_threads

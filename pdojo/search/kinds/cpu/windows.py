@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.cpu.contraction import FEW_APART, has_terms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Intent, Mapping, Memory
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.search.kinds.common.builder import PassBuilder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pdojo.dialect.analysis.async_copies import async_copy_problem
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.rules.async_copies import async_copy_problem
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Array, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import Tiles, tile

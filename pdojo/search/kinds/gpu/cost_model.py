@@ -18,12 +18,12 @@ from pdojo.backends.gpu.homes import own_part
 from pdojo.backends.gpu.launches import Launch, holds_grid, launch, reduced_by
 from pdojo.backends.gpu.operand_loads import Operand, Piece
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
-from pdojo.dialect.analysis.block_threads import threads_of
-from pdojo.dialect.analysis.threads import tree_bytes
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collective, Spread
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.rules.block_threads import threads_of
+from pdojo.dialect.rules.threads import tree_bytes
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pdojo.dialect.analysis.atomics import atomic_operation
-from pdojo.dialect.analysis.lanes import Stride, lane_stride
 from pdojo.dialect.attributes import Mapping, Numerics
+from pdojo.dialect.rules.atomics import atomic_operation
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import align

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from pdojo.dialect.analysis.tensor import available
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.fragment import Fragment
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.pattern import Pattern, pattern_of
+from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.cpu.contraction import loop_at, reorder, uses

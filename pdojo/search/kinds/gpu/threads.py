@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from pdojo.dialect.analysis.lanes import lane_problem
+from pdojo.dialect.rules.lanes import lane_problem
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import sink, tile

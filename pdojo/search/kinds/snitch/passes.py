@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import prod
 
-from pdojo.dialect.analysis.lanes import Stride, known_alignment, lane_stride
-from pdojo.dialect.analysis.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
+from pdojo.dialect.rules.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import Note, PassBuilder
 from pdojo.search.kinds.common.fusion import CHEAP, recompute

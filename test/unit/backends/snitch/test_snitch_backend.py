@@ -21,10 +21,10 @@ from pdojo.backends.snitch.ops import TABLE
 from pdojo.backends.snitch.registers import Assignment, assign, check
 from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.backends.snitch.targets import snitch_source
-from pdojo.dialect.analysis.stream_patterns import pattern_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.rules.stream_patterns import pattern_of
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf
 from pdojo.errors import LoweringError

@@ -1,1 +1,0 @@
-"""Analyses of a program for moves: collisions, dependences, storage, liveness, validity."""

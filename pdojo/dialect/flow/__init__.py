@@ -1,0 +1,1 @@
+"""Dataflow of a program: uses of memory, collisions, flows and origins of values; exact, by integer sets."""

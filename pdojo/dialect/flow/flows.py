@@ -1,0 +1,180 @@
+"""Flows of values between instances of statements, as relations of integer sets: (write, read) pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
+from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.shortcuts.coverage import covers
+from pdojo.dialect.view.nest import Leaf
+from pdojo.dialect.view.paths import node_path
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+
+Instance: TypeAlias = tuple[int, tuple[int, ...]]
+"""The number of a use, and an iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The caller's use of an interface array: it reads all elements at the end and may write them before the start."""
+
+    name: str
+    shape: tuple[int, ...]
+    writes: bool
+    """Whether the array has values before the kernel runs."""
+
+
+@bounded()
+def flow(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> isl.UnionMap:
+    """Pairs (write instance, read instance) such that the read gets the written value, in sequential execution.
+
+    The places of the caller's elements begin with `number`.
+
+    The relation consists of the earlier writes to the same place, minus writes that another earlier write follows.
+    isl's own dataflow analysis is not used, because it loses flows from domains with divisions
+    (test/property/test_moves.py has the case), nor its lexicographic maximum, which fails for some
+    (test/differential/test_storage_forms.py).
+    """
+    reads, writes, schedule = relations_of(uses, places, caller, number)
+    earlier = _earlier_writes(reads, writes, schedule)
+    followed = earlier.apply_range(_earlier_writes(writes, writes, schedule))
+    return earlier.subtract(followed).reverse()
+
+
+def _earlier_writes(touched: isl.UnionMap, writes: isl.UnionMap, schedule: isl.UnionMap) -> isl.UnionMap:
+    """From instances that touch places to the earlier writes of the same places."""
+    now, then = (schedule.intersect_domain(some.domain()) for some in (touched, writes))
+    return touched.apply_range(writes.reverse()).intersect(now.lex_gt_union_map(then))
+
+
+@bounded()
+def gathered(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> isl.UnionMap:
+    """Pairs (read instance, write instance) such that the write is part of the read's value, in sequential execution.
+
+    Parts are the last plain write to the place before the read, and all accumulations since. The places of the caller's
+    elements begin with `number`.
+    """
+    reads, writes, schedule = relations_of(uses, places, caller, number)
+    earlier, again = (_earlier_writes(touched, writes, schedule) for touched in (reads, writes))
+    written = [(int(s.get_tuple_name()[1:]), s) for s in _sets(writes.domain())]
+    plain = [s for k, s in written if k == len(uses) or uses[k].leaf.accumulate is None]
+    for piece in plain:
+        over = earlier.intersect_range(piece.to_union_set())
+        earlier = earlier.subtract(over.apply_range(again))
+    return earlier
+
+
+def _sets(union: isl.UnionSet) -> list[isl.Set]:
+    found: list[isl.Set] = []
+    union.foreach_set(found.append)
+    return found
+
+
+@bounded()
+def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -> isl.UnionSet:
+    """The write instances whose values remain in memory at the end."""
+    _, writes, schedule = relations_of(uses, places)
+    return writes.domain().subtract(_earlier_writes(writes, writes, schedule).range())
+
+
+def uninitialised(
+    uses: Sequence[Use], outside: int = 0, operations: int | None = None
+) -> tuple[Use, tuple[int, ...]] | None:
+    """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
+
+    Only instances in the same iteration of the `outside` outermost scopes, which all uses share, count as earlier.
+    Raises Undecided if that takes more than `operations` (`integer_sets.bounded`).
+    """
+    if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
+        return None
+    first = min(uses, key=lambda u: u.leaf.order).leaf
+    start = (0,) * first.depth
+    if all(g.evaluate(start) >= 0 for g in first.guards):
+        # No instance comes before this one, so its read is of unwritten memory.
+        for use in uses:
+            if use.leaf is first and use.reads:
+                return use, start
+    with bounded(operations):
+        return _orphan(uses, outside)
+
+
+def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:
+    """The answer of `uninitialised` by integer sets."""
+    places = [(*(var(d) for d in range(outside)), *u.access.index) for u in uses]
+    orphans = relations_of(uses, places)[0].domain().subtract(flow(uses, places).range())
+    if orphans.is_empty():
+        return None
+    point = orphans.sample_point()
+    use = uses[int(point.to_set().get_tuple_name()[1:])]
+    return use, coordinates(point)
+
+
+def relations_of(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> tuple[isl.UnionMap, isl.UnionMap, isl.UnionMap]:
+    """The relations from read and write instances to places, and from instances to times.
+
+    The caller's events have the number after the last use's; they happen before and after everything else.
+    """
+    reads: list[str] = []
+    writes: list[str] = []
+    schedule: list[str] = []
+    length = 2 * max(u.leaf.depth for u in uses) + 2
+    if caller is not None:
+        names = variables("i", len(caller.shape))
+        domain = " and ".join(domain_constraints(caller.shape, (), names)) or "true"
+        instance, place = ", ".join(names), ", ".join([str(number), *names])
+        end = 1 + max(node_path(u.leaf)[0] for u in uses)
+        for kind, relation, time in (("R", reads, end), ("W", writes, -1)):
+            if kind == "R" or caller.writes:
+                relation.append(f"{kind}{len(uses)}[{instance}] -> P[{place}] : {domain}")
+                moment = ", ".join([str(time), *["0"] * (length - 1)])
+                schedule.append(f"{kind}{len(uses)}[{instance}] -> [{moment}] : {domain}")
+    for position, (use, place) in enumerate(zip(uses, places, strict=True)):
+        names = variables("i", use.leaf.depth)
+        instance = ", ".join(names)
+        domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
+        cell = ", ".join(str(p) if isinstance(p, int) else spell(p, names) for p in place)
+        for kind, relation, step in (("R", reads, 0), ("W", writes, 1)):
+            if use.reads if kind == "R" else use.writes:
+                relation.append(f"{kind}{position}[{instance}] -> P[{cell}] : {domain}")
+                time = ", ".join(_time(use.leaf, names, step, length))
+                schedule.append(f"{kind}{position}[{instance}] -> [{time}] : {domain}")
+    return _union(reads), _union(writes), _union(schedule)
+
+
+def _union(relations: Sequence[str]) -> isl.UnionMap:
+    import islpy as isl
+
+    return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(relations)} }}")
+
+
+def _time(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:
+    """Position, iteration, position, iteration ... position; then 0 for the reads and 1 for the write."""
+    path = node_path(leaf)
+    vector = [str(path[0])]
+    for name, position in zip(names, path[1:], strict=True):
+        vector += [name, str(position)]
+    return vector + ["0"] * (length - 1 - len(vector)) + [str(step)]
+
+
+def sampled(relation: isl.UnionMap) -> tuple[Instance, Instance]:
+    """One pair of instances of a relation that is not empty: the numbers of their uses, and their iterations."""
+    import islpy as isl
+
+    pair = relation.sample()
+    values = coordinates(pair.wrap().sample_point())
+    start = pair.dim(isl.dim_type.in_)
+    first, second = (int(pair.get_tuple_name(kind)[1:]) for kind in (isl.dim_type.in_, isl.dim_type.out))
+    return (first, values[:start]), (second, values[start:])

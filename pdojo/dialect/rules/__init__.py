@@ -1,0 +1,1 @@
+"""Rules of legality: races, capacity, lanes, threads, streams, tensor units, hints."""

@@ -1,0 +1,406 @@
+"""Streaming regions (`:s`) and hardware loops (`:f`) of Snitch cores: their demands on the code inside.
+
+At the entry of a `:s` scope every access to the heap inside becomes a stream, except accesses with the hint `ordinary`.
+Reads run ahead, as early as the entry of the scope. Writes arrive late, at the latest at its end, in the order of their
+stream. So no later read in the region may need a value that the region writes, and no two streams may write one cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import frexp, prod
+
+from pdojo.dialect.attributes import Mapping, Memory, Numerics
+from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
+from pdojo.dialect.flow.program import Conflict, Program
+from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.functions import byte_width, is_float
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.reason import Reason
+from pdojo.dialect.rules.hints import ORDINARY
+from pdojo.dialect.rules.lanes import Stride, known_alignment, linear_address, stride_over
+from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
+from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.view.messages import describe_access, describe_scope
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.view.storage import physical_index, physical_shape
+
+WORD = 8
+"""Bytes that a stream moves at once."""
+LONGEST = 1 << 17
+"""Most elements in a dimension of a stream."""
+
+EXTREMA = frozenset(("arith.maximumf", "arith.minimumf"))
+"""Functions whose instructions return the number if one operand is NaN; the kernel has to permit that."""
+
+FPU_FUNCTIONS = (
+    frozenset(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "negf"))
+    | frozenset(("math.sqrt", "math.absf", "math.fma", "math.copysign"))
+    | EXTREMA
+)
+"""Functions with one instruction of the floating-point unit each."""
+
+DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
+"""Functions of the unit that need a divider, the feature `xdiv_sqrt`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One access to the heap in a streaming region, in one direction; or reads by several statements."""
+
+    leaf: Leaf
+    access: Access
+    writes: bool
+    others: tuple[tuple[Leaf, Access], ...] = ()
+    """Reads of the same array by later statements that take their elements from this stream."""
+
+    @property
+    def members(self) -> tuple[tuple[Leaf, Access], ...]:
+        """Statements and accesses."""
+        return ((self.leaf, self.access), *self.others)
+
+
+def streams_of(nest: Nest, region: Scope, machine: Machine) -> list[Stream]:
+    """The streams of a region: one per access if the machine has enough.
+
+    Otherwise reads of one array by several statements share one, if a single stream can deliver all of their elements
+    in the order of the reads.
+    """
+    streams = accesses_of(region)
+    if len(streams) <= machine.snitch.stream_registers:
+        return streams
+    found: list[Stream] = []
+    for stream in streams:
+        buffer = stream.access.array.buffer
+        same = [s for s in streams if _is_shared(s) and s.access.array.buffer is buffer]
+        if not _is_shared(stream) or not _are_one(nest, region, same):
+            found.append(stream)
+        elif stream is same[0]:
+            found.append(replace(stream, others=tuple((s.leaf, s.access) for s in same[1:])))
+    return found
+
+
+def _is_shared(stream: Stream) -> bool:
+    """Whether a stream is a read, so that other reads may join it."""
+    return not stream.writes and stream.access is not stream.leaf.output
+
+
+def _are_one(nest: Nest, region: Scope, streams: Sequence[Stream]) -> bool:
+    """Whether one stream can deliver the elements of several reads, each by a statement of its own."""
+    accesses = {s.leaf: s.access for s in streams}
+    if len(accesses) == 1 or len(accesses) < len(streams):
+        return False
+    return joint_walk(nest, region, accesses) is not None
+
+
+def walk_of(nest: Nest, stream: Stream, region: Scope, machine: Machine) -> Pattern:
+    """The order of a stream's addresses."""
+    if not stream.others:
+        leaf, access, writes = stream.leaf, stream.access, stream.writes
+        return pattern_of(nest, leaf, access, region, writes=writes, most_repeats=machine.snitch.stream_repeats)
+    walk = joint_walk(nest, region, dict(stream.members))
+    assert walk is not None
+    return condensed(walk.loops, writes=False, most_repeats=machine.snitch.stream_repeats)
+
+
+def accesses_of(region: Scope) -> list[Stream]:
+    """The accesses to be streamed: equal reads of a statement are one access, an accumulation reads and writes."""
+    found: dict[object, Stream] = {}
+    for leaf in region.leaves:
+        for access in leaf.accesses:
+            if not is_streamed(access):
+                continue
+            writes = access is leaf.output
+            if not writes or leaf.accumulate is not None:
+                found.setdefault((leaf, access.key, False), Stream(leaf, access, writes=False))
+            if writes:
+                found[leaf, access.key, True] = Stream(leaf, access, writes=True)
+    return list(found.values())
+
+
+def is_streamed(access: Access) -> bool:
+    """Whether an access in a region is a stream: on the heap, without the hint `ordinary`."""
+    return access.array.buffer.memory is Memory.HEAP and ORDINARY not in access.hints.data
+
+
+def regions(program: Program) -> Iterator[Scope]:
+    """The streaming scopes."""
+    return (s for s in program.nest.scopes if s.mapping is Mapping.STREAM)
+
+
+def stream_conflicts(program: Program) -> Iterator[Reason]:
+    """Cells that a region writes and reads, or writes by two streams, in an order that streams do not keep."""
+    for region in regions(program):
+        conflict = _read_after_write(program, region)
+        if conflict is not None:
+            name = conflict.first_access.array.name
+            yield Reason(f"{describe_scope(region)} reads '{name}' ahead, before it is written", str(conflict))
+        conflict = _write_after_write(program, region)
+        if conflict is not None:
+            name = conflict.first_access.array.name
+            yield Reason(f"{describe_scope(region)} writes '{name}' by two streams, in no known order", str(conflict))
+
+
+def _read_after_write(program: Program, region: Scope) -> Conflict | None:
+    """A heap read after a write of its cell in one execution of the region, at least one of them by a stream."""
+    for writers, readers in ((True, None), (False, True)):
+        writes = {leaf: _on_heap(program, leaf, writes=True, streamed=writers) for leaf in region.leaves}
+        reads = {leaf: _on_heap(program, leaf, writes=False, streamed=readers) for leaf in region.leaves}
+        for first in region.leaves:
+            for second in region.leaves:
+                for relation in _earlier(region, first, second):
+                    found = program.conflict([first], [second], relation, racing=True, uses=writes, seconds=reads)
+                    if found is not None:
+                        return found
+    return None
+
+
+def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Use, ...]:
+    """The accesses of a statement to the heap by streams, by loads and stores, or (None) by both."""
+    uses = (t for t in program.uses[leaf] if t.access.array.buffer.memory is Memory.HEAP)
+    wanted = (t for t in uses if streamed is None or is_streamed(t.access) is streamed)
+    return tuple(t for t in wanted if (t.writes if writes else t.reads))
+
+
+def _earlier(region: Scope, first: Leaf, second: Leaf) -> Iterator[Relation]:
+    """Relations of instances: `first` runs before `second`, in one execution of the region."""
+    depth = common_depth((first, second))
+    for k in range(region.depth, depth):
+        yield (*(EQUAL,) * k, BEFORE)
+    if first.order < second.order:
+        yield (EQUAL,) * depth
+
+
+def _write_after_write(program: Program, region: Scope) -> Conflict | None:
+    """Two statements that write one cell in one execution of the region, at least one of them by a stream."""
+    everything = {leaf: _on_heap(program, leaf, writes=True, streamed=None) for leaf in region.leaves}
+    streamed = {leaf: _on_heap(program, leaf, writes=True, streamed=True) for leaf in region.leaves}
+    relation = (*(EQUAL,) * region.depth, ANY)
+    for first in region.leaves:
+        others = [leaf for leaf in region.leaves if leaf is not first]
+        found = program.conflict([first], others, relation, racing=True, uses=streamed, seconds=everything)
+        if found is not None:
+            return found
+    return None
+
+
+def snitch_limits(program: Program) -> Iterator[Reason]:
+    """Limits of streams and hardware loops that a program exceeds."""
+    for region in regions(program):
+        yield from region_limits(program, region)
+    for scope in program.nest.scopes:
+        if scope.mapping is Mapping.FREP:
+            yield from loop_limits(program, scope)
+
+
+def region_limits(program: Program, region: Scope) -> Iterator[Reason]:
+    """Limits of the machine that a streaming scope exceeds; `region` may be any scope, treated as streaming."""
+    machine, where = program.machine, describe_scope(region)
+    if not machine.snitch.stream_registers:
+        yield Reason(f"{where}: {machine.name} has no stream registers")
+        return
+    guarded = next((s for leaf in region.leaves for s in (region, *leaf.chain[region.depth + 1 :]) if s.guard), None)
+    if guarded is not None:
+        yield Reason(f"{describe_scope(guarded)} has a guard, but streams run over whole boxes")
+    streams = streams_of(program.nest, region, machine)
+    if len(streams) > machine.snitch.stream_registers:
+        yield Reason(f"{where} would need {len(streams)} streams; {machine.name} has {machine.snitch.stream_registers}")
+    for stream in streams:
+        problems = [_access_problem(program, leaf, access, region) for leaf, access in stream.members]
+        problem = next((p for p in problems if p is not None), None) or _walk_problem(program, stream, region)
+        if problem is not None:
+            yield problem
+    used = sum(_bytes_of(program, buffer) for buffer in program.nest.buffers if buffer.memory is not Memory.REGISTER)
+    # Model machines have no such limit.
+    if machine.architecture and used > machine.cache_bytes[-1]:
+        yield Reason(
+            f"{where} streams from the memory of the core, which has {machine.cache_bytes[-1]} bytes; the arrays take "
+            f"{used}"
+        )
+
+
+def _bytes_of(program: Program, buffer: Buffer) -> int:
+    return prod(physical_shape(program.nest, buffer)) * byte_width(buffer.dtype)
+
+
+def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope) -> Reason | None:
+    """The reason why an access cannot be an element of a stream; None if it can."""
+    described = describe_access(access)
+    if access.array.buffer.swizzles:
+        return Reason(f"'{access.array.name}' is swizzled; streams are linear")
+    # The index of consecutive rows has a division; their address has none.
+    for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
+        if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
+            return Reason(f"{described} divides a variable of the region; streams are linear")
+    if not is_float(access.array.dtype):
+        return Reason(f"{described} is of type {access.array.dtype}; streams are floating-point registers")
+    lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None
+    return _word_problem(access, leaf, lanes)
+
+
+def _walk_problem(program: Program, stream: Stream, region: Scope) -> Reason | None:
+    """The reason why no address generator can produce a stream's addresses; None if one can."""
+    machine, described = program.machine, describe_access(stream.access)
+    pattern = walk_of(program.nest, stream, region, machine)
+    if len(pattern.bounds) > machine.snitch.stream_dims:
+        return Reason(
+            f"{described} needs {len(pattern.bounds)} dimensions in the region; a stream has "
+            f"{machine.snitch.stream_dims}"
+        )
+    longest = max(pattern.bounds, default=1)
+    if longest > LONGEST:
+        return Reason(f"{described} has {longest} elements in a dimension; streams count to {LONGEST}")
+    return None
+
+
+def _word_problem(access: Access, leaf: Leaf, lanes: Scope | None) -> Reason | None:
+    """The reason why an access is not to whole, aligned words; None if it is."""
+    described = describe_access(access)
+    index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
+    if lanes is None:
+        return (
+            None
+            if width == WORD
+            else Reason(f"{described} is of type {access.array.dtype}; streams move 8 bytes at once")
+        )
+    if width * lanes.extent != WORD or stride_over(index, lanes.depth) is not Stride.CONTIGUOUS:
+        return Reason(f"{described} is no vector of 8 contiguous bytes, which streams move at once")
+    if known_alignment(access, leaf, lanes) % WORD:
+        return Reason(f"{described} is not known to be aligned to 8 bytes, which streams move at once")
+    return None
+
+
+def loop_limits(program: Program, loop: Scope) -> Iterator[Reason]:
+    """Limits of the machine that a hardware loop exceeds; `loop` may be any scope, treated as a hardware loop."""
+    machine, core, where = program.machine, program.machine.snitch, describe_scope(loop)
+    if not core.frep_instructions:
+        yield Reason(f"{where}: {machine.name} has no hardware loops")
+        return
+    guarded = next((s for leaf in loop.leaves for s in (loop, *leaf.chain[loop.depth + 1 :]) if s.guard), None)
+    if guarded is not None:
+        yield Reason(f"{describe_scope(guarded)} has a guard, but a hardware loop repeats the same instructions")
+    nested = sum(1 for s in loop.chain if s.mapping is Mapping.FREP)
+    if nested > max(1, core.frep_nesting):
+        yield Reason(
+            f"{where} is in a nest of {nested} hardware loops; {machine.name} has nests of {core.frep_nesting}"
+        )
+    if loop.extent > core.frep_trips:
+        yield Reason(f"{where} has too many iterations; hardware loops of {machine.name} have {core.frep_trips}")
+    instructions = sum(instructions_of(leaf, loop) for leaf in loop.leaves)
+    if instructions > core.frep_instructions:
+        yield Reason(
+            f"{where} would repeat {instructions} instructions; hardware loops of {machine.name} hold "
+            f"{core.frep_instructions}"
+        )
+    for leaf in loop.leaves:
+        problem = _function_problem(program, leaf) or _operand_problem(leaf, loop) or _lanes_problem(leaf)
+        if problem is not None:
+            yield problem
+
+
+def instructions_of(leaf: Leaf, loop: Scope) -> int:
+    """Instructions of a statement in the loop's body; inner scopes other than hardware loops are unrolled."""
+    copies = 1
+    for scope in leaf.chain[loop.depth + 1 :]:
+        copies *= scope.extent if scope.mapping is Mapping.UNROLL else 1
+    is_two = leaf.accumulate is not None and leaf.function is not None and not leaf.contracted
+    return copies * (2 if is_two else 1)
+
+
+def has_extremum(loop: Scope) -> bool:
+    """Whether a maximum or minimum of floating-point numbers is in a scope."""
+    return any(f in EXTREMA for leaf in loop.leaves for f in (leaf.function, leaf.accumulate))
+
+
+def _function_problem(program: Program, leaf: Leaf) -> Reason | None:
+    """The reason why a statement is no instruction of the floating-point unit; None if it is one."""
+    machine = program.machine
+    for function in (leaf.function, leaf.accumulate):
+        if function is not None and function not in FPU_FUNCTIONS:
+            return Reason(f"'{function}' is no instruction of the floating-point unit, which repeats hardware loops")
+        if function in EXTREMA and not program.permits(Numerics.NUMBERS):
+            return Reason(
+                f"'{function}' in a hardware loop would lose a NaN, which the kernel does not permit (numerics numbers)"
+            )
+        if function in DIVISIONS and "xdiv_sqrt" not in machine.features and not divides_exactly(leaf):
+            return Reason(f"'{function}' needs a divider, which {machine.name} does not have (feature xdiv_sqrt)")
+    return None
+
+
+def divides_exactly(leaf: Leaf) -> bool:
+    """Whether a statement divides by a power of two near enough to 1 that its reciprocal gives the same bits."""
+    divisor = leaf.inputs[-1]
+    if leaf.function != "arith.divf" or not isinstance(divisor, Constant):
+        return False
+    mantissa, exponent = frexp(abs(float(divisor.value)))
+    return mantissa == 0.5 and -13 <= exponent <= 15
+
+
+def exact_reciprocal(leaf: Leaf) -> float | None:
+    """The reciprocal of the statement's divisor if multiplying by it gives the same bits; None otherwise."""
+    if not divides_exactly(leaf):
+        return None
+    divisor = leaf.inputs[1]
+    assert isinstance(divisor, Constant)
+    return 1.0 / float(divisor.value)
+
+
+def _lanes_problem(leaf: Leaf) -> Reason | None:
+    """The reason why a statement's lanes do not fill registers of one instruction; None if they do."""
+    lanes = leaf.chain[-1]
+    if lanes.mapping is not Mapping.VECTOR:
+        return None
+    if leaf.function == "math.fma":
+        return Reason("'math.fma' of lanes is two instructions; accumulate it with 'fma='")
+    for access in leaf.accesses:
+        index, width = physical_index(access, leaf.chain), byte_width(access.array.dtype)
+        if not any(e.uses(lanes.depth) for e in index):
+            return Reason(f"{describe_access(access)} is one number for all lanes; hardware loops need it in each lane")
+        if access.array.buffer.memory is Memory.REGISTER and not _is_whole(access, leaf, width):
+            return Reason(f"{describe_access(access)} is no whole register of {WORD // width} lanes")
+    return None
+
+
+def _is_whole(access: Access, leaf: Leaf, width: int) -> bool:
+    lanes = leaf.chain[-1]
+    shape = access.array.buffer.shape
+    if any(r for r in access.array.buffer.reuse) and access.array.buffer.reuse[-1]:
+        shape = (*shape[:-1], lanes.extent)
+    distance = linear_address(physical_index(access, leaf.chain), shape)
+    others = (c for a, c in distance.terms if a != lanes.depth)
+    per_word = WORD // width
+    return (
+        distance.coefficient(lanes.depth) == 1
+        and lanes.extent == per_word
+        and all(c % per_word == 0 for c in (distance.constant, *others))
+    )
+
+
+def _operand_problem(leaf: Leaf, loop: Scope) -> Reason | None:
+    """The reason why a statement needs more than instructions on registers and streams; None if it does not."""
+    for value in leaf.inputs:
+        if isinstance(value, Index) or (isinstance(value, Constant) and not value.dtype.startswith(("f", "bf"))):
+            return Reason("hardware loops have no integer operands")
+    in_region = any(s.mapping is Mapping.STREAM for s in leaf.chain)
+    for access in leaf.accesses:
+        streamed = in_region and is_streamed(access)
+        memory = access.array.buffer.memory
+        if not access.array.dtype.startswith("f"):
+            return Reason(
+                f"'{access.array.name}' is of type {access.array.dtype}; hardware loops are for floating point"
+            )
+        if memory is Memory.HEAP and not streamed:
+            return Reason(f"{describe_access(access)} is in memory; stream a scope around {describe_scope(loop)}")
+        if memory not in (Memory.HEAP, Memory.REGISTER):
+            return Reason(
+                f"{describe_access(access)} is in {memory.value} memory; hardware loops use streams and registers"
+            )
+        if memory is Memory.REGISTER and not _only_constants(access, leaf):
+            return Reason(f"{describe_access(access)} is not indexed by constants, as registers are")
+    return None
+
+
+def _only_constants(access: Access, leaf: Leaf) -> bool:
+    used: Sequence[int] = sorted({v for e in physical_index(access, leaf.chain) for v in e.variables()})
+    return all(leaf.chain[v].mapping in (Mapping.UNROLL, Mapping.VECTOR) for v in used)

@@ -1,0 +1,1 @@
+"""Faster ways to answers that `pdojo.dialect.flow` and `pdojo.dialect.rules` give exactly."""

@@ -1,0 +1,194 @@
+"""Representatives: a few iterations of each scope that stand for all, in questions about one buffer's values.
+
+A violation involves at most three instances: a write, the read of its element, and a write to the same cell between
+them. If every violation has an image among some instances that is a violation too, these instances answer for all.
+Two kinds of scopes have such images:
+
+- **Repeated**: no element, cell or guard inside uses the variable. All iterations touch the same places, so a value
+  from an earlier iteration comes from the previous one, and a value that leaves the scope comes from the last one.
+  The first two iterations and the last one stand for all.
+- **Digits**: some dimensions of the array together tell the iterations of some scopes apart, and nothing else uses
+  the variables. Every change of these digits that keeps their order also keeps the order and elements of instances.
+  A violation involves two values of a digit, the element's and that of the write between, which are equal if cells
+  have the digit too. Dimensions may be `{i} + c`, with one c for each scope, or constants: then two values (or one)
+  from each interval in which no range ends stand for all. Or all uses mix several variables in one way.
+
+An image of one kind keeps the variables of other scopes, so images are taken one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.view.nest import Scope
+
+MOST_DIGITS = 1 << 16
+"""Most combinations of several digits that are enumerated to check that they are distinct."""
+
+
+@dataclass(frozen=True, slots=True)
+class Representatives:
+    """Iterations that stand for all; scopes and dimensions without an entry need all of theirs."""
+
+    scopes: Mapping[Scope, tuple[int, ...]]
+    dimensions: Mapping[int, tuple[int, ...]]
+    """Per dimension, the indices of the caller's elements."""
+
+    def of(self, scope: Scope) -> Sequence[int]:
+        """The representative iterations of a scope."""
+        return self.scopes.get(scope, range(scope.extent))
+
+    def along(self, dimension: int, extent: int) -> Sequence[int]:
+        """The representative indices of the caller's elements in a dimension."""
+        return self.dimensions.get(dimension, range(extent))
+
+
+def representatives(uses: Sequence[Use], shape: Sequence[int] | None) -> Representatives | None:
+    """Representatives of the instances of some uses of one buffer, and of the caller's elements.
+
+    None if all instances are needed. `shape` is the caller's array's, each element of which has a cell; None if there
+    is no caller.
+    """
+    ranks = {len(use.access.index) for use in uses}
+    if shape is not None:
+        ranks.add(len(shape))
+    scopes: dict[Scope, tuple[int, ...]] = {s: (0, 1, s.extent - 1) for s in _repeated(uses) if s.extent > 3}
+    dimensions: dict[int, tuple[int, ...]] = {}
+    if len(ranks) == 1 and len({len(use.cell) for use in uses}) == 1:
+        for group in _groups(uses, ranks.pop()):
+            found = _line(uses, group[0], shape) if len(group) == 1 else None
+            if found is None and shape is None:
+                found = _mixed(uses, group)
+            if found is not None:
+                scopes.update(found.scopes)
+                dimensions.update(found.dimensions)
+    return Representatives(scopes, dimensions) if scopes or dimensions else None
+
+
+def _repeated(uses: Sequence[Use]) -> list[Scope]:
+    """The scopes whose variable is in no element, cell or guard of any use inside."""
+    used: dict[Scope, bool] = {}
+    for use in uses:
+        variables = _variables((*use.access.index, *use.cell, *use.leaf.guards))
+        for scope in use.leaf.chain:
+            used[scope] = used.get(scope, False) or scope.depth in variables
+    return [scope for scope, is_used in used.items() if not is_used]
+
+
+def _variables(expressions: Iterable[Expr]) -> frozenset[int]:
+    return frozenset[int]().union(*(e.variables() for e in expressions))
+
+
+def _groups(uses: Sequence[Use], rank: int) -> list[list[int]]:
+    """The dimensions of elements in groups: two are in one group if some use has a variable in both."""
+    groups = [{dimension} for dimension in range(rank)]
+    for use in uses:
+        for one in range(rank):
+            for other in range(one):
+                if use.access.index[one].variables() & use.access.index[other].variables():
+                    mine, theirs = (next(g for g in groups if k in g) for k in (one, other))
+                    if mine is not theirs:
+                        groups.remove(theirs)
+                        mine |= theirs
+    return [sorted(group) for group in groups]
+
+
+def _line(uses: Sequence[Use], dimension: int, shape: Sequence[int] | None) -> Representatives | None:
+    """Representatives if the dimension is `{i} + c` or a constant in all uses; else None."""
+    offsets: dict[Scope, int] = {}
+    constants: set[int] = set()
+    variables: list[tuple[int, ...]] = []
+    for use in uses:
+        index = use.access.index[dimension]
+        if index.is_constant:
+            constants.add(index.constant)
+            variables.append(())
+            continue
+        depth = next(iter(index.variables()))
+        if index.terms != ((depth, 1),):
+            return None
+        if offsets.setdefault(use.leaf.chain[depth], index.constant) != index.constant:
+            return None
+        variables.append((depth,))
+    if not all(_has_own(use, offsets, own) for use, own in zip(uses, variables, strict=True)):
+        return None
+    columns = [k for k in range(len(uses[0].cell)) if all(u.cell[k] == u.access.index[dimension] for u in uses)]
+    kept = [dimension] if dimension in columns else columns[:1]
+    if not all(_is_free(use, own, (dimension,), kept) for use, own in zip(uses, variables, strict=True)):
+        return None
+    if shape is not None and kept != [dimension]:
+        return None
+    ranges = [(c, c + scope.extent) for scope, c in offsets.items()] + [(c, c + 1) for c in constants]
+    if shape is not None:
+        ranges.append((0, shape[dimension]))
+    bounds = sorted({bound for ends in ranges for bound in ends})
+    chosen = [v for low, high in pairwise(bounds) for v in ((low,) if kept else (low, low + 1)) if v < high]
+    scopes = {s: tuple(v - c for v in chosen if c <= v < c + s.extent) for s, c in offsets.items()}
+    given = {} if shape is None else {dimension: tuple(v for v in chosen if 0 <= v < shape[dimension])}
+    return Representatives(scopes, given)
+
+
+def _mixed(uses: Sequence[Use], group: Sequence[int]) -> Representatives | None:
+    """Representatives if all uses mix equally many scopes' variables in a group's dimensions in one way; or None."""
+    scopes: set[Scope] = set()
+    ways: set[object] = set()
+    digits = [sorted(_variables(use.access.index[k] for k in group)) for use in uses]
+    for use, own in zip(uses, digits, strict=True):
+        number = {depth: var(position) for position, depth in enumerate(own)}
+        extents = tuple(use.leaf.extents[depth] for depth in own)
+        mixed = tuple(use.access.index[k].substitute(number, extents) for k in group)
+        columns = tuple(k for k, e in enumerate(use.cell) if e.variables() & set(own))
+        if not _variables(use.cell[k] for k in columns) <= set(own):
+            return None
+        cell = tuple(use.cell[k].substitute(number, extents) for k in columns)
+        ways.add((extents, mixed, columns, cell))
+        scopes |= {use.leaf.chain[depth] for depth in own}
+    if len(ways) > 1 or not digits[0]:
+        return None
+    if not all(_has_own(use, scopes, own) for use, own in zip(uses, digits, strict=True)):
+        return None
+    columns = [k for k, e in enumerate(uses[0].cell) if e.variables() & set(digits[0])]
+    if not all(_is_free(use, own, group, columns) for use, own in zip(uses, digits, strict=True)):
+        return None
+    some = uses[0]
+    if not _tells_apart([some.access.index[k] for k in group], digits[0], some.leaf.extents):
+        return None
+    if columns and not _tells_apart([some.cell[k] for k in columns], digits[0], some.leaf.extents):
+        return None
+    return Representatives({scope: tuple(range(min(scope.extent, 1 if columns else 2))) for scope in scopes}, {})
+
+
+def _has_own(use: Use, scopes: Iterable[Scope], depths: Sequence[int]) -> bool:
+    """Whether the scopes around a use that are in `scopes` are exactly the scopes at `depths`."""
+    wanted = set(scopes)
+    return [scope.depth for scope in use.leaf.chain if scope in wanted] == list(depths)
+
+
+def _is_free(use: Use, depths: Sequence[int], group: Sequence[int], columns: Sequence[int]) -> bool:
+    """Whether the variables at `depths` occur only in dimensions `group` of the element and `columns` of the cell."""
+    elsewhere = (
+        *(e for k, e in enumerate(use.access.index) if k not in group),
+        *(e for k, e in enumerate(use.cell) if k not in columns),
+        *use.leaf.guards,
+    )
+    return not _variables(elsewhere) & set(depths)
+
+
+def _tells_apart(expressions: Sequence[Expr], depths: Sequence[int], extents: Sequence[int]) -> bool:
+    """Whether all iterations of some scopes have different values."""
+    import numpy as np  # it takes long to start
+
+    from pdojo.dialect.flow.points import evaluate
+
+    count = prod(extents[depth] for depth in depths)
+    if count > MOST_DIGITS:
+        return False
+    rows = np.zeros((len(extents), count), dtype=np.int64)
+    rows[list(depths)] = np.indices([extents[depth] for depth in depths]).reshape(len(depths), count)
+    values = np.array([evaluate(expression, rows) for expression in expressions])
+    return np.unique(values, axis=1).shape[1] == count

@@ -1,0 +1,111 @@
+"""Wrong sources of single reads, a quick refutation: milliseconds instead of seconds for relations of all reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+
+from pdojo.dialect.affine import Expr
+from pdojo.dialect.flow.flows import Caller, Instance, relations_of
+from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, variables
+from pdojo.dialect.flow.uses import Use
+
+if TYPE_CHECKING:
+    import islpy as isl
+
+EACH = 4
+"""Most reads per use that are examined: its first one, its last one, and random ones."""
+MOST = 64
+"""Most reads of all uses together."""
+TRIES = 16
+"""Iterations drawn for one random read; guards may exclude them all."""
+
+
+class Source:
+    """Finds the last writes before a read."""
+
+    def __init__(
+        self, uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None, number: int = 0
+    ) -> None:
+        self._reads, self._writes, self._schedule = relations_of(uses, places, caller, number)
+
+    def of(self, read: isl.UnionSet) -> isl.UnionSet:
+        """The instances that last write the read's place before it; several if they write at one time."""
+        now = self._schedule.intersect_domain(read).range()
+        touching = self._reads.intersect_domain(read).range().apply(self._writes.reverse())
+        before = touching.apply(self._schedule).lex_lt_union_set(now).domain()
+        return touching.intersect(self._schedule.intersect_range(_latest(before)).domain())
+
+
+def _latest(times: isl.UnionSet) -> isl.UnionSet:
+    """The latest of some times; empty if there are none.
+
+    isl's own lexicographic maximum can take seconds; maximising one number after the other takes milliseconds.
+    """
+    import islpy as isl
+
+    if times.is_empty():
+        return times
+    last = times.as_set()
+    for position in range(last.dim(isl.dim_type.set)):
+        last = last.fix_val(isl.dim_type.set, position, last.dim_max_val(position))
+    return last.to_union_set()
+
+
+@bounded()
+def wrong_source(
+    uses: Sequence[Use], elements: Sequence[tuple[int | Expr, ...]], number: int, caller: Caller | None
+) -> tuple[tuple[Instance, Instance], bool] | None:
+    """A (write, read) pair in exactly one of the two flows, over elements and over cells; None proves nothing.
+
+    The flag tells whether that is the flow over elements, so that a value is lost. Only few reads are examined. The
+    places of the caller's elements begin with `number`. Raises Undecided.
+    """
+    import islpy as isl
+
+    by_element = Source(uses, elements, caller, number)
+    by_cell = Source(uses, [(0, *u.cell) for u in uses], caller)
+    for name, iteration in _some_reads(uses, caller):
+        read = isl.UnionSet.read_from_str(context(), f"{{ R{name}[{', '.join(map(str, iteration))}] }}")
+        wanted, found = by_element.of(read), by_cell.of(read)
+        for is_lost, wrong in ((True, wanted.subtract(found)), (False, found.subtract(wanted))):
+            if not wrong.is_empty():
+                return (_written(wrong), (name, iteration)), is_lost
+    return None
+
+
+def _written(instances: isl.UnionSet) -> Instance:
+    point = instances.sample_point()
+    return int(point.to_set().get_tuple_name()[1:]), coordinates(point)
+
+
+def _some_reads(uses: Sequence[Use], caller: Caller | None) -> Iterator[Instance]:
+    """Some reads of each use, and of the caller at the end."""
+    random = Random(0)
+    domains = [(k, u.leaf.extents, u.leaf.guards) for k, u in enumerate(uses) if u.reads]
+    if caller is not None:
+        domains.append((len(uses), caller.shape, ()))
+    each = max(1, min(EACH, MOST // max(1, len(domains))))
+    for number, extents, guards in domains:
+        for iteration in _iterations(extents, guards, each, random):
+            yield number, iteration
+
+
+def _iterations(
+    extents: Sequence[int], guards: Sequence[Expr], count: int, random: Random
+) -> Iterator[tuple[int, ...]]:
+    import islpy as isl
+
+    names = variables("i", len(extents))
+    constraints = " and ".join(domain_constraints(extents, guards, names)) or "true"
+    domain = isl.Set.read_from_str(context(), f"{{ [{', '.join(names)}] : {constraints} }}")
+    if domain.is_empty():
+        return
+    for end in (domain.lexmax, domain.lexmin)[:count]:
+        yield coordinates(end().sample_point())
+    for _ in range(count - 2):
+        drawn = (tuple(random.randrange(extent) for extent in extents) for _ in range(TRIES))
+        found = next((one for one in drawn if all(guard.evaluate(one) >= 0 for guard in guards)), None)
+        if found is not None:
+            yield found
