@@ -2,7 +2,7 @@
 
 By default, it measures states after the heuristic pass: listing legal moves, cold and after a move, and applying moves
 with their fingerprints. `--walks 40` measures random walks of this many moves instead, from the plain program and from
-the pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a
+the pass's: the listing in every state, and a step of a search, which draws 32 actions with their texts and makes a
 move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
 other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
 Garbage is collected as rarely as by pdojo's own commands.
@@ -15,6 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from random import Random
 
 from pdojo_tools.programs import load_kernel
@@ -27,7 +28,8 @@ from pdojo.backends.measure import Request
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
+from pdojo.search.contract.candidates import legal_candidates
+from pdojo.search.environment.actions import Action
 from pdojo.search.kinds.passes import expert_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.transforms.apply import apply, legal_moves
@@ -60,7 +62,7 @@ WALKED = (
 """The default kernels of random walks."""
 
 SUCCESSORS = 32
-"""Number of successors drawn in a step."""
+"""Number of actions drawn in a step."""
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
@@ -98,22 +100,23 @@ def _measure(game: Game, moves: int, random: Random) -> dict[str, float]:
     }
 
 
-def _walk(dojo: Dojo, moves: int, random: Random) -> tuple[list[float], list[float]]:
+def _walk(game: Game, moves: int, random: Random) -> tuple[list[float], list[float]]:
     """Milliseconds of each listing and of each step of a random walk; steps are made before the state is listed."""
-    listings, steps = [_milliseconds(dojo.moves)], list[float]()
+    listings, steps = [_milliseconds(game.moves)], list[float]()
     for _ in range(moves):
 
         def step() -> None:
-            successors = list(dojo.successors(SUCCESSORS, random))
-            _ = [successor.text for successor in successors]
-            dojo.step(successors[0].move)
+            drawn = islice(legal_candidates(game.program, random), SUCCESSORS)
+            actions = [Action(game, candidate) for candidate in drawn]
+            _ = [action.text for action in actions]
+            game.apply(actions[0].moves[0])
 
         steps.append(_milliseconds(step))
-        listings.append(_milliseconds(dojo.moves))
+        listings.append(_milliseconds(game.moves))
     return listings, steps
 
 
-def _walked(starts: Sequence[Dojo], moves: int, random: Random) -> dict[str, float]:
+def _walked(starts: Sequence[Game], moves: int, random: Random) -> dict[str, float]:
     listings, steps = list[float](), list[float]()
     for start in starts:
         listed, stepped = _walk(start, moves, random)
@@ -128,13 +131,13 @@ def _walked(starts: Sequence[Dojo], moves: int, random: Random) -> dict[str, flo
     }
 
 
-def _proposing(dojo: Dojo, name: str, count: int, random: Random) -> float:
+def _proposing(game: Game, name: str, count: int, random: Random) -> float:
     """Milliseconds per neighbour."""
     near = neighbourhood(name)
 
     def propose() -> None:
         for _ in range(count):
-            other = near.neighbour(dojo, random)
+            other = near.neighbour(game, random)
             _ = None if other is None else other.fingerprint
 
     return _milliseconds(propose) / count
@@ -142,14 +145,14 @@ def _proposing(dojo: Dojo, name: str, count: int, random: Random) -> float:
 
 def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, float]:
     """The figures of random walks, and of the pass if the machine has one."""
-    plain = Dojo(load_kernel(name), machine(machine_name))
-    game = plain.fork().game
+    plain = Game(load_kernel(name), machine(machine_name))
+    game = plain.fork()
     try:
         tune = expert_pass("heuristic", game.machine)
     except UsageError:
         return _walked([plain], moves, Random(seed))
     took = _milliseconds(lambda: tune(game))
-    tuned = Dojo.of(game)
+    tuned = game.fork()
     if game.machine.gpu.block_threads:
         # A search on a GPU does not begin with plain programs.
         return {**_walked([tuned], moves, Random(seed)), "pass": took}

@@ -24,7 +24,6 @@ from rich.table import Table
 
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.search import search
@@ -33,6 +32,7 @@ from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.transforms.game import Game
 
 KERNELS = ("softmax:24576x512", "layernorm:4096x4096")
 """The default kernels."""
@@ -46,7 +46,7 @@ PARTS = {
 """Functions whose fractions of the time are shown; one may call another."""
 
 
-def _propose(name: str, start: Dojo, count: int, random: Random, *, walk: bool) -> tuple[int, int]:
+def _propose(name: str, start: Game, count: int, random: Random, *, walk: bool) -> tuple[int, int]:
     """The number of neighbours, and of distinct programs among them."""
     near, here, found = neighbourhood(name), start, 0
     programs: set[str] = set()
@@ -71,10 +71,10 @@ def _shares(profile: Profile, total: float) -> str:
     return ", ".join(f"{part} {seconds / total:.0%}" for part, seconds in times.items() if seconds > total / 100)
 
 
-def _start(kernel: str, given: argparse.Namespace) -> Dojo:
+def _start(kernel: str, given: argparse.Namespace) -> Game:
     """The initial state of searches and neighbours."""
     expert = None if given.start == "plain" else "heuristic"
-    return Dojo.of(make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), expert).game)
+    return make_moves(with_alignment(load_kernel(kernel), 64), machine(given.machine), expert).game.fork()
 
 
 def _search(kernel: str, given: argparse.Namespace, seed: int, proposers: int) -> tuple[float, list[float]]:
@@ -163,7 +163,7 @@ def main() -> None:
             table.add_row(kernel, name, f"{rate:.1f}", str(found), str(different), shares)
         began = time.process_time()
         for _ in range(20):
-            features(start.game.program.nest, start.machine)
+            features(start.program.nest, start.machine)
         table.add_row(kernel, "features", f"{20 / (time.process_time() - began):.0f}", "", "", "")
     console.print(table)
 

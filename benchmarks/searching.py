@@ -67,7 +67,7 @@ def searched(
         raise KeyboardInterrupt
     if found.result.best is None:
         raise MeasurementError("no program of the search could be run")
-    return Found(ScheduledKernel(found.result.best.dojo.game), found.result.progress.seconds)
+    return Found(ScheduledKernel(found.result.best.game), found.result.progress.seconds)
 
 
 def searched_here(

@@ -20,7 +20,6 @@ from pdojo.api.options import checked
 from pdojo.api.programs import KernelLike, machine_for, named
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.environment.actions import Action
 from pdojo.search.environment.episode import Episode, Price, Transition
@@ -96,7 +95,7 @@ def kernel_env(
     described = machine_for(found.kernel, machine, threads)
     rules = Rules(offered, granularity, reward, horizon, scale)
     known = Trace.load(trace) if isinstance(trace, str | Path) else trace
-    start = Dojo.of(make_moves(assume_alignment(found.kernel, align, known), described, expert, known).game)
+    start = make_moves(assume_alignment(found.kernel, align, known), described, expert, known).game.fork()
     if evaluator is None or isinstance(evaluator, str):
         name = evaluator_for(described, evaluator)
         check_runs_here(name, described)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.campaign import campaign, search_task
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster
+from pdojo.transforms.game import Game
 from search_games import Downhill, Edges
 
 EVALUATIONS = 16
@@ -32,8 +32,8 @@ t f32 [64, 48] heap
 """
 
 
-def start(name: str) -> Dojo:
-    return Dojo(parse_notation(TEXT.format(name=name, function=name))[0], ONE)
+def start(name: str) -> Game:
+    return Game(parse_notation(TEXT.format(name=name, function=name))[0], ONE)
 
 
 def main(database: Path) -> None:
@@ -45,7 +45,7 @@ def main(database: Path) -> None:
             search_task(
                 name,
                 partial(start, name),
-                lambda dojo, stop: OnCluster(cluster, dojo.plain, stop=stop),
+                lambda game, stop: OnCluster(cluster, game.plain, stop=stop),
                 Downhill(),
                 Edges(),
                 Budget(EVALUATIONS),

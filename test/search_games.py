@@ -14,7 +14,6 @@ from statistics import median
 
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.contract.progress import Budget, Result
@@ -22,6 +21,7 @@ from pdojo.search.database import Database
 from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import Neighbourhood
+from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.move import Move
 
 KERNEL = """kernel k(x) -> (y)
@@ -34,8 +34,8 @@ t f32 [32, 64] heap
 """
 
 
-def start(text: str = KERNEL) -> Dojo:
-    return Dojo(parse_notation(text)[0], machine("toy"))
+def start(text: str = KERNEL) -> Game:
+    return Game(parse_notation(text)[0], machine("toy"))
 
 
 class TextCosts:
@@ -156,10 +156,10 @@ _MOVES: dict[str, list[Move]] = {}
 """Legal moves by fingerprint: most tests walk the same programs."""
 
 
-def moves_of(dojo: Dojo) -> list[Move]:
-    found = dojo.fingerprint
+def moves_of(game: Game) -> list[Move]:
+    found = game.fingerprint
     if found not in _MOVES:
-        _MOVES[found] = dojo.moves()
+        _MOVES[found] = game.moves()
     return _MOVES[found]
 
 
@@ -172,14 +172,14 @@ class Edges:
     def settings(self) -> JSON:
         return {}
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        other = dojo.fork()
+    def neighbour(self, game: Game, random: Random) -> Game | None:
+        other = game.fork()
         moves = moves_of(other)
         made = len(other.trace.steps)
         if made and (not moves or made > 5 or random.random() < 0.3):
             other.undo()
         elif moves:
-            other.step(random.choice(moves))
+            other.apply(random.choice(moves))
         else:
             return None
         return other
@@ -203,7 +203,7 @@ class Downhill:
         self.now = root
 
     def ask(self) -> Proposal | None:
-        found = self.neighbourhood.neighbour(self.now.dojo, self.random)
+        found = self.neighbourhood.neighbour(self.now.game, self.random)
         return None if found is None else Proposal(found, self.now)
 
     def tell(self, node: Node) -> None:

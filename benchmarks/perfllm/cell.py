@@ -18,7 +18,6 @@ from pdojo.dialect.machines.registry import known_machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload, workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget, Ending, Progress, Row
 from pdojo.search.database import Database, Problem
@@ -29,6 +28,7 @@ from pdojo.search.strategies import strategy
 from pdojo.search.tuning.run import baselines_of
 from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.search.tuning.task import TuningTask
+from pdojo.transforms.game import Game
 
 JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]
@@ -84,7 +84,7 @@ def searched(cell: Cell, listener: Listener) -> JSON:
     try:
         with Sampling() as sampled:
             result = search(
-                Dojo(plain, machine),
+                Game(plain, machine),
                 evaluator,
                 made,
                 near,

@@ -24,7 +24,7 @@ _FILES = {
     "/search/evaluators/": "evaluate",
     "/sklearn/": "learn",
     "/pdojo/transforms/": "moves",
-    "/pdojo/search/contract/dojo.py": "moves",
+    "/pdojo/search/contract/game.py": "moves",
     "/pdojo/search/contract/candidates.py": "moves",
     "/pdojo/search/environment/": "moves",
     "/pdojo/search/neighbourhoods/": "moves",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from pdojo.dialect.canonical import canonicalize
@@ -60,7 +61,8 @@ class Mark:
 class Game:
     """A state of the game: the initial kernel, the program now, and the trace between them.
 
-    The given kernel is copied and brought into canonical form; it is never changed. Raises InvalidKernel for a kernel
+    States are equal iff their fingerprints are, regardless of their moves. The given kernel is copied and brought into
+    canonical form; it is never changed. Raises InvalidKernel for a kernel
     that is not valid, because no move could keep its meaning. `pdojo.game` also takes a text, a path or the name of a
     library kernel.
 
@@ -102,13 +104,28 @@ class Game:
 
     @property
     def kernel(self) -> KernelOp:
-        """The present kernel."""
+        """The present kernel; do not modify it."""
         return self.program.kernel
+
+    @property
+    def plain(self) -> KernelOp:
+        """The kernel before the first move, in canonical form."""
+        return self.initial.kernel
 
     @property
     def machine(self) -> Machine:
         """The machine of the game."""
         return self.program.machine
+
+    @property
+    def text(self) -> str:
+        """The present program in canonical notation, without identifiers."""
+        return self.program.text
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal SHA-256 of `text`."""
+        return fingerprint_of(self.text)
 
     def moves(self, family: str = "", at: str = "") -> list[Move]:
         """The legal moves; `family` and `at` restrict them to one family or one location."""
@@ -309,6 +326,11 @@ class Game:
 
     def _cut(self, length: int) -> None:
         del self.programs.positions[length:], self.trace.steps[length:]
+
+
+def fingerprint_of(text: str) -> str:
+    """Hexadecimal SHA-256 of a program's canonical text."""
+    return sha256(text.encode()).hexdigest()
 
 
 def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, after: Program, proof: Proof) -> Conditions:

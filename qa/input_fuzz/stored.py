@@ -21,7 +21,6 @@ from rich.console import Console
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Node, States, Verdict
 from pdojo.search.features.structure import SIZE, VERSION
@@ -35,6 +34,7 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here
 from pdojo.search.perfllm.training.trainer import Row, Trainer
 from pdojo.search.strategies.perfllm import PerfLLM
+from pdojo.transforms.game import Game
 
 SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=True)
 MACHINE = machine("toy")
@@ -80,10 +80,10 @@ def _trained() -> tuple[Trainer, list[Row]]:
 
 @cache
 def _states() -> States:
-    return States(_kernel().dojo())
+    return States(_kernel().game())
 
 
-def _node(number: int, state: Dojo, parent: Node | None) -> Node:
+def _node(number: int, state: Game, parent: Node | None) -> Node:
     moves = tuple(step.resolved for step in state.trace.steps)
     node = Node(number, moves, state.fingerprint, parent, Verdict(Evaluation(1 / (1 + number))), _states())
     _states().put(node, state)
@@ -91,7 +91,7 @@ def _node(number: int, state: Dojo, parent: Node | None) -> Node:
 
 
 def _started(strategy: PerfLLM) -> Node:
-    root = _node(0, _kernel().dojo(), None)
+    root = _node(0, _kernel().game(), None)
     strategy.start(root, neighbourhood("mutate"), Random(2))
     return root
 
@@ -104,7 +104,7 @@ def _searched() -> tuple[bytes, dict[int, Node]]:
     for number in range(1, 7):
         proposal = strategy.ask()
         assert proposal is not None
-        nodes[number] = _node(number, proposal.dojo, proposal.parent)
+        nodes[number] = _node(number, proposal.game, proposal.parent)
         strategy.tell(nodes[number])
     return strategy.save(), nodes
 
@@ -121,7 +121,7 @@ def _read_checkpoint(file: Path) -> None:
 
 def _read_policy(file: Path) -> None:
     trainer = Trainer([_kernel()], replace(SETTINGS, policy=str(file)), 1, EPISODES)
-    trainer.agent.look(_kernel().dojo())
+    trainer.agent.look(_kernel().game())
 
 
 def _read_costs(file: Path) -> None:

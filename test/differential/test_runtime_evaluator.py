@@ -18,10 +18,10 @@ from pdojo.backends.measure import (
 )
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.engine.racing import TimingRequest
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.transforms.game import Game
 
 TEXT = """
 kernel double(x) -> (y)
@@ -33,8 +33,8 @@ y f32 [64, 100] heap
 OTHER = TEXT.replace("+ x", "* x")
 
 
-def dojo(text: str = TEXT) -> Dojo:
-    return Dojo(parse_notation(text)[0], host())
+def game(text: str = TEXT) -> Game:
+    return Game(parse_notation(text)[0], host())
 
 
 def broken() -> Candidate:
@@ -43,7 +43,7 @@ def broken() -> Candidate:
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtime]:
-    evaluator = Runtime(host(), dojo().plain, compilers=2)
+    evaluator = Runtime(host(), game().plain, compilers=2)
     yield evaluator
     evaluator.close()
 
@@ -70,14 +70,14 @@ def test_threads_of_a_loaded_program() -> None:
 
 
 def tiled(size: int) -> Candidate:
-    found = dojo()
-    found.step(f"tile_scope@y:1{{size={size}}}")
+    found = game()
+    found.apply(f"tile_scope@y:1{{size={size}}}")
     return Candidate.of(found)
 
 
 def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
     said: list[str] = []
-    found = runtime.heat(TimingRequest([tiled(10), broken(), tiled(20)], Candidate.of(dojo()), 6), said.append)
+    found = runtime.heat(TimingRequest([tiled(10), broken(), tiled(20)], Candidate.of(game()), 6), said.append)
     assert said == ["compiling 3", "timing 3 in turns, 6 rounds"]
     assert [each.evaluation.failure for each in found] == ["", CompileError.__name__, ""]
     for each in (found[0], found[2]):
@@ -97,7 +97,7 @@ def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
 
 def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: Runtime) -> None:
     """Right results are those of the plain kernel, compiled."""
-    right, wrong = Candidate.of(dojo()), Candidate.of(dojo(OTHER))
+    right, wrong = Candidate.of(game()), Candidate.of(game(OTHER))
     assert [each.evaluation.failure for each in runtime.heat(TimingRequest([right, wrong], None, 3))] == ["", ""]
     for inputs in (0, 1, 1):
         (found,) = runtime.heat(TimingRequest([right], tiled(5), 3, inputs))
@@ -119,8 +119,8 @@ def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 1e-3)
     monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_LIMIT", 10.0)
-    runtime.heat(TimingRequest([tiled(25)], Candidate.of(dojo()), 3, 0))
-    (found,) = runtime.heat(TimingRequest([tiled(50)], Candidate.of(dojo()), 3))
+    runtime.heat(TimingRequest([tiled(25)], Candidate.of(game()), 3, 0))
+    (found,) = runtime.heat(TimingRequest([tiled(50)], Candidate.of(game()), 3))
     assert (found.evaluation.failure, found.evaluation.detail["phase"]) == ("Timeout", "compile")
     # What is checked, and what is the measure, was compiled before, or by another process: it has the time it takes.
     (found,) = runtime.heat(TimingRequest([tiled(50)], tiled(4), 3, 0))

@@ -14,9 +14,9 @@ from pdojo.dialect.rules.capacity import load_of
 from pdojo.errors import IllegalMove
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.drawing import draw_family
 from pdojo.transforms.apply import legal
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 KERNELS = ("matmul:8x8x8", "softmax:8x16", "maxpool:1x2x8x8x3")
@@ -27,25 +27,25 @@ KERNELS = ("matmul:8x8x8", "softmax:8x16", "maxpool:1x2x8x8x3")
 def test_listed_moves_fit(kernel: str, spare: int) -> None:
     """The machine has `spare` bytes more on the stack than the program takes, at each step of a walk."""
     random = Random(f"{kernel} {spare}")
-    state = Dojo(workload(kernel).instantiate(), machine("toy"))
+    state = Game(workload(kernel).instantiate(), machine("toy"))
     refused: Counter[str] = Counter()
     made = 0
     for _ in range(7):
-        taken = load_of(state.game.program).stack
-        tight = Dojo(state.kernel, replace(state.machine, stack_bytes=taken + spare))
-        program = tight.game.program
+        taken = load_of(state.program).stack
+        tight = Game(state.kernel, replace(state.machine, stack_bytes=taken + spare))
+        program = tight.program
         some = choices(program)
         for choice in random.sample(some, min(30, len(some))):
             if choice.is_legal(program):
                 near = tight.fork()
                 try:
-                    near.step(choice.move)
+                    near.apply(choice.move)
                     made += 1
                 except IllegalMove as error:
                     refused[f"{choice.move}: {error}"] += 1
-        following = draw_family(state.game.program, random)
+        following = draw_family(state.program, random)
         assert following is not None
-        state.step(following)
+        state.apply(following)
     assert not refused
     assert made > 30
 
@@ -75,15 +75,15 @@ s f32 [64] stack
 def test_room_is_foreseen(text: str, *, fits: bool) -> None:
     """Partial sums, copies, padding: refused before they are made iff the stack is too small for them."""
     stack = 1 << 20 if fits else 256 + 64
-    dojo = Dojo(parse_notation(TEXT)[0], replace(machine("toy"), stack_bytes=stack))
+    game = Game(parse_notation(TEXT)[0], replace(machine("toy"), stack_bytes=stack))
     move = Move.parse(text)
     if fits:
-        dojo.step(move)
+        game.apply(move)
         return
     with pytest.raises(IllegalMove, match=r"stack buffers would take \d+ bytes; toy allows 320"):
-        dojo.step(move)
+        game.apply(move)
     with pytest.raises(IllegalMove, match="stack buffers would take"):
-        legal(dojo.game.program, move)
+        legal(game.program, move)
 
 
 ALIGNED = """kernel k(x) -> (y)
@@ -100,7 +100,7 @@ e f32 [8, 4] heap
 def test_lost_alignment_is_foreseen(align: int) -> None:
     """Vectors of an array would not be aligned in the memory of an output that is not."""
     described = replace(machine("toy"), aligned_vectors=True)
-    program = Dojo(parse_notation(ALIGNED.format(align=align))[0], described).game.program
+    program = Game(parse_notation(ALIGNED.format(align=align))[0], described).program
     move = Move.parse("share_buffer@e{with=y}")
     if align == 16:
         legal(program, move)

@@ -47,13 +47,13 @@ class PlayApp(AppShell):
         super().__init__(session, path)
         self.times = Times()
         self._clock, self._coder = BackgroundWorker("clock"), BackgroundWorker("code")
-        self._stopwatch = PlayStopwatch(session.dojo.machine, self.view.states[0], options)
+        self._stopwatch = PlayStopwatch(session.game.machine, self.view.states[0], options)
         self._looking = Event()
         """Set to cancel the search for moves."""
         self._timing: Event | None = None
         """Set to cancel the current measurement; None if there is none."""
         self._timing_since = 0.0
-        self._form = forms_for(session.dojo.machine)[0]
+        self._form = forms_for(session.game.machine)[0]
         self._coded: tuple[str, str] | None = None
         """The program's fingerprint, and the form of its code that is shown or being generated."""
 
@@ -271,7 +271,7 @@ class PlayApp(AppShell):
     def action_code(self) -> None:
         """Show the code; if it is shown, show its next form."""
         if self.board.is_open("code"):
-            forms = forms_for(self.session.dojo.machine)
+            forms = forms_for(self.session.game.machine)
             self._form = forms[(forms.index(self._form) + 1) % len(forms)]
         self.board.open("code")
         self._show_code()
@@ -288,6 +288,6 @@ class PlayApp(AppShell):
 
     async def _generate(self, wanted: tuple[str, str], state: State) -> None:
         form = wanted[1]
-        lines = await self.done(self._coder, code_lines, state.program.kernel, self.session.dojo.machine, form)
+        lines = await self.done(self._coder, code_lines, state.program.kernel, self.session.game.machine, form)
         if wanted == self._coded:
             self.board.show_code(form, lines or [], state.program.nest.name)

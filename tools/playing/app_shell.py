@@ -226,7 +226,7 @@ class AppShell(App[str]):
                 reason = reason or str(error)
             else:
                 return f"; the trace is in {path}"
-        return f"; {reason}; the trace was\n{self.session.dojo.trace.dump()}"
+        return f"; {reason}; the trace was\n{self.session.game.trace.dump()}"
 
 
 def _free(path: Path) -> Path:

@@ -12,8 +12,8 @@ from pdojo_tools.playing.session import PlaySession
 from pdojo_tools.programs import load_kernel, machine_for
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 
@@ -27,7 +27,7 @@ def begin(given: argparse.Namespace) -> None:
     machine = machine_for(kernel, given.machine, given.threads, trust=given.trust_machine)
     _check_terminal()
     tuning = make_moves(kernel, machine, None if given.expert == "none" else given.expert, trace)
-    _play(Dojo.of(tuning.game), given.output)
+    _play(tuning.game.fork(), given.output)
 
 
 def _check_terminal() -> None:
@@ -43,12 +43,12 @@ def _check_terminal() -> None:
         )
 
 
-def _play(dojo: Dojo, path: str | None) -> None:
+def _play(game: Game, path: str | None) -> None:
     if find_spec("textual") is None:
         raise UsageError("pdojo-play needs the package textual: pip install 'pdojo[play]'")
     from pdojo_tools.playing.app import PlayApp
 
-    app = PlayApp(PlaySession(dojo), path)
+    app = PlayApp(PlaySession(game), path)
     said = app.run()
     if said:
         print(said)

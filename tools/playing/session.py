@@ -16,9 +16,8 @@ from pdojo_tools.playing.page import Changes, Page, difference
 
 from pdojo.dialect.flow.program import Program
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.transforms.apply import apply, candidates
-from pdojo.transforms.game import Skipped
+from pdojo.transforms.game import Game, Skipped, fingerprint_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step
 
@@ -81,8 +80,8 @@ def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
 class PlaySession:
     """A game. Its first moves count as stored."""
 
-    def __init__(self, dojo: Dojo) -> None:
-        self.dojo = dojo
+    def __init__(self, game: Game) -> None:
+        self.game = game
         self._number = 0
         self._states: list[State] = []
         self._moves: list[Move] = []
@@ -94,14 +93,14 @@ class PlaySession:
 
     def make(self, move: Move) -> View:
         """Make a move. Raises LocationError or IllegalMove, and then changes nothing."""
-        self.dojo.step(move)
+        self.game.apply(move)
         self._before.clear()
         return self._moved()
 
     def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
         """Undo a move; returns the later moves that no longer apply, which are lost. Raises UsageError."""
         before = self._steps()
-        skipped = self.dojo.undo(index)
+        skipped = self.game.undo(index)
         self._before.append(before)
         return self._moved(), skipped
 
@@ -110,22 +109,22 @@ class PlaySession:
         if not self._before:
             raise UsageError("there is no undo to take back")
         steps = self._before.pop()
-        skipped = self.dojo.become(step.resolved for step in steps)
+        skipped = self.game.become(step.resolved for step in steps)
         assert not skipped, "this trace was made before"
         return self._moved()
 
     def save(self, path: str) -> View:
         """Store the trace. Raises UsageError if that fails."""
-        write_output(self.dojo.trace.dump(), path)
+        write_output(self.game.trace.dump(), path)
         self._stored = self._steps()
         return self._viewed()
 
     def explain(self, move: Move) -> list[str]:
         """The explanation of a move. Raises LocationError or IllegalMove for an impossible move."""
-        return explain_moves(self.dojo.game, [move], "text").splitlines()
+        return explain_moves(self.game, [move], "text").splitlines()
 
     def _steps(self) -> tuple[Step, ...]:
-        return tuple(self.dojo.trace.steps)
+        return tuple(self.game.trace.steps)
 
     def _moved(self) -> View:
         before = self.view.now.page.lines
@@ -137,7 +136,7 @@ class PlaySession:
         pairs = zip(moves, self._moves, strict=False)
         alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         kept = min(1 + alike, len(self._states))
-        self._states[kept:] = [State.of(program) for program in self.dojo.game.programs[kept:]]
+        self._states[kept:] = [State.of(program) for program in self.game.programs[kept:]]
         self._moves = moves
         now = self._states[-1].page.lines
         changes = Changes() if before is None else Changes.between(before, now)

@@ -19,7 +19,6 @@ from rich.console import Console
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.database import Database, Problem
 from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_evaluator
 from pdojo.search.kinds.passes import play_pass
@@ -29,6 +28,7 @@ from pdojo.search.perfllm.training.kernels import Kernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
 from pdojo.search.perfllm.training.trainer import Row, Trainer
 from pdojo.search.tuning.scheduled_kernel import assume_alignment
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 SAVE_EVERY = 30.0
@@ -106,7 +106,7 @@ def demonstrations(kernel: Kernel, sources: Sequence[str]) -> list[tuple[str, ..
 
 
 def _of_pass(kernel: Kernel) -> Trace:
-    game = kernel.dojo().game
+    game = kernel.game()
     play_pass("heuristic", game)
     return game.trace
 
@@ -114,7 +114,7 @@ def _of_pass(kernel: Kernel) -> Trace:
 def _of_database(kernel: Kernel) -> Trace | None:
     if kernel.database is None:
         raise UsageError("--ray keeps no database: leave out 'database' of --demonstrations")
-    start = kernel.dojo()
+    start = kernel.game()
     evaluator = make_evaluator(kernel.evaluator, kernel.machine, start.plain, kernel.seed)
     try:
         with Database(kernel.database) as database:
@@ -176,11 +176,11 @@ def best_moves(trainer: Trainer) -> list[list[str]]:
 def _write_trace(path: Path, kernel: Kernel, moves: Sequence[str]) -> None:
     if not moves:
         return
-    dojo: Dojo = kernel.dojo()
+    game: Game = kernel.game()
     for move in moves:
-        dojo.step(move)
+        game.apply(move)
     path.mkdir(exist_ok=True)
-    dojo.trace.save(path / f"{''.join(c if c.isalnum() or c in '.=-' else '-' for c in kernel.title)}.trace")
+    game.trace.save(path / f"{''.join(c if c.isalnum() or c in '.=-' else '-' for c in kernel.title)}.trace")
 
 
 class _Board:

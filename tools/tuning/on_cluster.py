@@ -24,7 +24,6 @@ from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.database import Database
 from pdojo.search.engine.campaign import Stage, Standing, Task, Turn, campaign
@@ -37,6 +36,7 @@ from pdojo.search.tuning.run import SearchOutcome, SearchRun, reason
 from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import Timed
 from pdojo.search.tuning.workflow import require_timed, settle, verify_found
+from pdojo.transforms.game import Game
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def tune_on_cluster(session: TuneSession, subjects: Sequence[TuningTask], cluste
 
 
 def _task(
-    console: Console, subject: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Dojo]
+    console: Console, subject: TuningTask, given: argparse.Namespace, cluster: Cluster, rivals: Sequence[Game]
 ) -> Task[Catch]:
     plan = plan_of(given, subject.machine)
 
@@ -109,7 +109,7 @@ def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> S
     """Race the best program with the pass's on fresh inputs. Raises MeasurementError."""
     if found.result.known is None:
         return ()
-    best, passed = found.result.known.dojo, subject.start("pass")
+    best, passed = found.result.known.game, subject.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
     (race,) = evaluator.heat(TimingRequest([Candidate.of(best)], rival, STAGES[-1], CHECKS + 1))
     evaluations = [each for each in (race.evaluation, race.other) if each is not None]

@@ -19,10 +19,9 @@ from pdojo.backends.measure import (
     Worker,
     cost_of,
 )
-from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
-from pdojo.transforms.game import Game
+from pdojo.transforms.game import Game, fingerprint_of
 
 SLOW = 0.5
 """Seconds of a call above which a program is timed once, instead of in turns with the others."""

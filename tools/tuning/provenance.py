@@ -9,8 +9,8 @@ from typing import Any, cast
 from pdojo_tools.tuning.limits import budget_text
 
 from pdojo.backends.common.backend import backend_of
-from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.tuning.result import TuneResult
+from pdojo.transforms.game import fingerprint_of
 
 
 def provenance(result: TuneResult, environment: Mapping[str, Any]) -> dict[str, Any]:

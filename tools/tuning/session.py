@@ -27,13 +27,13 @@ from pdojo.backends.common.backend import backend_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError, PdojoError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.database import Database
 from pdojo.search.evaluators.named import why_not_timed
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH
 from pdojo.search.tuning.workflow import tune_task
+from pdojo.transforms.game import Game
 
 
 @dataclass
@@ -124,13 +124,13 @@ class TuneSession:
                 self.say_how_to_go_on()
             raise KeyboardInterrupt
 
-    def rivals(self, number: int, subject: TuningTask) -> list[Dojo]:
+    def rivals(self, number: int, subject: TuningTask) -> list[Game]:
         """The program of an existing trace file, if it belongs to this kernel: only a better one replaces it."""
         known = self.targets.read_trace(number)
-        dojo = subject.start("plain")
-        if known is None or dojo.become(step.resolved for step in known.steps):
+        game = subject.start("plain")
+        if known is None or game.become(step.resolved for step in known.steps):
             return []
-        return [dojo]
+        return [game]
 
     def _with_prefixes(self, chapter: Chapter, *, measured: bool) -> Chapter:
         """The chapter with the costs after each move, if there is a report."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.dialect.view.nest import Nest
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
+from pdojo.transforms.game import Game, fingerprint_of
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -25,10 +25,10 @@ class Candidate:
     """The parsed program; None if only its text is known."""
 
     @staticmethod
-    def of(dojo: Dojo) -> Candidate:
+    def of(game: Game) -> Candidate:
         """The program of a state."""
-        text = dojo.text
-        return Candidate(MeasuredProgram(text, dojo.machine), fingerprint_of(text), dojo.game.program.nest)
+        text = game.text
+        return Candidate(MeasuredProgram(text, game.machine), fingerprint_of(text), game.program.nest)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pdojo.dialect.flow.program import Program
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
@@ -24,23 +24,23 @@ class States:
     Programs that several states share count once. The last used state is always kept.
     """
 
-    def __init__(self, root: Dojo, most_states: int = MOST_STATES, most_nodes: int = MOST_NODES) -> None:
+    def __init__(self, root: Game, most_states: int = MOST_STATES, most_nodes: int = MOST_NODES) -> None:
         self._root = root.fork()
         self._most_states = most_states
         self._most_nodes = most_nodes
-        self._states: OrderedDict[Node, Dojo] = OrderedDict()
+        self._states: OrderedDict[Node, Game] = OrderedDict()
         self._held: dict[Node, list[Program]] = {}
         """The programs that each cached state keeps."""
         self._holders: Counter[Program] = Counter()
         """Number of states that keep each program."""
         self._nodes = 0
 
-    def put(self, node: Node, dojo: Dojo) -> None:
+    def put(self, node: Node, game: Game) -> None:
         """Cache the state of a node; the caller must not change it afterwards."""
         # The state may keep other programs than when it was cached.
         self._drop(node)
-        self._states[node] = dojo
-        self._held[node] = list(dojo.game.programs.kept())
+        self._states[node] = game
+        self._held[node] = list(game.programs.kept())
         for program in self._held[node]:
             self._nodes += 0 if program in self._holders else _size(program)
             self._holders[program] += 1
@@ -55,7 +55,7 @@ class States:
                 del self._holders[program]
                 self._nodes -= _size(program)
 
-    def of(self, node: Node) -> Dojo:
+    def of(self, node: Node) -> Game:
         """The state of a node; do not change it."""
         found = self._states.get(node)
         if found is None:
@@ -105,33 +105,33 @@ class Node:
         return self.evaluation.cost
 
     @property
-    def dojo(self) -> Dojo:
+    def game(self) -> Game:
         """The state; fork it before changing it."""
         return self.states.of(self)
 
     @property
     def trace(self) -> Trace:
         """The trace, in readable form and by identifier."""
-        return self.dojo.trace
+        return self.game.trace
 
 
 @dataclass(frozen=True)
 class Proposal:
     """A state to evaluate. The proposer must not change it afterwards."""
 
-    dojo: Dojo
+    game: Game
     parent: Node | None
     """The state from which it was made; None for the root."""
 
     @cached_property
     def candidate(self) -> Candidate:
         """The state's program."""
-        return Candidate.of(self.dojo)
+        return Candidate.of(self.game)
 
     @property
     def trace(self) -> Trace:
         """The state's trace."""
-        return self.dojo.trace
+        return self.game.trace
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from pdojo.errors import UsageError
 
 if TYPE_CHECKING:
-    from pdojo.search.contract.dojo import Dojo
     from pdojo.search.contract.evaluation import Evaluation
     from pdojo.search.contract.node import Node
     from pdojo.search.engine.racing import Race
+    from pdojo.transforms.game import Game
     from pdojo.transforms.trace import Trace
 
 EVALUATIONS = 1000
@@ -115,7 +115,7 @@ Listener: TypeAlias = Callable[[Progress], None]
 class KnownBest:
     """The best known program of a problem."""
 
-    dojo: Dojo
+    game: Game
     cost: float
     """The last measured cost. Timed costs of different minutes are not comparable."""
     is_own: bool

@@ -9,7 +9,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
+from pdojo.transforms.game import Game
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Problem:
     """The name of the workload in tables; '' if the kernel is no workload."""
 
     @staticmethod
-    def of(dojo: Dojo, workload: Workload | None = None) -> Problem:
+    def of(game: Game, workload: Workload | None = None) -> Problem:
         """The problem of a state, with the names of the workload."""
-        plain = dojo.plain
+        plain = game.plain
         arrays = parameters_of(nest_of(plain))
         shapes = ["x".join(map(str, array.shape)) or "1" for array in arrays if not array.written]
         dtypes = dict.fromkeys(array.dtype for array in arrays)
         return Problem(
             print_notation(plain),
-            dojo.machine,
+            game.machine,
             plain.sym_name.data,
             "x".join(map(str, workload.sizes.values())) if workload else ",".join(shapes),
             ",".join(dtypes),

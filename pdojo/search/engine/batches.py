@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.contract.node import Node
 from pdojo.search.contract.progress import Budget, Listener, Times
@@ -17,6 +16,7 @@ from pdojo.search.engine.incumbents import Incumbents
 from pdojo.search.engine.record import Asked, Record
 from pdojo.search.engine.reporting import progress
 from pdojo.search.strategies import Strategy
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 
@@ -24,14 +24,14 @@ class Batches:
     """The evaluated part of a search."""
 
     def __init__(
-        self, dojo: Dojo, evaluator: Evaluator, strategy: Strategy, budget: Budget, memory: SearchMemory,
+        self, game: Game, evaluator: Evaluator, strategy: Strategy, budget: Budget, memory: SearchMemory,
         log: StoredRun, listener: Listener | None,
     ) -> None:  # fmt: skip
-        self.start, self.times, self.clock = dojo.fork(), Times(), Clock(budget, log)
+        self.start, self.times, self.clock = game.fork(), Times(), Clock(budget, log)
         self.strategy, self.listener = strategy, listener
         self.costs = Costs(evaluator, memory, self.times, self.doing, log)
         self.incumbents = Incumbents(self.start, self.costs, memory)
-        self.record = Record(dojo, log, self.times)
+        self.record = Record(game, log, self.times)
         self.champion = Champion(self.start, self.costs, self.incumbents, self.record)
         self.evaluated = 0
         """Number of finished evaluations; nodes are made when their batch is complete."""
@@ -67,7 +67,7 @@ class Batches:
         found: dict[str, tuple[Evaluation, float]] = {}
         while True:
             try:
-                again = [Candidate.of(node.dojo) for node in self.champion.waiting]
+                again = [Candidate.of(node.game) for node in self.champion.waiting]
                 evaluations = self.costs.evaluate(programs, self.champion.entry, again)
                 for fingerprint, evaluation in zip(new, evaluations, strict=True):
                     found[fingerprint] = evaluation, self.clock.time_of(self.evaluated, fingerprint)

@@ -12,7 +12,6 @@ from typing import Generic, TypeAlias, TypeVar
 
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget, Progress, Result
 from pdojo.search.contract.progress import Listener as SearchListener
@@ -20,6 +19,7 @@ from pdojo.search.database import Database
 from pdojo.search.engine.search import search
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Strategy
+from pdojo.transforms.game import Game
 
 PAUSE = 0.2
 """Seconds between two calls of a listener."""
@@ -80,8 +80,8 @@ Listener: TypeAlias = Callable[[Sequence[Standing[T]]], None]
 
 def search_task(
     name: str,
-    start: Callable[[], Dojo],
-    evaluator: Callable[[Dojo, Event], Evaluator],
+    start: Callable[[], Game],
+    evaluator: Callable[[Game, Event], Evaluator],
     strategy: Strategy,
     neighbourhood: Neighbourhood,
     budget: Budget,
@@ -96,11 +96,11 @@ def search_task(
     """
 
     def run(turn: Turn) -> Result:
-        dojo = start()
-        costs = evaluator(dojo, turn.stop)
+        game = start()
+        costs = evaluator(game, turn.stop)
         try:
             return search(
-                dojo,
+                game,
                 costs,
                 strategy,
                 neighbourhood,

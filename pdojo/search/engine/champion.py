@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.search.contract.node import Node
 from pdojo.search.engine.costs import Costs, RaceEntry
 from pdojo.search.engine.incumbents import IncumbentCandidate, Incumbents
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.record import Record
+from pdojo.transforms.game import Game
 
 AGAIN = 8
 """Most programs that race again after a failed incumbent."""
@@ -36,7 +36,7 @@ class Best:
 class Champion:
     """The incumbent of a search, and the ones before it."""
 
-    def __init__(self, start: Dojo, costs: Costs, incumbents: Incumbents, record: Record) -> None:
+    def __init__(self, start: Game, costs: Costs, incumbents: Incumbents, record: Record) -> None:
         self.start, self.costs, self.incumbents, self.record = start, costs, incumbents, record
         self.best: Best | None = None
         self.beaten: list[Best] = []
@@ -52,21 +52,21 @@ class Champion:
     @property
     def entry(self) -> RaceEntry | None:
         """The incumbent as others race with it; None without one."""
-        return None if self.best is None else RaceEntry(Candidate.of(self.best.node.dojo), self.best.node.cost)
+        return None if self.best is None else RaceEntry(Candidate.of(self.best.node.game), self.best.node.cost)
 
     def own(self) -> IncumbentCandidate | None:
         """The incumbent as a candidate for all searches; None without one."""
         if self.best is None:
             return None
         beside = (self.start.text, self.record.root.cost / self.best.cost) if self.best.is_measured else None
-        return IncumbentCandidate(self.best.node.dojo, self.best.took, beside)
+        return IncumbentCandidate(self.best.node.game, self.best.took, beside)
 
     def contest(self, new: Sequence[tuple[Node, Candidate]]) -> None:
         """Make the first program that beats the incumbent, and is right on fresh inputs, the incumbent.
 
         A program that loses to the root has won its races by luck.
         """
-        nodes = [*new, *((node, Candidate.of(node.dojo)) for node in self.waiting)]
+        nodes = [*new, *((node, Candidate.of(node.game)) for node in self.waiting)]
         self.waiting = []
         by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in nodes if node.evaluation.is_ok}
         rivals = [RaceEntry(candidate, node.cost) for node, candidate in by_fingerprint.values()]

@@ -17,11 +17,11 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import assign_ids, ids_of
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.node import Node
 from pdojo.search.engine.pool import Pool, needs_main
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.neighbourhoods.crossing import cross
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 ALONE = 5.0
@@ -48,7 +48,7 @@ def seed_of(random: Random) -> int:
 class ProposalExecutor(Protocol):
     """Makes children."""
 
-    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Game | None]:
         """The children, in order; None for parents without a child."""
         ...
 
@@ -58,8 +58,8 @@ class ProposalExecutor(Protocol):
 
 
 def child(
-    first: Dojo, second: Sequence[Move] | None, known: Sequence[str], near: Neighbourhood, seed: int
-) -> Dojo | None:
+    first: Game, second: Sequence[Move] | None, known: Sequence[str], near: Neighbourhood, seed: int
+) -> Game | None:
     """A neighbour of `first`, or of its cross with the moves `second`; half of the time the cross itself.
 
     The moves of a cross apply as far as they are legal. `known` are the fingerprints of the parents: a cross equal to a
@@ -81,16 +81,16 @@ class LocalExecutor:
     def __init__(self, near: Neighbourhood) -> None:
         self._near = near
 
-    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Game | None]:
         """The children, lazily."""
         return (self.one(parents) for parents in wanted)
 
     def rest(self) -> None:
         """Return at once: no child is made ahead."""
 
-    def one(self, parents: Parents) -> Dojo | None:
+    def one(self, parents: Parents) -> Game | None:
         """The child of `parents`."""
-        return child(parents.first.dojo, *_second(parents), self._near, parents.seed)
+        return child(parents.first.game, *_second(parents), self._near, parents.seed)
 
 
 class ProcessExecutor:
@@ -100,14 +100,14 @@ class ProcessExecutor:
     the neighbourhood cannot be pickled, or if this process may not start others.
     """
 
-    def __init__(self, near: Neighbourhood, start: Dojo, count: int, alone: float) -> None:
+    def __init__(self, near: Neighbourhood, start: Game, count: int, alone: float) -> None:
         _check(near)
         self._here = LocalExecutor(near)
         self._left = alone
         ids = ids_of(start.plain)
         self.pool = Pool(count, _begin, print_notation(start.plain), ids, start.machine, near)
 
-    def of(self, wanted: Iterable[Parents]) -> Iterator[Dojo | None]:
+    def of(self, wanted: Iterable[Parents]) -> Iterator[Game | None]:
         """The children, several at once."""
         orders = list(wanted)
         if self._left > 0:
@@ -118,16 +118,16 @@ class ProcessExecutor:
         """Wait for the processes."""
         self.pool.rest()
 
-    def _alone(self, orders: Sequence[Parents]) -> Iterator[Dojo | None]:
+    def _alone(self, orders: Sequence[Parents]) -> Iterator[Game | None]:
         for parents in orders:
             began = perf_counter()
             made = self._here.one(parents)
             self._left -= perf_counter() - began
             yield made
 
-    def _made(self, orders: Sequence[Parents], answers: Iterator[_Answer | None]) -> Iterator[Dojo | None]:
+    def _made(self, orders: Sequence[Parents], answers: Iterator[_Answer | None]) -> Iterator[Game | None]:
         for parents, answer in zip(orders, answers, strict=True):
-            yield None if answer is None else answer.played(parents.first.dojo)
+            yield None if answer is None else answer.played(parents.first.game)
 
 
 def _check(near: Neighbourhood) -> None:
@@ -150,7 +150,7 @@ def _check(near: Neighbourhood) -> None:
 
 
 @contextmanager
-def proposal_executor(near: Neighbourhood, start: Dojo, proposers: int) -> Generator[ProposalExecutor]:
+def proposal_executor(near: Neighbourhood, start: Game, proposers: int) -> Generator[ProposalExecutor]:
     """An executor with `proposers` processes, for children of states that come from `start`. Raises UsageError."""
     if proposers == 1:
         yield LocalExecutor(near)
@@ -185,13 +185,13 @@ class _Answer:
     moves: tuple[Move, ...]
     fingerprint: str
 
-    def played(self, near: Dojo) -> Dojo:
+    def played(self, near: Game) -> Game:
         """The child. `near` is a state that may share its first moves."""
-        dojo = near.fork()
-        skipped = dojo.become(self.moves)
+        game = near.fork()
+        skipped = game.become(self.moves)
         assert not skipped, f"a child does not apply in this process: {skipped[0]}"
-        assert dojo.fingerprint == self.fingerprint, "a child is another program in this process"
-        return dojo
+        assert game.fingerprint == self.fingerprint, "a child is another program in this process"
+        return game
 
 
 def _second(parents: Parents) -> tuple[tuple[Move, ...] | None, tuple[str, ...]]:
@@ -206,16 +206,16 @@ def _order(parents: Parents) -> _Order:
 class _Maker:
     """Makes children for another process, from the states that it keeps."""
 
-    def __init__(self, start: Dojo, near: Neighbourhood) -> None:
+    def __init__(self, start: Game, near: Neighbourhood) -> None:
         self._near = near
-        self._kept: dict[tuple[Move, ...], Dojo] = {(): start}
+        self._kept: dict[tuple[Move, ...], Game] = {(): start}
         """States by their moves, the latest used last."""
 
     def make(self, order: _Order) -> _Answer | None:
         made = child(self._state(order.first), order.second, order.known, self._near, order.seed)
         return None if made is None else _Answer(tuple(step.resolved for step in made.trace.steps), made.fingerprint)
 
-    def _state(self, moves: tuple[Move, ...]) -> Dojo:
+    def _state(self, moves: tuple[Move, ...]) -> Game:
         found = self._kept.pop(moves, None)
         if found is None:
             found = self._kept[max(self._kept, key=lambda kept: _common(kept, moves))].fork()
@@ -239,7 +239,7 @@ def _begin(plain: str, ids: Sequence[str], machine: Machine, near: Neighbourhood
     global _maker  # a process makes the children of one kernel
     kernel = parse_notation(plain)[0]
     assign_ids(kernel, ids)
-    _maker = _Maker(Dojo(kernel, machine), near)
+    _maker = _Maker(Game(kernel, machine), near)
 
 
 def _make(order: _Order) -> _Answer | None:

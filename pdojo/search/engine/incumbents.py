@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.progress import KnownBest
 from pdojo.search.database import SearchMemory
 from pdojo.search.database.rows import now
 from pdojo.search.engine.costs import Costs, RaceEntry
+from pdojo.transforms.game import Game
 
 
 @dataclass(frozen=True)
 class IncumbentCandidate:
     """A candidate for the incumbent."""
 
-    dojo: Dojo
+    game: Game
     cost: float
     """The last measured cost of the program."""
     beside: tuple[str, float] | None = None
@@ -28,25 +28,25 @@ class IncumbentCandidate:
     @property
     def rival(self) -> RaceEntry:
         """The candidate as an entry of a race."""
-        return RaceEntry(Candidate.of(self.dojo), self.cost)
+        return RaceEntry(Candidate.of(self.game), self.cost)
 
 
 class Incumbents:
     """Reads and replaces the incumbent of a problem."""
 
-    def __init__(self, start: Dojo, costs: Costs, memory: SearchMemory) -> None:
+    def __init__(self, start: Game, costs: Costs, memory: SearchMemory) -> None:
         self._start = start
         self._costs = costs
         self._memory = memory
 
-    def rated(self, dojos: Sequence[Dojo]) -> list[IncumbentCandidate]:
+    def rated(self, dojos: Sequence[Game]) -> list[IncumbentCandidate]:
         """Programs from files with their costs; programs that fail are left out."""
         found: list[IncumbentCandidate] = []
-        for dojo in dojos:
-            candidate = Candidate.of(dojo)
-            (evaluation,) = self._costs.evaluate([(candidate, dojo.trace)], None)
+        for game in dojos:
+            candidate = Candidate.of(game)
+            (evaluation,) = self._costs.evaluate([(candidate, game.trace)], None)
             if evaluation.is_ok and self._costs.match(candidate, None).evaluation.is_ok:
-                found.append(IncumbentCandidate(dojo, evaluation.cost))
+                found.append(IncumbentCandidate(game, evaluation.cost))
         return found
 
     def replace(self, one: IncumbentCandidate | None, before: IncumbentCandidate | None) -> None:
@@ -55,7 +55,7 @@ class Incumbents:
         An earlier incumbent never returns: a resumed run repeats races that other searches have overtaken.
         """
         if one is not None:
-            self._keep(one, "" if before is None else before.dojo.fingerprint, once=True)
+            self._keep(one, "" if before is None else before.game.fingerprint, once=True)
 
     def best(
         self, others: Sequence[IncumbentCandidate], own: IncumbentCandidate | None, *, play: bool
@@ -72,18 +72,18 @@ class Incumbents:
         for one in (each for each in (*others, held, own) if each is not None):
             if self._costs.failure(one.rival.candidate) is not None:
                 continue
-            if best is None or one.dojo.fingerprint == best.dojo.fingerprint or self._beats(one, best, play):
+            if best is None or one.game.fingerprint == best.game.fingerprint or self._beats(one, best, play):
                 best = one
         if best is None:
             return None
         if held is None:
             is_incumbent = play
         else:
-            is_same = best.dojo.fingerprint == held.dojo.fingerprint
+            is_same = best.game.fingerprint == held.game.fingerprint
             is_incumbent = best is not held if is_same else self._beats(best, held, play)
         if is_incumbent:
             self._keep(best, name, since=since)
-        return KnownBest(best.dojo, best.cost, is_own=best is own)
+        return KnownBest(best.game, best.cost, is_own=best is own)
 
     def _beats(self, one: IncumbentCandidate, other: IncumbentCandidate, play: bool) -> bool:
         return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
@@ -93,15 +93,15 @@ class Incumbents:
         found = self._memory.best()
         if found is None:
             return None, ""
-        dojo = self._start.fork()
-        if dojo.become(step.resolved for step in found.trace.steps) or dojo.fingerprint != found.fingerprint:
+        game = self._start.fork()
+        if game.become(step.resolved for step in found.trace.steps) or game.fingerprint != found.fingerprint:
             return None, found.fingerprint
-        return IncumbentCandidate(dojo, found.cost, since=found.since), found.fingerprint
+        return IncumbentCandidate(game, found.cost, since=found.since), found.fingerprint
 
     def _keep(self, one: IncumbentCandidate, over: str, *, once: bool = False, since: str = "") -> None:
         timed = self._costs.is_timed
         beside = one.beside if timed else None
-        trace, text = one.dojo.trace, one.dojo.text
+        trace, text = one.game.trace, one.game.text
         self._memory.keep_incumbent(
             trace, text, one.cost, timed=timed, over=over, once=once, beside=beside, since=since
         )

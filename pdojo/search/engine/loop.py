@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from math import inf
 from random import Random
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Ending, Result
 from pdojo.search.engine.batches import Batches
@@ -15,6 +14,7 @@ from pdojo.search.engine.reporting import result
 from pdojo.search.engine.resuming import Checkpoints
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Breeder, Strategy
+from pdojo.transforms.game import Game
 
 STALE = 1000
 """A search ends after this many proposals in a row without a new program."""
@@ -31,7 +31,7 @@ class Loop:
         """Number of proposals since the last new program."""
 
     def run(
-        self, neighbourhood: Neighbourhood, makers: ProposalExecutor, random: Random, rivals: Sequence[Dojo]
+        self, neighbourhood: Neighbourhood, makers: ProposalExecutor, random: Random, rivals: Sequence[Game]
     ) -> Result:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
         state, batches = "failed", self.batches

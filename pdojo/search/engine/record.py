@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import LoggedProposal, Node, Proposal, States, Verdict
 from pdojo.search.contract.progress import Row, Times
 from pdojo.search.database import Entry, StoredRun
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 Asked: TypeAlias = Proposal | LoggedProposal
@@ -21,7 +21,7 @@ Asked: TypeAlias = Proposal | LoggedProposal
 class Record:
     """Programs that one search evaluated; the log in the database follows it."""
 
-    def __init__(self, root: Dojo, log: StoredRun, times: Times) -> None:
+    def __init__(self, root: Game, log: StoredRun, times: Times) -> None:
         self.log, self.times = log, times
         self.states = States(root)
         self.known: dict[str, Node] = {}
@@ -57,7 +57,7 @@ class Record:
         moves = tuple(step.resolved for step in one.trace.steps)
         node = Node(number, moves, one.candidate.fingerprint, one.parent, verdict, self.states)
         if isinstance(one, Proposal):
-            self.states.put(node, one.dojo)
+            self.states.put(node, one.game)
         return node
 
     def fail(self, node: Node, failure: Evaluation) -> None:

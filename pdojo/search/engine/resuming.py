@@ -9,13 +9,13 @@ from time import perf_counter
 from pdojo.backends.common.source_digest import whole_digest
 from pdojo.backends.measure import MeasuredProgram
 from pdojo.errors import NotationError, UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.node import LoggedProposal, Node, Proposal
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.engine.record import Asked, Record
 from pdojo.search.strategies import Saved, Strategy
 from pdojo.search.strategies.states import OutdatedState
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 SAVE_EVERY = 1.0
@@ -33,7 +33,7 @@ class OldCheckpoint(Exception):  # noqa: N818  # an event
 class Checkpoints:
     """Checkpoints of a strategy in the log of a search."""
 
-    def __init__(self, strategy: Strategy, start: Dojo, record: Record) -> None:
+    def __init__(self, strategy: Strategy, start: Game, record: Record) -> None:
         self.strategy, self.start, self.record = strategy, start, record
         self.can_save = isinstance(strategy, Saved) and record.log.keeps_checkpoints
         """True if the strategy has checkpoints, and the database outlives the process."""
@@ -90,9 +90,9 @@ class Checkpoints:
             raise OldCheckpoint from None
 
 
-def _made_again(near: Node, trace: Trace, fingerprint: str) -> Dojo:
+def _made_again(near: Node, trace: Trace, fingerprint: str) -> Game:
     """The state of a trace, made from one nearby. Raises OldCheckpoint if it has another fingerprint."""
-    dojo = near.dojo.fork()
-    if dojo.become([step.resolved for step in trace.steps]) or dojo.fingerprint != fingerprint:
+    game = near.game.fork()
+    if game.become([step.resolved for step in trace.steps]) or game.fingerprint != fingerprint:
         raise OldCheckpoint
-    return dojo
+    return game

@@ -8,7 +8,6 @@ from random import Random
 
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON, Evaluator
 from pdojo.search.contract.progress import Budget, Listener, Result
 from pdojo.search.database import Database, Problem
@@ -18,10 +17,11 @@ from pdojo.search.engine.loop import Loop
 from pdojo.search.engine.resuming import OldCheckpoint
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Strategy, check_proposers
+from pdojo.transforms.game import Game
 
 
 def search(
-    dojo: Dojo,
+    game: Game,
     evaluator: Evaluator,
     strategy: Strategy,
     neighbourhood: Neighbourhood,
@@ -31,7 +31,7 @@ def search(
     database: Database | None = None,
     listener: Listener | None = None,
     workload: Workload | None = None,
-    rivals: Sequence[Dojo] = (),
+    rivals: Sequence[Game] = (),
     proposers: int = 1,
 ) -> Result:
     """Search for better programs from a state until the budget is used up. See docs/search.md.
@@ -47,13 +47,13 @@ def search(
     check_proposers(strategy, proposers)
     with (
         nullcontext(database) if database is not None else Database.in_memory() as known,
-        proposal_executor(neighbourhood, dojo, proposers) as makers,
+        proposal_executor(neighbourhood, game, proposers) as makers,
     ):
-        memory = known.memory(Problem.of(dojo, workload), evaluator)
+        memory = known.memory(Problem.of(game, workload), evaluator)
         settings = run_settings(strategy, neighbourhood)
         while True:
-            log = memory.run((dojo.text, dojo.trace), strategy.name, neighbourhood.name, seed, settings)
-            batches = Batches(dojo, evaluator, strategy, budget, memory, log, listener)
+            log = memory.run((game.text, game.trace), strategy.name, neighbourhood.name, seed, settings)
+            batches = Batches(game, evaluator, strategy, budget, memory, log, listener)
             try:
                 return Loop(batches, strategy, budget).run(neighbourhood, makers, Random(seed), rivals)
             except OldCheckpoint:

@@ -10,7 +10,6 @@ from random import Random
 
 from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.program import features
 from pdojo.search.neighbourhoods.crossing import cross
@@ -18,6 +17,7 @@ from pdojo.search.neighbourhoods.drawing import family_weight, interleaved, step
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.transforms.apply import legal
+from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
@@ -40,10 +40,10 @@ class Action:
     """
 
     def __init__(
-        self, dojo: Dojo, choice: MoveCandidate | None = None, *, is_run: bool = False, after: Program | None = None
+        self, game: Game, choice: MoveCandidate | None = None, *, is_run: bool = False, after: Program | None = None
     ) -> None:
-        self._before = dojo
-        self._program = dojo.game.program
+        self._before = game
+        self._program = game.program
         self._choice = choice
         self._after = after
         self.is_run = is_run
@@ -86,7 +86,7 @@ class Action:
         if self._choice is None:
             return self._program
         if self.is_run:
-            return self._run.game.program
+            return self._run.program
         return self._after or self._choice.transformation.rehearse(self._program, self._choice.site)
 
     @cached_property
@@ -104,17 +104,17 @@ class Action:
         """The features of the program after the action (`pdojo.search.features.program`)."""
         return features(self.program.nest, self.program.machine)
 
-    def state(self) -> Dojo:
+    def state(self) -> Game:
         """A new state after the action. Raises IllegalMove if the check that allowed the move was wrong."""
         if self._choice is not None and self.is_run:
             return self._run.fork()
         state = self._before.fork()
         if self._choice is not None:
-            state.step(self._choice.move)
+            state.apply(self._choice.move)
         return state
 
     @cached_property
-    def _run(self) -> Dojo:
+    def _run(self) -> Game:
         assert self._choice is not None
         return everywhere(self._before, self._choice.move)
 
@@ -125,8 +125,8 @@ class Action:
 class EditAction(Action):
     """An action that alters the trace anywhere; its program has been made already."""
 
-    def __init__(self, dojo: Dojo, after: Dojo) -> None:
-        super().__init__(dojo)
+    def __init__(self, game: Game, after: Game) -> None:
+        super().__init__(game)
         self._made = after
 
     @property
@@ -142,7 +142,7 @@ class EditAction(Action):
     @property
     def label(self) -> str:
         """The difference of the traces for people: `edit -unroll@y:1 +tile_scope@y:0{size=4}`."""
-        before, after = (list(map(str, dojo.trace.moves)) for dojo in (self._before, self._made))
+        before, after = (list(map(str, game.trace.moves)) for game in (self._before, self._made))
         changes = (line.replace(" ", "", 1) for line in ndiff(before, after) if line[0] in "+-")
         return " ".join([EDIT, *changes])
 
@@ -154,39 +154,39 @@ class EditAction(Action):
     @property
     def program(self) -> Program:  # pyright: ignore[reportIncompatibleVariableOverride]  # it is there
         """The program after the action; do not modify its kernel."""
-        return self._made.game.program
+        return self._made.program
 
-    def state(self) -> Dojo:
+    def state(self) -> Game:
         """A new state after the action."""
         return self._made.fork()
 
 
-def _edits(dojo: Dojo, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Action]:
+def _edits(game: Game, count: int, mates: Sequence[Sequence[Move]], random: Random) -> Iterator[Action]:
     """At most `count` edits that lead to different programs.
 
     Some are nearest neighbours. Others are random edits of the trace or of its cross with a mate, or the cross itself.
     """
     near = Mutate()
-    nearest = near.nearest(dojo, random)
-    moves = [step.resolved for step in dojo.trace.steps]
-    met = {dojo.fingerprint}
+    nearest = near.nearest(game, random)
+    moves = [step.resolved for step in game.trace.steps]
+    met = {game.fingerprint}
     for _ in range(2 * count):
         after = next(nearest, None) if random.random() < NEAREST else None
         if after is None:
-            base = dojo
+            base = game
             if mates and random.random() < CROSSED:
-                base = dojo.fork()
+                base = game.fork()
                 base.become(cross(moves, random.choice(mates), random))
             is_whole = base.fingerprint not in met and random.random() < 0.5
             after = base if is_whole else near.neighbour(base, random)
         if after is not None and after.fingerprint not in met:
             met.add(after.fingerprint)
-            yield EditAction(dojo, after)
+            yield EditAction(game, after)
             if len(met) > count:
                 return
 
 
-def actions_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Action]:
+def actions_of(game: Game, rules: Rules, random: Random, mates: Sequence[Sequence[Move]] = ()) -> list[Action]:
     """The stop, followed by all other actions, or by at most `rules.offered` different drawn ones.
 
     A draw chooses a family among those with legal actions left, then an action of the family. So a family with many
@@ -195,30 +195,30 @@ def actions_of(dojo: Dojo, rules: Rules, random: Random, mates: Sequence[Sequenc
     """
     if rules.granularity == "edits":
         assert rules.offered is not None
-        return [Action(dojo), *_edits(dojo, rules.offered, mates, random)]
+        return [Action(game), *_edits(game, rules.offered, mates, random)]
     kinds = {"single": [False], "everywhere": [True], "both": [False, True]}[rules.granularity]
-    streams = [_stream(dojo, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
+    streams = [_stream(game, is_run, len(kinds) > 1, None if rules.offered is None else random) for is_run in kinds]
     if rules.offered is None:
-        return [Action(dojo), *(offer for stream in streams for offer in stream)]
-    return [Action(dojo), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
+        return [Action(game), *(offer for stream in streams for offer in stream)]
+    return [Action(game), *islice(interleaved(dict.fromkeys(streams, 1.0), random), rules.offered)]
 
 
-def action_of_move(dojo: Dojo, move: Move) -> Action:
+def action_of_move(game: Game, move: Move) -> Action:
     """The action of one move. Raises IllegalMove or LocationError if it is not legal."""
-    return Action(dojo, MoveCandidate(*legal(dojo.game.program, move)))
+    return Action(game, MoveCandidate(*legal(game.program, move)))
 
 
-def _stream(dojo: Dojo, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
+def _stream(game: Game, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
     """The actions of one kind, lazily: drawn, or in a fixed order if `random` is None."""
     names = transformation_names()
-    families = {_of_family(dojo, name, is_run, beside, random): family_weight(name) for name in names}
+    families = {_of_family(game, name, is_run, beside, random): family_weight(name) for name in names}
     if random is None:
         return (offer for family in families for offer in family)
     return interleaved(families, random)
 
 
-def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
-    program = dojo.game.program
+def _of_family(game: Game, name: str, is_run: bool, beside: bool, random: Random | None) -> Iterator[Action]:
+    program = game.program
     found = useful(choices(program, [name]), program)
     groups = _alike(found) if is_run else [[choice] for choice in found]
     for group in groups if random is None else shuffled(groups, random):
@@ -228,7 +228,7 @@ def _of_family(dojo: Dojo, name: str, is_run: bool, beside: bool, random: Random
         legal = next((choice for choice in group if choice.is_legal(program)), None)
         if legal is not None:
             # The legality check may have made the move.
-            yield Action(dojo, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
+            yield Action(game, legal, is_run=is_run, after=None if is_run else legal.take_rehearsed(program))
 
 
 def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
@@ -239,7 +239,7 @@ def _alike(found: Sequence[MoveCandidate]) -> list[list[MoveCandidate]]:
     return list(groups.values())
 
 
-def everywhere(dojo: Dojo, move: Move) -> Dojo:
+def everywhere(game: Game, move: Move) -> Game:
     """A new state after a run: a legal move, repeated at all other places where it is then legal.
 
     Places are visited in the program's order. Finishing families (`Transformation.finishes`), such as fusion and
@@ -247,33 +247,33 @@ def everywhere(dojo: Dojo, move: Move) -> Dojo:
     the program before. A place is left out if the program would become too long (`neighbourhoods.lengths`). A run has
     at least one move, and at most `MOST`.
     """
-    state = dojo.fork()
-    state.game.at_once(lambda: _make_run(state, dojo, move, Limits.of(dojo)))
+    state = game.fork()
+    state.at_once(lambda: _make_run(state, game, move, Limits.of(game)))
     return state
 
 
-def _make_run(state: Dojo, dojo: Dojo, move: Move, limits: Limits) -> None:
+def _make_run(state: Game, game: Game, move: Move, limits: Limits) -> None:
     if transformation(move.name).finishes:
-        while len(state.trace.steps) < len(dojo.trace.steps) + MOST:
-            if not any(_make(state, limits, place) for place in _places(state.game.program, move)):
+        while len(state.trace.steps) < len(game.trace.steps) + MOST:
+            if not any(_make(state, limits, place) for place in _places(state.program, move)):
                 break
     else:
-        for place in _places(dojo.game.program, move):
-            if len(state.trace.steps) < len(dojo.trace.steps) + MOST:
+        for place in _places(game.program, move):
+            if len(state.trace.steps) < len(game.trace.steps) + MOST:
                 _make(state, limits, place)
-    if len(state.trace.steps) == len(dojo.trace.steps):
-        state.step(move)
+    if len(state.trace.steps) == len(game.trace.steps):
+        state.apply(move)
 
 
-def _make(state: Dojo, limits: Limits, move: Move) -> bool:
+def _make(state: Game, limits: Limits, move: Move) -> bool:
     """Make a move unless it is illegal or makes the program too long; returns True if it was made."""
-    if limits.forbid(state.game.program, move):
+    if limits.forbid(state.program, move):
         return False
-    mark = state.game.mark(keeps=False)
+    mark = state.mark(keeps=False)
     if not step_if_legal(state, move):
         return False
     if limits.exceeded_by(state):
-        state.game.rewind(mark)
+        state.rewind(mark)
         return False
     return True
 

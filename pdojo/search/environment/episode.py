@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import IllegalMove, LocationError, UsageError
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.reward_model import HARMLESS, OK, RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation, validate
 from pdojo.search.tuning.run import reason
+from pdojo.transforms.game import Game, fingerprint_of
 from pdojo.transforms.trace import Trace
 
 FORMAT = 1
@@ -60,15 +60,15 @@ class Episode:
     caller closes.
     """
 
-    def __init__(self, start: Dojo, prices: RewardModel, rules: Rules | None = None, seed: int = 0) -> None:
+    def __init__(self, start: Game, prices: RewardModel, rules: Rules | None = None, seed: int = 0) -> None:
         self.rules = rules or Rules()
         self.prices = prices
         self.start = start.fork()
         """The initial state of episodes."""
         self._begin(start.fork(), seed, 0)
 
-    def _begin(self, state: Dojo, seed: int, number: int) -> None:
-        self.dojo = state
+    def _begin(self, state: Game, seed: int, number: int) -> None:
+        self.game = state
         """The state; do not change it."""
         self.seed = seed
         """The seed of the episodes since the last `reset` with a seed."""
@@ -85,13 +85,13 @@ class Episode:
     def offers(self) -> list[Action]:
         """The offered actions; number 0 is the stop."""
         if self._offers is None:
-            self._offers = actions_of(self.dojo, self.rules, Random(f"{self.seed} {self.number} {self._made}"))
+            self._offers = actions_of(self.game, self.rules, Random(f"{self.seed} {self.number} {self._made}"))
         return self._offers
 
     @property
     def price(self) -> Price:
         """Cost and reward of the current program, evaluated unless known."""
-        found = self.prices.cost(self.dojo)
+        found = self.prices.cost(self.game)
         reward = self.prices.reward(found, self.rules.scale)
         if found.is_ok:
             return Price(reward, found.cost, OK)
@@ -120,7 +120,7 @@ class Episode:
             return Transition(0.0, False, at_end, Price(0.0, inf, UNMEASURED), illegal=True)
         offer = self.offers[action]
         if not offer.is_stop:
-            self.dojo = offer.state()
+            self.game = offer.state()
             self._made += 1
             self._offers = None
         is_rewarded = self.rules.reward == "step" or offer.is_stop or at_end
@@ -134,7 +134,7 @@ class Episode:
         """An independent episode in the same state, with the same offers now and after the same actions."""
         other = Episode.__new__(Episode)
         other.__dict__.update(self.__dict__)
-        other.dojo = self.dojo.fork()
+        other.game = self.game.fork()
         return other
 
     def copy(self) -> Episode:
@@ -146,7 +146,7 @@ class Episode:
 
     def validate(self, seed: int | None = None) -> Validation:
         """Compare the program's results with the plain kernel's on random inputs, by default on fresh ones."""
-        return validate(self.dojo, seed)
+        return validate(self.game, seed)
 
     def replay(self, trace: Trace) -> Price:
         """Begin the next episode in the state after a trace from the plain kernel; returns its price.
@@ -154,7 +154,7 @@ class Episode:
         Raises IllegalMove or LocationError, with the number of the move, for a trace that does not apply; the episode
         is then unchanged.
         """
-        state = Dojo(self.start.plain, self.start.machine)
+        state = Game(self.start.plain, self.start.machine)
         _replay(state, trace)
         self._begin(state, self.seed, self.number + 1)
         return self.price
@@ -171,12 +171,12 @@ class Episode:
             "steps": self.steps,
             "made": self._made,
             "over": self.is_over,
-            "trace": self.dojo.trace.dump(),
+            "trace": self.game.trace.dump(),
             "offers": [offer.label for offer in self.offers],
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], start: Dojo, prices: RewardModel) -> Episode:
+    def from_json(cls, data: Mapping[str, Any], start: Game, prices: RewardModel) -> Episode:
         """The stored episode of the same start. Raises UsageError for other data, another start or other offers.
 
         Costs are not stored: a database keeps them (`RewardModel`).
@@ -187,7 +187,7 @@ class Episode:
             episode = cls(start, prices, Rules.from_json(data["rules"]))
             if (data["kernel"], data["machine"]) != (_identity(start), start.machine.name):
                 raise UsageError("the stored episode is one of another kernel or machine")
-            state = Dojo(start.plain, start.machine)
+            state = Game(start.plain, start.machine)
             _replay(state, Trace.parse(data["trace"], "the stored episode"))
             episode._begin(state, int(data["seed"]), int(data["number"]))
             episode.steps, episode._made = int(data["steps"]), int(data["made"])
@@ -200,15 +200,15 @@ class Episode:
         return episode
 
 
-def _replay(state: Dojo, trace: Trace) -> None:
+def _replay(state: Game, trace: Trace) -> None:
     for number, step in enumerate(trace.steps):
         try:
-            state.step(step.resolved)
+            state.apply(step.resolved)
         except (IllegalMove, LocationError) as error:
             differs = trace.missing(state.plain)
             raise type(error)(f"move {number} of the trace, {step.move}: {error}{differs}") from None
 
 
-def _identity(start: Dojo) -> str:
+def _identity(start: Game) -> str:
     """Digest that identifies the plain kernel and the moves before an episode."""
     return fingerprint_of(f"{print_notation(start.plain)}\n{start.trace.dump()}")

@@ -15,7 +15,6 @@ from gymnasium.error import CustomSpaceError
 from gymnasium.vector.utils import create_shared_memory  # pyright: ignore[reportUnknownVariableType]
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.environment.actions import Action
 from pdojo.search.environment.episode import Episode, Price
@@ -23,6 +22,7 @@ from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.environment.rules import Rules
 from pdojo.search.environment.validation import Validation
 from pdojo.search.features.program import features
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.shown import html_of
 from pdojo.transforms.trace import Trace
@@ -63,7 +63,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
     def __init__(
         self,
-        start: Dojo,
+        start: Game,
         prices: RewardModel,
         rules: Rules,
         *,
@@ -83,7 +83,7 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         """The episode, for agents that inspect successors themselves."""
         self.render_mode = render_mode
         self._capacity, self._longest, self._successors = capacity, longest, successors
-        self._width = len(features(start.game.program.nest, start.machine))
+        self._width = len(features(start.program.nest, start.machine))
         self._owns = True
         self._begun = False
         size = capacity + 1
@@ -134,14 +134,14 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
 
     def render(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]  # frames are texts
         """The program and the moves, as text or HTML. Raises UsageError if no render mode was chosen."""
-        dojo, moves = self.episode.dojo, self.episode.dojo.trace.moves
-        title = f"{dojo.kernel.sym_name.data} on {dojo.machine.name}: {self.episode.steps} actions taken"
+        game, moves = self.episode.game, self.episode.game.trace.moves
+        title = f"{game.kernel.sym_name.data} on {game.machine.name}: {self.episode.steps} actions taken"
         match self.render_mode:
             case "ansi":
                 made = "".join(f"  {move}\n" for move in moves)
-                return f"{title}\n\n{dojo.text.rstrip()}\n\n{len(moves)} moves made\n{made}"
+                return f"{title}\n\n{game.text.rstrip()}\n\n{len(moves)} moves made\n{made}"
             case "html":
-                return html_of(title, dojo.text, moves)
+                return html_of(title, game.text, moves)
             case _:
                 raise UsageError("make the environment with render_mode='ansi' or 'html' to render it")
 
@@ -212,13 +212,13 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
         return self.episode.offers[: self._capacity + 1]
 
     def _observation(self) -> Observation:
-        text = self.episode.dojo.text
-        nest = self.episode.dojo.game.program.nest
+        text = self.episode.game.text
+        nest = self.episode.game.program.nest
         mask = np.zeros(self._capacity + 1, np.int8)
         mask[: len(self._actions)] = 1
         found: Observation = {
             "program": text[: self._longest],
-            "features": _bounded(features(nest, self.episode.dojo.machine)),
+            "features": _bounded(features(nest, self.episode.game.machine)),
             "action_mask": mask,
         }
         if self._successors:
@@ -236,10 +236,10 @@ class KernelEnv(gymnasium.Env[Observation, np.int64]):
             "status": price.status,
             "why": price.why,
             "unit": episode.prices.unit,
-            "fingerprint": episode.dojo.fingerprint,
-            "trace": [str(move) for move in episode.dojo.trace.moves],
+            "fingerprint": episode.game.fingerprint,
+            "trace": [str(move) for move in episode.game.trace.moves],
             "left_out": len(episode.offers) - len(self._actions),
-            "is_cut": len(episode.dojo.text) > self._longest,
+            "is_cut": len(episode.game.text) > self._longest,
             "illegal": False,
             "move": "",
         }

@@ -15,12 +15,12 @@ from weakref import WeakSet
 
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.contract.progress import Times
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.costs import Costs
 from pdojo.search.tuning.run import reason
+from pdojo.transforms.game import Game
 
 OK = "Ok"
 """Status of a program with a cost."""
@@ -41,7 +41,7 @@ class RewardModel:
 
     def __init__(
         self,
-        start: Dojo,
+        start: Game,
         evaluator: Evaluator,
         *,
         database: str | Path | Database | None = None,
@@ -90,13 +90,13 @@ class RewardModel:
         """Number of programs whose cost was requested."""
         return len(self._known)
 
-    def cost(self, dojo: Dojo) -> Evaluation:
+    def cost(self, game: Game) -> Evaluation:
         """The cost of a state's program, or its failure."""
         if self._is_closed:
             raise UsageError("the environment was closed: make another one")
-        fingerprint = dojo.fingerprint
+        fingerprint = game.fingerprint
         if fingerprint not in self._known:
-            self._known[fingerprint] = self._timed(dojo) if self._costs.is_timed else self._computed(dojo)
+            self._known[fingerprint] = self._timed(game) if self._costs.is_timed else self._computed(game)
         return self._known[fingerprint]
 
     def reward(self, evaluation: Evaluation, scale: float | None = None) -> float:
@@ -128,17 +128,17 @@ class RewardModel:
             if self._own is not None:
                 self._own.close()
 
-    def _computed(self, dojo: Dojo) -> Evaluation:
-        (found,) = self._costs.evaluate([(Candidate.of(dojo), dojo.trace)], None)
+    def _computed(self, game: Game) -> Evaluation:
+        (found,) = self._costs.evaluate([(Candidate.of(game), game.trace)], None)
         return found
 
-    def _timed(self, dojo: Dojo) -> Evaluation:
+    def _timed(self, game: Game) -> Evaluation:
         """The time of a program raced with the start; alone if the start fails, or for the start itself."""
-        is_start = dojo.fingerprint == self._start.fingerprint
+        is_start = game.fingerprint == self._start.fingerprint
         start = None if is_start else self.cost(self._start)
         beside = None if start is None or not start.is_ok else Candidate.of(self._start)
         with _alone():
-            race = self._costs.match(Candidate.of(dojo), beside)
+            race = self._costs.match(Candidate.of(game), beside)
         if start is None or race.ratio is None or not isfinite(race.ratio):
             return race.evaluation
         return replace(race.evaluation, cost=race.ratio * start.cost)

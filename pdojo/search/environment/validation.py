@@ -15,8 +15,8 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.reward_model import OK
+from pdojo.transforms.game import Game
 
 LARGEST_SEED = 1 << 62
 """Exclusive upper bound of fresh seeds."""
@@ -41,28 +41,28 @@ class Validation:
         return self.status == OK
 
 
-def validate(dojo: Dojo, seed: int | None = None) -> Validation:
+def validate(game: Game, seed: int | None = None) -> Validation:
     """Run a state's program and the plain kernel on random inputs of a seed (None: a fresh one), and compare.
 
     The program's code runs in its own process if this computer can run it; else the reference interpreter runs it, with
     the memory and a schedule of a compiled program. Raises MeasurementError if the plain kernel has no result.
     """
     chosen = randbelow(LARGEST_SEED) if seed is None else seed
-    backend = backend_of(dojo.machine)
+    backend = backend_of(game.machine)
     try:
-        backend.check_runs_here(dojo.machine)
+        backend.check_runs_here(game.machine)
     except LoweringError:
-        return _interpreted(dojo, chosen)
-    options = Options(threads=dojo.machine.threads, seed=chosen, samples=1)
-    reference = KernelReference(print_notation(dojo.plain), compiled=not backend.is_simulated)
+        return _interpreted(game, chosen)
+    options = Options(threads=game.machine.threads, seed=chosen, samples=1)
+    reference = KernelReference(print_notation(game.plain), compiled=not backend.is_simulated)
     with backend.runs() as runs:
-        (outcome,) = runs.compare([MeasuredProgram.of(dojo.kernel, dojo.machine)], options, reference)
+        (outcome,) = runs.compare([MeasuredProgram.of(game.kernel, game.machine)], options, reference)
     status = OK if isinstance(outcome, Success) else type(outcome).__name__
     return Validation(status, outcome.summary, chosen, ran=True)
 
 
-def _interpreted(dojo: Dojo, seed: int) -> Validation:
-    nest, plain = dojo.game.program.nest, nest_of(dojo.plain)
+def _interpreted(game: Game, seed: int) -> Validation:
+    nest, plain = game.program.nest, nest_of(game.plain)
     parameters = parameters_of(plain)
     inputs = random_inputs(parameters, seed)
     results = interpret(nest, inputs, seed=seed, storage="cells")

@@ -7,9 +7,9 @@ from random import Random
 from typing import Protocol, runtime_checkable
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.names import NEIGHBOURHOODS
+from pdojo.transforms.game import Game
 
 
 class Neighbourhood(Protocol):
@@ -25,8 +25,8 @@ class Neighbourhood(Protocol):
         """Everything, besides the name, that proposals depend on; stored with a run."""
         ...
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-        """A new state near `dojo`, which stays unchanged; None if none was found.
+    def neighbour(self, game: Game, random: Random) -> Game | None:
+        """A new state near `game`, which stays unchanged; None if none was found.
 
         The same state and the same random numbers give the same neighbour in every process.
         """
@@ -37,7 +37,7 @@ class Neighbourhood(Protocol):
 class Listing(Protocol):
     """A neighbourhood that can list the nearest neighbours."""
 
-    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    def nearest(self, game: Game, random: Random) -> Iterator[Game]:
         """The nearest neighbours in random order, made lazily; some may repeat."""
         ...
 

@@ -15,12 +15,12 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import indexing, sink, straighten
 from pdojo.search.neighbourhoods.lengths import COPIES
 from pdojo.search.neighbourhoods.sizes import lanes_of
 from pdojo.transforms.copies.staging import Staging
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 WHY = "a mutation"
@@ -31,15 +31,15 @@ class Composed:
     """A classical transformation: its first move, and a function that makes the others."""
 
     first: MoveCandidate
-    rest: Callable[[Dojo, Known], None]
+    rest: Callable[[Game, Known], None]
     """Makes the other moves; receives the state after the first move, and the names before it."""
 
-    def make(self, dojo: Dojo) -> None:
+    def make(self, game: Game) -> None:
         """Make all moves; the first one must be legal."""
-        nest = dojo.game.program.nest
+        nest = game.program.nest
         known = Known(frozenset(nest.by_id), frozenset(nest.arrays))
-        dojo.step(self.first.move)
-        self.rest(dojo, known)
+        game.apply(self.first.move)
+        self.rest(game, known)
 
 
 class Known(NamedTuple):
@@ -49,60 +49,60 @@ class Known(NamedTuple):
     arrays: frozenset[str]
 
 
-def jams(dojo: Dojo) -> list[Composed]:
+def jams(game: Game) -> list[Composed]:
     """Unroll and jam: cut a loop, move the pieces inwards, and unroll or vectorise them."""
-    lanes = lanes_of(dojo)
-    cuts = choices(dojo.game.program, ["tile_scope"])
+    lanes = lanes_of(game)
+    cuts = choices(game.program, ["tile_scope"])
     vectors = [cut for cut in cuts if _size(cut.move) in lanes]
     return [Composed(cut, partial(_inwards, "unroll")) for cut in cuts] + [
         Composed(cut, partial(_inwards, "vectorize")) for cut in vectors
     ]
 
 
-def _inwards(ending: str, dojo: Dojo, known: Known) -> None:
-    builder = PassBuilder(dojo.game)
+def _inwards(ending: str, game: Game, known: Known) -> None:
+    builder = PassBuilder(game)
     # The new scopes are the loop over tiles, then the loop inside a tile; their names depend on the taken ones.
     piece = [scope.id for scope in builder.nest.scopes if scope.id not in known.scopes][1]
     for part in sink(builder, piece, WHY):
         builder.attempt(ending, f"%{part}", WHY)
 
 
-def sums(dojo: Dojo) -> list[Composed]:
+def sums(game: Game) -> list[Composed]:
     """Partial sums in registers, unrolled or vectorised."""
-    lanes = lanes_of(dojo)
+    lanes = lanes_of(game)
     return [
         Composed(cut, partial(_into_registers, vector, all_loops=False))
-        for cut in choices(dojo.game.program, ["split_reduction"])
+        for cut in choices(game.program, ["split_reduction"])
         for vector in (1, *(n for n in lanes if _size(cut.move) % n == 0))
     ]
 
 
-def replacements(dojo: Dojo) -> list[Composed]:
+def replacements(game: Game) -> list[Composed]:
     """Scalar replacement: a scope works on a copy in registers, with unrolled loops over the copy."""
-    copies = choices(dojo.game.program, ["stage_in", "stage_out"])
+    copies = choices(game.program, ["stage_in", "stage_out"])
     return [
-        Composed(copy, partial(_into_registers, 1, all_loops=True)) for copy in copies if _fits_registers(dojo, copy)
+        Composed(copy, partial(_into_registers, 1, all_loops=True)) for copy in copies if _fits_registers(game, copy)
     ]
 
 
-def _fits_registers(dojo: Dojo, copy: MoveCandidate) -> bool:
+def _fits_registers(game: Game, copy: MoveCandidate) -> bool:
     """True if a copy of several elements could fit the registers and its code is short enough."""
     staging, site = copy.transformation, copy.site
     assert isinstance(staging, Staging)
     assert isinstance(site, Scope)
-    array = dojo.game.program.nest.arrays[staging.array]
+    array = game.program.nest.arrays[staging.array]
     plan = staging.plan(site, array)
     if isinstance(plan, Reason) or not plan.extents:
         return False
     elements = prod(plan.extents)
-    return elements <= COPIES and elements * byte_width(array.dtype) <= dojo.machine.register_bytes
+    return elements <= COPIES and elements * byte_width(array.dtype) <= game.machine.register_bytes
 
 
-def _into_registers(lanes: int, dojo: Dojo, known: Known, *, all_loops: bool) -> None:
+def _into_registers(lanes: int, game: Game, known: Known, *, all_loops: bool) -> None:
     """Put new arrays into registers: reuse their dimensions, and straighten new loops that index them, or all with
     `all_loops`.
     """
-    builder = PassBuilder(dojo.game)
+    builder = PassBuilder(game)
     for array in [name for name in builder.nest.arrays if name not in known.arrays]:
         for dimension in range(len(builder.nest.arrays[array].shape)):
             builder.attempt("reuse_dims", f"{array}:{dimension}", WHY)

@@ -14,9 +14,9 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.apply import legal
 from pdojo.transforms.base import Dimension, Site
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
@@ -114,10 +114,10 @@ def is_legal(program: Program, move: Move) -> bool:
     return True
 
 
-def step_if_legal(dojo: Dojo, move: Move) -> bool:
+def step_if_legal(game: Game, move: Move) -> bool:
     """Make a move if it is legal; returns True if it was."""
     try:
-        dojo.step(move)
+        game.apply(move)
     except (IllegalMove, LocationError):
         return False
     return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.drawing import step_if_legal
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
+from pdojo.transforms.game import Game
 
 
 class Edges:
@@ -24,11 +24,11 @@ class Edges:
         """The limits on program length."""
         return {"statements": STATEMENTS, "copies": COPIES}
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+    def neighbour(self, game: Game, random: Random) -> Game | None:
         """A state one edge away; None if there is none."""
-        near, limits = dojo.fork(), Limits.of(dojo)
-        undo = [None] if dojo.trace.steps else []
-        for choice in shuffled([*choices(dojo.game.program), *undo], random):
+        near, limits = game.fork(), Limits.of(game)
+        undo = [None] if game.trace.steps else []
+        for choice in shuffled([*choices(game.program), *undo], random):
             if choice is None:
                 near.undo()
                 return near

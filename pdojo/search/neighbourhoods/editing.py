@@ -7,11 +7,11 @@ from random import Random
 
 from pdojo.dialect.flow.program import Program
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import choices_at, draw_family, draw_from, is_legal, step_if_legal
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.remapping import mapped_anew, pairs
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
 
@@ -33,8 +33,8 @@ class Editor:
     Nearly all such edits would end in programs that are too long, after many more moves.
     """
 
-    def __init__(self, dojo: Dojo, limits: Limits, random: Random) -> None:
-        self.dojo = dojo
+    def __init__(self, game: Game, limits: Limits, random: Random) -> None:
+        self.game = game
         self._limits = limits
         self._random = random
         self._exhausted: dict[Move, Program] = {}
@@ -49,24 +49,24 @@ class Editor:
             self._edit()
         except _TooLongError:
             return False
-        return not self._limits.exceeded_by(self.dojo)
+        return not self._limits.exceeded_by(self.game)
 
     def _edit(self) -> None:
         random = self._random
-        moves = [step.resolved for step in self.dojo.trace.steps]
+        moves = [step.resolved for step in self.game.trace.steps]
         (kind,) = random.choices((INSERT, DELETE, CHANGE), (2, 1, 1)) if moves else [INSERT]
         if kind == INSERT:
             # Half of the insertions continue the trace.
             at = len(moves) if random.random() < 0.5 else random.randrange(len(moves) + 1)
-            self.dojo.become(moves[:at])
+            self.game.become(moves[:at])
             self._insert()
-            if self._limits.exceeded_by(self.dojo):
+            if self._limits.exceeded_by(self.game):
                 raise _TooLongError
             self._continue(moves[at:])
         elif kind == DELETE:
             at = random.randrange(len(moves))
             gone = moves[at].name if random.random() < 0.5 else None
-            self.dojo.become(moves[:at])
+            self.game.become(moves[:at])
             self._continue([move for move in moves[at + 1 :] if move.name != gone])
         elif random.random() < 0.5:
             self._change_parameters(moves)
@@ -75,9 +75,9 @@ class Editor:
 
     def drop_detours(self) -> None:
         """Drop moves between two equal programs, which only hide the other moves from edits."""
-        dojo = self.dojo
-        moves = [step.resolved for step in dojo.trace.steps]
-        digests = dojo.game.programs.digests()
+        game = self.game
+        moves = [step.resolved for step in game.trace.steps]
+        digests = game.programs.digests()
         latest = {digest: number for number, digest in enumerate(digests)}
         kept: list[Move] = []
         at = latest[digests[0]]
@@ -85,10 +85,10 @@ class Editor:
             kept.append(moves[at])
             at = latest[digests[at + 1]]
         if len(kept) < len(moves):
-            dojo.become(kept)
+            game.become(kept)
             # Moves fail to replay if the shorter trace names their nodes differently.
-            if dojo.game.programs.digests()[-1] != digests[-1]:
-                dojo.become(moves)
+            if game.programs.digests()[-1] != digests[-1]:
+                game.become(moves)
 
     # Insertions
 
@@ -97,23 +97,23 @@ class Editor:
         if self._random.random() < COMPOSED:
             self._insert_composed()
             return
-        drawn = draw_family(self.dojo.game.program, self._random)
+        drawn = draw_family(self.game.program, self._random)
         if drawn is None:
             return
         self._step(drawn)
         (mode,) = self._random.choices((ONCE, AGAIN, EVERYWHERE), (2, 1, 1))
         if mode == AGAIN:
-            self.dojo.game.at_once(lambda: self._make_again(drawn))
+            self.game.at_once(lambda: self._make_again(drawn))
         elif mode == EVERYWHERE:
             self._at_once(lambda: self._make_everywhere(drawn))
 
     def _make_again(self, move: Move) -> None:
         """Repeat a move until it is illegal or leads to a program met before, from which it would repeat for ever."""
-        met = {self.dojo.text}
+        met = {self.game.text}
         for _ in range(MOST):
-            if not self._make(move) or self.dojo.text in met:
+            if not self._make(move) or self.game.text in met:
                 break
-            met.add(self.dojo.text)
+            met.add(self.game.text)
 
     def _insert_composed(self) -> None:
         """Make a random classical transformation, or remap two scopes."""
@@ -121,16 +121,16 @@ class Editor:
         if transformations is None:
             self._map_two()
             return
-        drawn = next(legal(transformations(self.dojo), self.dojo.game.program, self._random), None)
+        drawn = next(legal(transformations(self.game), self.game.program, self._random), None)
         if drawn is not None:
-            drawn.make(self.dojo)
+            drawn.make(self.game)
 
     def _map_two(self) -> None:
         """Remap a scope and a scope inside it."""
-        nested = pairs(self.dojo)
+        nested = pairs(self.game)
         if nested:
-            mapped = next(mapped_anew(self.dojo, self._random.choice(nested), self._random))
-            self.dojo.become([step.resolved for step in mapped.trace.steps])
+            mapped = next(mapped_anew(self.game, self._random.choice(nested), self._random))
+            self.game.become([step.resolved for step in mapped.trace.steps])
 
     # Later moves
 
@@ -162,22 +162,22 @@ class Editor:
             self._exhausted.clear()
             plan()
 
-        self.dojo.game.at_once(planned)
+        self.game.at_once(planned)
 
     def _make(self, move: Move) -> bool:
         """Make a move unless it is illegal; returns True if it was made."""
-        program = self.dojo.game.program
+        program = self.game.program
         if not self._limits.forbid(program, move):
-            return step_if_legal(self.dojo, move)
+            return step_if_legal(self.game, move)
         if is_legal(program, move):
             raise _TooLongError
         return False
 
     def _step(self, move: Move) -> None:
         """Make a legal move."""
-        if self._limits.forbid(self.dojo.game.program, move):
+        if self._limits.forbid(self.game.program, move):
             raise _TooLongError
-        self.dojo.step(move)
+        self.game.apply(move)
 
     def _make_everywhere(self, move: Move) -> None:
         """Make a move at all legal places."""
@@ -187,7 +187,7 @@ class Editor:
 
     def _make_elsewhere(self, move: Move) -> bool:
         """Make a move with the same parameters at any legal place; returns False if there is none."""
-        program, wanted = self.dojo.game.program, Move(move.name, "", move.params)
+        program, wanted = self.game.program, Move(move.name, "", move.params)
         if self._exhausted.get(wanted) is program:
             return False
         alike = [choice for choice in choices(program, [move.name]) if choice.move.params == move.params]
@@ -203,22 +203,22 @@ class Editor:
     def _change_parameters(self, moves: Sequence[Move]) -> None:
         """Give a move of the trace other legal parameters."""
         for at in shuffled([k for k, move in enumerate(moves) if move.params], self._random):
-            move, program = moves[at], self.dojo.game.programs[at]
+            move, program = moves[at], self.game.programs[at]
             others = [choice for choice in choices_at(program, [move.name], move.at) if choice.move != move]
             drawn = draw_from(others, program, self._random)
             if drawn is not None:
-                self.dojo.become([*moves[:at], drawn])
+                self.game.become([*moves[:at], drawn])
                 self._continue(moves[at + 1 :])
                 return
 
     def _change_family(self, moves: Sequence[Move]) -> None:
         """Replace a move by one of another family at the same location, in its place or at the end."""
         at = self._random.randrange(len(moves))
-        self.dojo.become(moves[:at])
+        self.game.become(moves[:at])
         at_the_end = self._random.random() < 0.5
         if at_the_end:
             self._continue(moves[at + 1 :])
-        program = self.dojo.game.program
+        program = self.game.program
         names = [name for name in transformation_names() if name != moves[at].name and not transformation(name).undoes]
         drawn = draw_from(choices_at(program, names, moves[at].at), program, self._random)
         if drawn is not None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from random import Random
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.neighbourhoods.lengths import Limits
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals, proposals_for
+from pdojo.transforms.game import Game
 
 VERSION = 4
 """Version of the alterations: each version draws other neighbours from the same random numbers."""
@@ -28,7 +28,7 @@ class Heuristic:
     def __init__(self, tries: int = 12) -> None:
         self.tries = tries
         """Greatest number of alterations tried for one neighbour."""
-        self._tuned: tuple[Dojo, Dojo] | None = None
+        self._tuned: tuple[Game, Game] | None = None
 
     def __reduce__(self) -> tuple[type[Heuristic], tuple[int]]:
         return Heuristic, (self.tries,)
@@ -38,52 +38,52 @@ class Heuristic:
         """The number of tries and the version of the alterations."""
         return {"tries": self.tries, "version": VERSION}
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+    def neighbour(self, game: Game, random: Random) -> Game | None:
         """The expert pass's program if the trace is incomplete, else an altered trace; None if none was found.
 
         Raises UsageError for machines without proposals.
         """
-        proposals = proposals_for(dojo.machine)
-        own, limits = dojo.fingerprint, Limits.of(dojo)
-        if len(dojo.trace.steps) < SHORT:
-            tuned = self._expert(dojo, proposals)
+        proposals = proposals_for(game.machine)
+        own, limits = game.fingerprint, Limits.of(game)
+        if len(game.trace.steps) < SHORT:
+            tuned = self._expert(game, proposals)
             if tuned.fingerprint != own:
                 return tuned.fork()
         ways, weights = zip(*proposals.alterations, strict=True)
         for _ in range(self.tries):
             (alter,) = random.choices(ways, weights)
-            edit = alter(dojo, random)
+            edit = alter(game, random)
             if edit is not None:
-                near = _edited(dojo, edit, proposals)
+                near = _edited(game, edit, proposals)
                 if near.fingerprint != own and not limits.exceeded_by(near):
                     return near
         return None
 
-    def _expert(self, dojo: Dojo, proposals: Proposals) -> Dojo:
+    def _expert(self, game: Game, proposals: Proposals) -> Game:
         """The state of the expert pass for a state; the last one is cached, as searches return to their root."""
         known = self._tuned
-        if known is None or not _is_same(known[0], dojo):
-            tuned = dojo.fork()
-            proposals.expert(tuned.game)
-            self._tuned = known = dojo.fork(), tuned
+        if known is None or not _is_same(known[0], game):
+            tuned = game.fork()
+            proposals.expert(tuned)
+            self._tuned = known = game.fork(), tuned
         return known[1]
 
 
-def _is_same(one: Dojo, other: Dojo) -> bool:
+def _is_same(one: Game, other: Game) -> bool:
     """True if two states have the same kernel, machine and trace."""
-    return (one.machine, one.game.initial.text, one.trace.steps) == (
+    return (one.machine, one.initial.text, one.trace.steps) == (
         other.machine,
-        other.game.initial.text,
+        other.initial.text,
         other.trace.steps,
     )
 
 
-def _edited(dojo: Dojo, edit: Edit, proposals: Proposals) -> Dojo:
+def _edited(game: Game, edit: Edit, proposals: Proposals) -> Game:
     """The state after an edit."""
-    near = dojo.fork()
+    near = game.fork()
     skipped = near.become(edit.moves)
     if edit.is_start:
-        proposals.expert(near.game)
+        proposals.expert(near)
     elif skipped:
-        proposals.mend(PassBuilder(near.game), skipped, edit.spared)
+        proposals.mend(PassBuilder(near), skipped, edit.spared)
     return near

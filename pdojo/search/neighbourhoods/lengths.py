@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.flow.program import Program
 from pdojo.errors import LocationError
-from pdojo.search.contract.dojo import Dojo
+from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.scope import MapScope
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
@@ -27,14 +27,14 @@ class Limits(NamedTuple):
     copies: int
 
     @classmethod
-    def of(cls, dojo: Dojo) -> Self:
+    def of(cls, game: Game) -> Self:
         """The limits for neighbours of a state."""
-        statements, copies = lengths(dojo)
+        statements, copies = lengths(game)
         return cls(max(STATEMENTS, statements), max(COPIES, copies))
 
-    def exceeded_by(self, dojo: Dojo) -> bool:
+    def exceeded_by(self, game: Game) -> bool:
         """True if a state exceeds a limit."""
-        statements, copies = lengths(dojo)
+        statements, copies = lengths(game)
         return statements > self.statements or copies > self.copies
 
     def forbid(self, program: Program, move: Move) -> bool:
@@ -50,7 +50,7 @@ class Limits(NamedTuple):
         return more + sum(leaf.copies for leaf in program.nest.leaves) > self.copies
 
 
-def lengths(dojo: Dojo) -> tuple[int, int]:
+def lengths(game: Game) -> tuple[int, int]:
     """Number of statements in the text, and in the code."""
-    leaves = dojo.game.program.nest.leaves
+    leaves = game.program.nest.leaves
     return len(leaves), sum(leaf.copies for leaf in leaves)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from pdojo.search.contract.candidates import shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.neighbourhoods.composed import CLASSICAL, legal
 from pdojo.search.neighbourhoods.drawing import choices_at, each_family, interleaved
 from pdojo.search.neighbourhoods.editing import Editor
 from pdojo.search.neighbourhoods.lengths import COPIES, STATEMENTS, Limits
 from pdojo.search.neighbourhoods.remapping import mapped_anew, mappings, pairs
+from pdojo.transforms.game import Game
 
 VERSION = 5
 """Version of the edits: each version draws other neighbours from the same random numbers."""
@@ -37,66 +37,66 @@ class Mutate:
         """The number of tries, the version of the edits, and the limits on length."""
         return {"tries": self.tries, "version": VERSION, "statements": STATEMENTS, "copies": COPIES}
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+    def neighbour(self, game: Game, random: Random) -> Game | None:
         """A state with another program; None if no try found one."""
-        own, limits = dojo.fingerprint, Limits.of(dojo)
+        own, limits = game.fingerprint, Limits.of(game)
         for _ in range(self.tries):
-            editor = Editor(dojo.fork(), limits, random)
+            editor = Editor(game.fork(), limits, random)
             is_short = editor.edit()
             while is_short and random.random() < 0.5:
                 is_short = editor.edit()
-            if is_short and editor.dojo.fingerprint != own:
+            if is_short and editor.game.fingerprint != own:
                 editor.drop_detours()
-                return editor.dojo
+                return editor.game
         return None
 
-    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
+    def nearest(self, game: Game, random: Random) -> Iterator[Game]:
         """One move or classical transformation more at the end, one move less, or other mappings of scopes."""
-        ways, limits = {way(dojo, random): weight for way, weight in WAYS}, Limits.of(dojo)
+        ways, limits = {way(game, random): weight for way, weight in WAYS}, Limits.of(game)
         return (near for near in interleaved(ways, random) if not limits.exceeded_by(near))
 
 
-def _longer(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    for move in each_family(dojo.game.program, random):
-        near = dojo.fork()
-        near.step(move)
+def _longer(game: Game, random: Random) -> Iterator[Game]:
+    for move in each_family(game.program, random):
+        near = game.fork()
+        near.apply(move)
         yield near
 
 
-def _shorter(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    for at in shuffled(range(len(dojo.trace.steps)), random):
-        near = dojo.fork()
+def _shorter(game: Game, random: Random) -> Iterator[Game]:
+    for at in shuffled(range(len(game.trace.steps)), random):
+        near = game.fork()
         near.undo(at)
         yield near
 
 
-def _remapped(dojo: Dojo, random: Random) -> Iterator[Dojo]:
+def _remapped(game: Game, random: Random) -> Iterator[Game]:
     names = mappings()
-    moves = [step.resolved for step in dojo.trace.steps]
+    moves = [step.resolved for step in game.trace.steps]
     for at in shuffled([k for k, move in enumerate(moves) if move.name in names], random):
-        plain = dojo.fork()
+        plain = game.fork()
         plain.undo(at)
-        program = plain.game.program
+        program = plain.program
         for choice in shuffled(choices_at(program, names, moves[at].at), random):
             if choice.move.name != moves[at].name and choice.is_legal(program):
                 near = plain.fork()
-                near.step(choice.move)
+                near.apply(choice.move)
                 yield near
 
 
-def _composed(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    every = [composed for transformations in CLASSICAL for composed in transformations(dojo)]
-    for composed in legal(every, dojo.game.program, random):
-        near = dojo.fork()
+def _composed(game: Game, random: Random) -> Iterator[Game]:
+    every = [composed for transformations in CLASSICAL for composed in transformations(game)]
+    for composed in legal(every, game.program, random):
+        near = game.fork()
         composed.make(near)
         yield near
 
 
-def _anew(dojo: Dojo, random: Random) -> Iterator[Dojo]:
-    yield from interleaved({mapped_anew(dojo, pair, random): 1 for pair in pairs(dojo)}, random)
+def _anew(game: Game, random: Random) -> Iterator[Game]:
+    yield from interleaved({mapped_anew(game, pair, random): 1 for pair in pairs(game)}, random)
 
 
-WAYS: tuple[tuple[Callable[[Dojo, Random], Iterator[Dojo]], float], ...] = (
+WAYS: tuple[tuple[Callable[[Game, Random], Iterator[Game]], float], ...] = (
     (_longer, 2),
     (_shorter, 1),
     (_remapped, 1),

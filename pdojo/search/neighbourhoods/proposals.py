@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.kind import ExpertPass, target_of
-from pdojo.transforms.game import Skipped
+from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 
 
@@ -28,7 +27,7 @@ class Edit:
     """True if the expert pass completes the trace."""
 
 
-Alteration: TypeAlias = Callable[[Dojo, Random], Edit | None]
+Alteration: TypeAlias = Callable[[Game, Random], Edit | None]
 """An edit of a trace; None if the drawn edit is impossible."""
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import log2
 from random import Random
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.neighbourhoods.proposals import Edit
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 BLOCKS = range(1, 17)
@@ -31,21 +31,21 @@ class Sized:
     """The family of its loop: fused loops, and all loops cut from them, are one family."""
 
 
-def other_sizes(dojo: Dojo, random: Random) -> Edit | None:
+def other_sizes(game: Game, random: Random) -> Edit | None:
     """Replace a size in all moves that use it, or in those of one family of loops.
 
     Moves that peel off the rest behind whole pieces are adapted to the new size, or dropped if it divides the extent.
     """
-    moves = [step.resolved for step in dojo.trace.steps]
-    sized = _sized(dojo)
+    moves = [step.resolved for step in game.trace.steps]
+    sized = _sized(game)
     if not sized:
         return None
     drawn = random.choice(sized)
     alike = [s for s in sized if s.size == drawn.size]
     related = [s for s in alike if s.family == drawn.family]
     group = random.choice((alike, related))
-    peels = _peels(dojo, group, drawn.size)
-    sizes = [n for n in _suggested(dojo, group) if _fits(n, group, sized, peels, moves)]
+    peels = _peels(game, group, drawn.size)
+    sizes = [n for n in _suggested(game, group) if _fits(n, group, sized, peels, moves)]
     if not sizes:
         return None
     # Sizes near the old one are more likely.
@@ -66,9 +66,9 @@ def _resized(move: Move, size: int) -> Move:
 class _Families:
     """The families of fused loops, by the identifiers before the loops were cut."""
 
-    def __init__(self, dojo: Dojo) -> None:
+    def __init__(self, game: Game) -> None:
         self._parents: dict[str, str] = {}
-        for place, step in zip(dojo.game.places, dojo.trace.steps, strict=True):
+        for place, step in zip(game.places, game.trace.steps, strict=True):
             if step.resolved.name == "join_scopes" and place.following:
                 self._parents[self.of(place.following)] = self.of(place.loop)
 
@@ -80,11 +80,11 @@ class _Families:
         return name
 
 
-def _sized(dojo: Dojo) -> list[Sized]:
+def _sized(game: Game) -> list[Sized]:
     """The moves with a size, in order."""
-    families = _Families(dojo)
+    families = _Families(game)
     found: list[Sized] = []
-    for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
+    for k, (place, step) in enumerate(zip(game.places, game.trace.steps, strict=True)):
         move = step.resolved
         size = dict(move.params).get("size")
         if isinstance(size, int) and place.extent:
@@ -92,11 +92,11 @@ def _sized(dojo: Dojo) -> list[Sized]:
     return found
 
 
-def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
+def _peels(game: Game, group: Sequence[Sized], size: int) -> dict[int, int]:
     """Positions of the moves that peel whole pieces of size `size` from the group's loops, with the extents before."""
     places = {s.move.at for s in group}
     found: dict[int, int] = {}
-    for k, (place, step) in enumerate(zip(dojo.game.places, dojo.trace.steps, strict=True)):
+    for k, (place, step) in enumerate(zip(game.places, game.trace.steps, strict=True)):
         move = step.resolved
         if move.name == "peel_scope" and move.at in places:
             after = dict(move.params)["after"]
@@ -105,11 +105,11 @@ def _peels(dojo: Dojo, group: Sequence[Sized], size: int) -> dict[int, int]:
     return found
 
 
-def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
+def _suggested(game: Game, group: Sequence[Sized]) -> list[int]:
     """Suggested sizes, ascending: vector lengths if the pieces become vectors, else also blocks, powers, divisors."""
-    lanes = lanes_of(dojo)
+    lanes = lanes_of(game)
     pieces = {f"{s.move.at}.i" for s in group}
-    if any(step.resolved.name == "vectorize" and step.resolved.at in pieces for step in dojo.trace.steps):
+    if any(step.resolved.name == "vectorize" and step.resolved.at in pieces for step in game.trace.steps):
         return [n for n in lanes if n != group[0].size]
     found = {*BLOCKS, *POWERS, *lanes, *(n * k for n in lanes[-1:] for k in BLOCKS)}
     for extent in {s.extent for s in group}:
@@ -117,10 +117,10 @@ def _suggested(dojo: Dojo, group: Sequence[Sized]) -> list[int]:
     return sorted(found - {1, group[0].size})
 
 
-def lanes_of(dojo: Dojo) -> list[int]:
+def lanes_of(game: Game) -> list[int]:
     """The machine's vector lengths for the types in the program, ascending."""
-    dtypes = {array.dtype for array in dojo.game.program.nest.arrays.values()}
-    return sorted({n for dtype in dtypes for n in dojo.machine.vector_lanes(dtype)})
+    dtypes = {array.dtype for array in game.program.nest.arrays.values()}
+    return sorted({n for dtype in dtypes for n in game.machine.vector_lanes(dtype)})
 
 
 def _fits(

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.actions import Action, action_of_move, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
@@ -19,6 +18,7 @@ from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
 from pdojo.search.perfllm.schema import COUNT, RANDOM, Schema, restore_random, stored_random
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 MOST_VECTORS = 4
@@ -82,7 +82,7 @@ class Agent:
 
     def look(
         self,
-        dojo: Dojo,
+        game: Game,
         *,
         shown: Move | None = None,
         mates: Sequence[Sequence[Move]] = (),
@@ -97,14 +97,14 @@ class Agent:
             self._looks += 1
         number = self._looks if again is None else again
         random = Random(f"{self._seed} {number}")
-        drawn = actions_of(dojo, self._rules, random, mates)
+        drawn = actions_of(game, self._rules, random, mates)
         vectors = self._encoded(drawn)
         if self._screen is not None:
             drawn = self._screen.kept(drawn, vectors, self.settings.successors, random)
         action: int | None = None
         if shown is not None:
             with suppress(IllegalMove, LocationError):
-                drawn = [*drawn, action_of_move(dojo, shown)]
+                drawn = [*drawn, action_of_move(game, shown)]
                 action = len(drawn) - 1
                 vectors |= self._encoded(drawn[-1:])
         self.remember({one.fingerprint: vectors[one.fingerprint] for one in drawn})

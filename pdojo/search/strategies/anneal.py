@@ -52,7 +52,7 @@ class Anneal:
         if self._is_waiting:
             return None
         for _ in range(self.tries):
-            near = self._neighbourhood.neighbour(self.current.dojo, self._random)
+            near = self._neighbourhood.neighbour(self.current.game, self._random)
             if near is not None:
                 self._is_waiting = True
                 return Proposal(near, self.current)

@@ -8,11 +8,11 @@ from itertools import islice
 from random import Random
 from typing import TypeAlias
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.engine.executor import LocalExecutor, Parents, ProposalExecutor
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
 from pdojo.search.strategies.proposed_set import ProposedSet
+from pdojo.transforms.game import Game
 
 Draw: TypeAlias = Parents | Callable[[], Proposal | None]
 """The parents of a proposal, or a function that proposes locally."""
@@ -25,7 +25,7 @@ class Around:
         """Begin the list: `seed` determines its order; the first `taken` neighbours are left out."""
         self.node = node
         self._near, self._seed, self._taken = near, seed, taken
-        self._listed: Iterator[Dojo] | None = None
+        self._listed: Iterator[Game] | None = None
         self.is_exhausted = not isinstance(near, Listing)
 
     @property
@@ -36,7 +36,7 @@ class Around:
     def next(self) -> Proposal | None:
         """The next neighbour; None if there are no more."""
         if self._listed is None and isinstance(self._near, Listing):
-            self._listed = islice(self._near.nearest(self.node.dojo, Random(self._seed)), self._taken, None)
+            self._listed = islice(self._near.nearest(self.node.game, Random(self._seed)), self._taken, None)
         self._taken += 1
         near = None if self._listed is None else next(self._listed, None)
         self.is_exhausted |= near is None
@@ -56,7 +56,7 @@ class BatchProposer:
         """Greatest number of draws at once."""
         self._draw, self._tries = draw, tries
         self._drawn: deque[Draw] = deque()
-        self._made: Iterator[Dojo | None] = iter(())
+        self._made: Iterator[Game | None] = iter(())
 
     def ask(self) -> Proposal | None:
         """The first new proposal of some draws; see `ProposedSet.fresh`."""

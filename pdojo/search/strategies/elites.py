@@ -134,7 +134,7 @@ class Elites:
         self._best = restored(*state["best"]) if same is None else dict(enumerate(self.elites.values()))[same]
 
     def _elite(self, node: Node) -> Elite:
-        statements = len(node.dojo.game.program.nest.leaves)
+        statements = len(node.game.program.nest.leaves)
         return Elite(node, 1 + self.parsimony * statements, Around(node, self._neighbourhood, seed_of(self._random)))
 
     def _draw(self) -> Draw:
@@ -157,7 +157,7 @@ class Elites:
 
 def kind_of(node: Node) -> frozenset[str]:
     """The features that a program uses: mappings of scopes, registers, partial sums."""
-    nest = node.dojo.game.program.nest
+    nest = node.game.program.nest
     mappings = {scope.mapping.name.lower() for scope in nest.scopes if scope.mapping is not Mapping.SEQUENTIAL}
     memories = {access.array.buffer.memory.value for leaf in nest.leaves for access in leaf.accesses}
     names = [move.name for move in node.moves]

@@ -120,7 +120,7 @@ class Model:
     def _learn(self, node: Node) -> None:
         if node.number not in self._numbers:
             self._numbers.add(node.number)
-            self._rows.append(features(node.dojo.game.program.nest, node.dojo.machine))
+            self._rows.append(features(node.game.program.nest, node.game.machine))
             self._known.append(node)
 
     def _plan(self) -> list[Proposal]:
@@ -134,7 +134,7 @@ class Model:
             pool.append(proposal)
         at_random = min(len(pool), round(self.batch * self.random_share))
         chosen, rest = pool[:at_random], pool[at_random:]
-        predicted = self._predict([features(p.dojo.game.program.nest, p.dojo.machine) for p in rest])
+        predicted = self._predict([features(p.game.program.nest, p.game.machine) for p in rest])
         ranked = sorted(range(len(rest)), key=lambda k: (predicted[k], k))
         best = [rest[k] for k in ranked[: self.batch - at_random]]
         for k in ranked[self.batch - at_random :]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.kinds.passes import play_pass
@@ -27,6 +26,7 @@ from pdojo.search.perfllm.schema import COUNT, Row, Schema
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 PASSING = ("Timeout",)
@@ -84,9 +84,9 @@ class PerfLLM:
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin the first episode at the root."""
         self._root = root
-        reader = encoder(self.agent_settings.encoder, root.dojo.machine)
+        reader = encoder(self.agent_settings.encoder, root.game.machine)
         self._agent = Agent(self.agent_settings, reader, random, self._policy, self._screen)
-        self._shown = deque(_moves_of_pass(root.dojo) if self.agent_settings.demonstrations else ())
+        self._shown = deque(_moves_of_pass(root.game) if self.agent_settings.demonstrations else ())
         """Remaining moves of a demonstration."""
         self._random = random
         self._scale = root.cost if 0 < root.cost < inf else 1.0
@@ -149,21 +149,21 @@ class PerfLLM:
         """The offers of a state; with `fresh`, the earlier ones until half of them have a cost."""
         # Offers of a demonstration include its move, which a later draw would miss.
         if not self.agent_settings.fresh or self._shown:
-            return self._look(node.dojo)
+            return self._look(node.game)
         menu = self._menus.pop(node.fingerprint, None)
         if menu is None or menu.moves != node.moves or 2 * len(self._new(menu.visit)) < len(menu.visit.offers):
             mates = [one.path[-1].moves for one in self._archive.drawn(MATES, self._random)]
-            moment = self._look(node.dojo, mates)
+            moment = self._look(node.game, mates)
         else:
             mates = menu.mates
-            moment = menu.moment or self._look(node.dojo, mates, menu.look)
+            moment = menu.moment or self._look(node.game, mates, menu.look)
         self._menus[node.fingerprint] = _Menu(node.moves, mates, moment.look, moment.visit, moment)
         if len(self._menus) > 1 + self.agent_settings.elites:
             del self._menus[next(iter(self._menus))]
         return moment
 
-    def _look(self, dojo: Dojo, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
-        return self._agent.look(dojo, shown=self._shown[0] if self._shown else None, mates=mates, again=again)
+    def _look(self, game: Game, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
+        return self._agent.look(game, shown=self._shown[0] if self._shown else None, mates=mates, again=again)
 
     def tell(self, node: Node) -> None:
         """Learn from the cost of the program, and continue from it."""
@@ -226,7 +226,7 @@ class PerfLLM:
         self._node = self._path[-1]
         menu = self._menus.get(self._node.fingerprint)
         mates = menu.mates if menu is not None and menu.look == state["look"] else ()
-        self._moment = self._look(self._node.dojo, mates, state["look"])
+        self._moment = self._look(self._node.game, mates, state["look"])
 
     def _reward(self, node: Node) -> float:
         return 0.0 if node.cost == inf else self._scale / max(node.cost, 1e-300)
@@ -234,7 +234,7 @@ class PerfLLM:
     def _worth(self, node: Node) -> float:
         """The cost of a program with a penalty for longer code; less is better."""
         parsimony = self.agent_settings.parsimony
-        return node.cost * (1 + parsimony * lengths(node.dojo)[1]) if parsimony and node.cost < inf else node.cost
+        return node.cost * (1 + parsimony * lengths(node.game)[1]) if parsimony and node.cost < inf else node.cost
 
     def _begin(self) -> None:
         """Begin an episode at the root, or in a state on the path to one of the best programs."""
@@ -261,9 +261,9 @@ _SCHEMA: Mapping[str, Schema] = {
 """Schema of the saved state, without the agent's."""
 
 
-def _moves_of_pass(dojo: Dojo) -> list[Move]:
+def _moves_of_pass(game: Game) -> list[Move]:
     """The moves of the heuristic pass in a state, by identifier."""
-    game = dojo.fork().game
+    game = game.fork()
     before = len(game.trace.steps)
     play_pass("heuristic", game)
     return [step.resolved for step in game.trace.steps[before:]]

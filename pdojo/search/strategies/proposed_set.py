@@ -30,10 +30,10 @@ class ProposedSet:
 
     def forget(self, proposal: Proposal) -> None:
         """Withdraw a proposal."""
-        self._asked.discard(proposal.dojo.fingerprint)
+        self._asked.discard(proposal.game.fingerprint)
 
     def __contains__(self, proposal: Proposal) -> bool:
-        fingerprint = proposal.dojo.fingerprint
+        fingerprint = proposal.game.fingerprint
         return fingerprint in self._evaluated or fingerprint in self._asked
 
     def fresh(self, draw: Callable[[], Proposal | None], tries: int) -> Proposal | None:
@@ -47,7 +47,7 @@ class ProposedSet:
             if proposal is None:
                 continue
             if proposal not in self:
-                self._asked.add(proposal.dojo.fingerprint)
+                self._asked.add(proposal.game.fingerprint)
                 return proposal
             known = proposal
         return None if self._asked else known

@@ -12,13 +12,13 @@ from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import DatabaseError
-from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.database import SearchMemory
 from pdojo.search.database.rows import now
 from pdojo.search.engine.racing import Race
 from pdojo.search.tuning.timing import MeasuredRow, Timed
 from pdojo.search.tuning.verify import Verification
+from pdojo.transforms.game import fingerprint_of
 
 KIND = "quoted"
 """Kind of the race that stores a measurement; no other race is compared with it."""

@@ -10,7 +10,6 @@ from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
 from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, Result, Times
 from pdojo.search.database import Database, Problem, SearchMemory
@@ -25,6 +24,7 @@ from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import Strategy, strategy
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.task import TuningTask
+from pdojo.transforms.game import Game, fingerprint_of
 
 
 def usual_neighbourhood(machine: Machine) -> str:
@@ -88,7 +88,7 @@ class SearchOutcome:
     keys: tuple[Key, Key]
     """Keys of the problem and of the evaluator's settings in the database."""
 
-    def store_last(self, best: ScheduledKernel, passed: Dojo, race: Race) -> None:
+    def store_last(self, best: ScheduledKernel, passed: Game, race: Race) -> None:
         """Make the pass's program the incumbent, after it beat the best in the last measurement."""
         if self.database is None or race.other is None:
             return
@@ -107,7 +107,7 @@ class SearchOutcome:
                 f"none of {len(self.result.history)} programs could be run; the one that the search starts from: "
                 f"{reason(failed)}"
             )
-        return ScheduledKernel(self.result.known.dojo.game)
+        return ScheduledKernel(self.result.known.game)
 
     @property
     def is_interrupted(self) -> bool:
@@ -131,10 +131,10 @@ class SearchRun:
     @staticmethod
     def of(subject: TuningTask, plan: SearchConfig, database: Database, evaluator: Evaluator) -> SearchRun:
         """The search of a plan; it resumes the most recent matching run unless the plan gives a seed."""
-        dojo = subject.start(plan.start)
-        memory = database.memory(Problem.of(dojo, subject.workload), evaluator)
+        game = subject.start(plan.start)
+        memory = database.memory(Problem.of(game, subject.workload), evaluator)
         settings = run_settings(plan.made(), neighbourhood(plan.neighbourhood))
-        runs = earlier_runs(database, memory, dojo.trace, plan.strategy, plan.neighbourhood, settings)
+        runs = earlier_runs(database, memory, game.trace, plan.strategy, plan.neighbourhood, settings)
         if plan.is_fresh:
             unused = max((run.seed for run in runs), default=-1) + 1
             return SearchRun(subject, plan, database, evaluator, memory, unused, 0)
@@ -146,7 +146,7 @@ class SearchRun:
         """The reference costs for the result."""
         return baselines_of(self.subject, self.plan.start, self.evaluator, self.memory)
 
-    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Dojo] = ()) -> SearchOutcome:
+    def run(self, baselines: Baselines, listener: Listener, rivals: Sequence[Game] = ()) -> SearchOutcome:
         """Search. Ctrl-C ends the search with the best so far. `rivals` are programs from elsewhere."""
         plan = self.plan
         result = search(
@@ -179,7 +179,7 @@ def baselines_of(
     costs = Costs(evaluator, memory, Times(), _ignore)
     plain, passed = subject.start("plain"), subject.start("pass")
     # The pass may have changed nothing.
-    distinct = {dojo.fingerprint: (Candidate.of(dojo), dojo.trace) for dojo in (plain, passed)}
+    distinct = {game.fingerprint: (Candidate.of(game), game.trace) for game in (plain, passed)}
     evaluations = costs.evaluate(list(distinct.values()), None)
     found = {each: evaluation.cost for each, evaluation in zip(distinct, evaluations, strict=True)}
     if not costs.is_timed:

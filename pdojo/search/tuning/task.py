@@ -10,9 +10,9 @@ from pathlib import Path
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.kinds.common.parameters import ParameterValues
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
 
@@ -55,12 +55,12 @@ class TuningTask:
         """The kernel before the first move, in canonical form."""
         return self.begun.before
 
-    def start(self, where: str) -> Dojo:
+    def start(self, where: str) -> Game:
         """The start of a search: the plain kernel (`plain`), or the pass's program (`pass`)."""
-        dojo = Dojo.of((self.begun if where == "plain" else self.passed).game)
+        game = (self.begun if where == "plain" else self.passed).game.fork()
         if where == "plain":
-            dojo.become([])
-        return dojo
+            game.become([])
+        return game
 
     def remade(self, decisions: ParameterValues) -> ScheduledKernel:
         """The trace and the pass, with decisions for the pass's tuning parameters."""

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
 
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.engine.racing import STAGES, Race, Timing, TimingRequest, race
@@ -47,7 +46,7 @@ class Variant:
     @property
     def candidate(self) -> Candidate:
         """The program, for races."""
-        return Candidate.of(Dojo.of(self.tuning.game))
+        return Candidate.of(self.tuning.game.fork())
 
     @property
     def title(self) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import InvalidKernel, MeasurementError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.progress import Progress
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
@@ -25,6 +24,7 @@ from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.timing import FRESH, MeasuredRow, Timed, measure
 from pdojo.search.tuning.variants import Raced, VariantRace
 from pdojo.search.tuning.verify import Verification, verify_moves
+from pdojo.transforms.game import Game
 
 
 class TuneListener:
@@ -86,7 +86,7 @@ def tune_task(
     database: str | Path | Database | None = None,
     seed: int = 0,
     is_measured: bool = True,
-    rivals: Sequence[Dojo] = (),
+    rivals: Sequence[Game] = (),
     is_fresh: bool = False,
     with_plain: bool = True,
 ) -> TuneResult:
@@ -134,7 +134,7 @@ def _passed(
             database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
         )
         if isinstance(evaluator, Timing) and memory is not None:
-            decisions = DecisionMemory(database, memory, start.game.program.nest)
+            decisions = DecisionMemory(database, memory, start.program.nest)
             with listener.doing("expert pass and its variants") as tell:
                 raced = VariantRace(subject.remade, evaluator, decisions, tell).run(again=is_fresh)
             if raced.start.tuning.choices:
@@ -180,7 +180,7 @@ def _searched(
     plan: SearchConfig,
     database: str | Path | Database | None,
     listener: TuneListener,
-    rivals: Sequence[Dojo],
+    rivals: Sequence[Game],
 ) -> SearchOutcome:
     with _opened(database) as opened:
         return find(subject, plan, opened, listener, rivals)
@@ -194,7 +194,7 @@ def _opened(database: str | Path | Database | None) -> AbstractContextManager[Da
 
 
 def find(
-    subject: TuningTask, plan: SearchConfig, database: Database, listener: TuneListener, rivals: Sequence[Dojo] = ()
+    subject: TuningTask, plan: SearchConfig, database: Database, listener: TuneListener, rivals: Sequence[Game] = ()
 ) -> SearchOutcome:
     """Search, or resume a search. Ctrl-C ends it with the best so far. `rivals` are programs from elsewhere."""
     evaluator = make_evaluator(plan.evaluator, subject.machine, subject.plain, plan.seed or 0)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.progress import Budget, Ending, Result
 from pdojo.search.database import Database
 from pdojo.search.engine.campaign import Stage, Standing, Task, campaign, search_task
 from pdojo.search.engine.search import search
+from pdojo.transforms.game import Game
 from search_games import Downhill, Edges, TextCosts, start
 
 
@@ -38,7 +38,7 @@ def test_each_search_finds_what_it_finds_alone() -> None:
         def close(self) -> None:
             running.pop()
 
-    def begun(_: Dojo, __: threading.Event) -> TextCosts:
+    def begun(_: Game, __: threading.Event) -> TextCosts:
         running.append("")
         most.append(len(running))
         return Watched(pause=0.002)
@@ -56,7 +56,7 @@ def test_each_search_finds_what_it_finds_alone() -> None:
 
 
 def test_a_search_that_fails_does_not_end_the_others() -> None:
-    def broken(_: Dojo, __: threading.Event) -> TextCosts:
+    def broken(_: Game, __: threading.Event) -> TextCosts:
         raise MeasurementError("no worker starts")
 
     tasks = [search_task("broken", start, broken, Downhill(), Edges(), Budget(5), 1), task("fine", 1, TextCosts())]
@@ -67,7 +67,7 @@ def test_a_search_that_fails_does_not_end_the_others() -> None:
 
 
 def test_a_bug_is_raised() -> None:
-    def broken(_: Dojo, __: threading.Event) -> TextCosts:
+    def broken(_: Game, __: threading.Event) -> TextCosts:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -22,7 +22,6 @@ from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import LoweringError, MeasurementError, UsageError
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database import Database
 from pdojo.search.engine.racing import TimingRequest
@@ -30,6 +29,7 @@ from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.transforms.game import Game, fingerprint_of
 
 TEXT = """
 kernel double(x) -> (y)
@@ -81,11 +81,11 @@ def cluster(connection: Connection, alone: None) -> Iterator[Cluster]:
 
 
 def candidates(count: int) -> list[Candidate]:
-    found = [Candidate.of(Dojo(PLAIN, ONE))]
+    found = [Candidate.of(Game(PLAIN, ONE))]
     for size in range(2, count + 1):
-        dojo = Dojo(PLAIN, ONE)
-        dojo.step(f"tile_scope@y:0{{size={size}}}")
-        found.append(Candidate.of(dojo))
+        game = Game(PLAIN, ONE)
+        game.apply(f"tile_scope@y:0{{size={size}}}")
+        found.append(Candidate.of(game))
     return found
 
 

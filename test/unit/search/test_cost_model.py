@@ -12,11 +12,11 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.kinds.cpu.cost_model import BYTES_PER_CYCLE, ModelCost, estimate
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.transforms.game import Game
 
 MACHINE = machine("x86-64-zen4")
 
@@ -93,17 +93,17 @@ def test_passes_stand_in_their_order(name: str) -> None:
 
 
 def cost_of(tuning: ScheduledKernel) -> float:
-    dojo = Dojo.of(tuning.game)
-    (found,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
+    game = tuning.game.fork()
+    (found,) = Analytical(MACHINE).evaluate([Candidate.of(game)])
     assert found.is_ok
     return found.cost
 
 
 def test_a_program_for_another_machine_has_no_cost() -> None:
     gpu = machine("nvidia-sm90")
-    dojo = Dojo(workload("add:64x64").instantiate(), gpu)
-    dojo.step("map_grid@z:0")
-    (found,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
+    game = Game(workload("add:64x64").instantiate(), gpu)
+    game.apply("map_grid@z:0")
+    (found,) = Analytical(MACHINE).evaluate([Candidate.of(game)])
     assert (found.failure, found.is_ok) == ("NoModel", False)
 
 
@@ -111,6 +111,6 @@ def test_a_program_costs_what_its_text_costs() -> None:
     """States bring their program with them, others only have its text."""
     for name in ("softmax:64x64", "matmul:32x32x32", "layernorm:4x100"):
         plain = with_alignment(workload(name).instantiate(), 64)
-        here = Candidate.of(Dojo.of(make_moves(plain, MACHINE, "heuristic").game))
+        here = Candidate.of(make_moves(plain, MACHINE, "heuristic").game.fork())
         (one,), (other,) = (Analytical(MACHINE).evaluate([c]) for c in (here, replace(here, nest=None)))
         assert one == other

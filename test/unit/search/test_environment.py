@@ -18,7 +18,6 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import IllegalMove, MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.database import Database
 from pdojo.search.environment.actions import Action, actions_of
@@ -38,8 +37,8 @@ from search_games import TextCosts, Weather, start
 TRACES = Path(pdojo.__file__).parent / "kernels" / "traces"
 
 
-def softmax(name: str = "x86-64-avx512") -> Dojo:
-    return Dojo(workload("softmax:8x32").instantiate(), machine(name))
+def softmax(name: str = "x86-64-avx512") -> Game:
+    return Game(workload("softmax:8x32").instantiate(), machine(name))
 
 
 OPENED = ExitStack()
@@ -52,12 +51,12 @@ def all_are_closed() -> Iterator[None]:
         yield
 
 
-def priced(state: Dojo, evaluator: Evaluator, database: Database | None = None) -> RewardModel:
+def priced(state: Game, evaluator: Evaluator, database: Database | None = None) -> RewardModel:
     return OPENED.enter_context(closing(RewardModel(state, evaluator, database=database)))
 
 
-def episode_of(dojo: Dojo | None = None, seed: int = 0, **rules: Any) -> Episode:
-    state = dojo or softmax()
+def episode_of(game: Game | None = None, seed: int = 0, **rules: Any) -> Episode:
+    state = game or softmax()
     return Episode(state, priced(state, Analytical(state.machine)), Rules(**rules), seed)
 
 
@@ -83,17 +82,17 @@ def judged(failure: str = "", **rules: Any) -> Episode:
 
 
 def test_all_legal_moves_are_offered_on_request() -> None:
-    dojo = softmax()
-    offered = episode_of(dojo, offered=None).offers
+    game = softmax()
+    offered = episode_of(game, offered=None).offers
     assert offered[0].is_stop
-    assert [offer.label for offer in offered[1:]] == list(map(str, dojo.moves()))
+    assert [offer.label for offer in offered[1:]] == list(map(str, game.moves()))
 
 
 def test_moves_on_unused_memory_are_left_out() -> None:
-    dojo = Dojo(workload("matmul:8x8x8").instantiate(), machine("x86-64-avx512"))
-    dojo.step(next(move for move in dojo.moves() if move.name == "contract"))
-    labels = [offer.label for offer in episode_of(dojo, offered=None).offers]
-    on_t = [str(move) for move in dojo.moves() if move.at.partition(":")[0] == "t"]
+    game = Game(workload("matmul:8x8x8").instantiate(), machine("x86-64-avx512"))
+    game.apply(next(move for move in game.moves() if move.name == "contract"))
+    labels = [offer.label for offer in episode_of(game, offered=None).offers]
+    on_t = [str(move) for move in game.moves() if move.at.partition(":")[0] == "t"]
     assert on_t
     assert not {*on_t} & {*labels}
 
@@ -101,16 +100,16 @@ def test_moves_on_unused_memory_are_left_out() -> None:
 def test_offers_lead_where_they_say() -> None:
     for granularity in ("single", "everywhere"):
         episode = episode_of(granularity=granularity, offered=12)
-        before = episode.dojo.text
+        before = episode.game.text
         for offer in episode.offers:
             state = offer.state()
             assert (offer.text, offer.fingerprint) == (state.text, state.fingerprint)
-            played = episode.dojo.fork()
+            played = episode.game.fork()
             for move in offer.moves:
-                played.step(move)
+                played.apply(move)
             assert played.text == state.text
             assert len(state.trace.steps) == len(offer.moves)
-        assert episode.dojo.text == before
+        assert episode.game.text == before
 
 
 def test_offers_stay_valid_after_the_episode_went_on() -> None:
@@ -126,7 +125,7 @@ def test_successors_are_computed_when_they_are_asked_for(monkeypatch: pytest.Mon
     episode = episode_of(offered=8)
     offers = episode.offers
     assert offers[3].text
-    monkeypatch.setattr(type(episode.dojo.game.program), "copy", None)
+    monkeypatch.setattr(type(episode.game.program), "copy", None)
     assert offers[3].text
     with pytest.raises(TypeError):
         _ = offers[4].text
@@ -140,13 +139,13 @@ def test_offers_are_different_and_as_many_as_asked_for() -> None:
 
 def test_large_families_do_not_crowd_out_the_others() -> None:
     """Half of the legal moves belong to few families; the draw gives each family the same share."""
-    dojo = Dojo(workload("matmul:64x64x64").instantiate(), machine("x86-64-avx512"))
-    every = Counter(offer.family for offer in episode_of(dojo, offered=None).offers[1:])
+    game = Game(workload("matmul:64x64x64").instantiate(), machine("x86-64-avx512"))
+    every = Counter(offer.family for offer in episode_of(game, offered=None).offers[1:])
     largest, count = every.most_common(1)[0]
     assert count > 0.2 * every.total()
     for granularity in ("single", "everywhere"):
         drawn = Counter(
-            episode_of(dojo, seed, granularity=granularity, offered=1).offers[1].family for seed in range(60)
+            episode_of(game, seed, granularity=granularity, offered=1).offers[1].family for seed in range(60)
         )
         assert drawn[largest] < 0.2 * drawn.total()
         assert len(drawn) >= 0.5 * len(every)
@@ -168,23 +167,23 @@ def test_edits_lead_where_they_say() -> None:
     episode = episode_of(granularity="edits", offered=12)
     for _ in range(3):
         episode.step(1)
-    before = episode.dojo.text
+    before = episode.game.text
     labels, shorter = set[str](), 0
     for offer in episode.offers[1:]:
         state = offer.state()
         assert (offer.family, offer.moves, offer.is_stop) == ("edit", (), False)
         assert (offer.text, offer.fingerprint) == (state.text, state.fingerprint)
         assert offer.text != before
-        again = Dojo(episode.start.plain, episode.start.machine)
+        again = Game(episode.start.plain, episode.start.machine)
         assert not again.become(step.resolved for step in state.trace.steps)
         assert again.text == state.text
         labels.add(offer.label)
         assert offer.label.startswith("edit ")
-        shorter += len(state.trace.steps) < len(episode.dojo.trace.steps)
+        shorter += len(state.trace.steps) < len(episode.game.trace.steps)
     assert len(labels) == 12
     assert shorter
     assert len({offer.fingerprint for offer in episode.offers}) == 13
-    assert episode.dojo.text == before
+    assert episode.game.text == before
     episode.step(5)
     with pytest.raises(UsageError, match="edits of a trace cannot be offered all"):
         Rules(None, "edits")
@@ -192,11 +191,11 @@ def test_edits_lead_where_they_say() -> None:
 
 def test_edits_take_moves_from_mates() -> None:
     """A state without the last moves of a mate, but with one of its own: its edits have all of them in some cross."""
-    naive = softmax().game
+    naive = softmax()
     play_pass("naive", naive)
     mate = tuple(step.resolved for step in naive.trace.steps)
     state = softmax()
-    state.step("tile_scope@y:1{size=4}")
+    state.apply("tile_scope@y:1{size=4}")
     own = state.trace.steps[0].resolved
     assert not state.become([own, *mate[:-4]])
 
@@ -225,28 +224,28 @@ def test_everywhere_reaches_the_fused_program_in_fewer_actions() -> None:
     coarse = episode_of(granularity="everywhere", offered=None)
     for label in ("join_scopes@*", "reuse_dims@*"):
         act(coarse, label)
-    assert coarse.dojo.text == naive.program.text
+    assert coarse.game.text == naive.program.text
     fine = episode_of(offered=None)
     for move in naive.trace.moves:
         act(fine, str(move))
-    assert fine.dojo.text == coarse.dojo.text
+    assert fine.game.text == coarse.game.text
     assert (fine.steps, coarse.steps) == (8, 2)
-    assert len(coarse.dojo.trace.steps) == 8
+    assert len(coarse.game.trace.steps) == 8
 
 
 def test_a_run_takes_each_place_once_unless_its_family_finishes_programs() -> None:
     episode = episode_of(granularity="everywhere", offered=None)
     (tiled,) = [offer for offer in episode.offers if offer.label == "tile_scope@*{size=4}"]
     places = [move.at for move in tiled.moves]
-    assert len(places) == len({*places}) == len(episode.dojo.game.program.nest.scopes)
+    assert len(places) == len({*places}) == len(episode.game.program.nest.scopes)
 
 
 def test_runs_do_not_make_programs_too_long() -> None:
-    dojo = Dojo(workload("softmax:64x512").instantiate(), machine("x86-64-avx512"))
-    episode = episode_of(dojo, granularity="everywhere", offered=None)
+    game = Game(workload("softmax:64x512").instantiate(), machine("x86-64-avx512"))
+    episode = episode_of(game, granularity="everywhere", offered=None)
     act(episode, "unroll@*")
-    assert len(episode.dojo.trace.steps) > 1
-    assert lengths(episode.dojo)[1] <= 256
+    assert len(episode.game.trace.steps) > 1
+    assert lengths(episode.game)[1] <= 256
 
 
 # Rewards and ends
@@ -299,7 +298,7 @@ def test_an_illegal_index_does_nothing(action: int) -> None:
     found = episode.step(action)
     assert (found.reward, found.illegal, found.terminated, found.truncated) == (0.0, True, False, False)
     assert [offer.label for offer in episode.offers] == labels
-    assert not episode.dojo.trace.steps
+    assert not episode.game.trace.steps
     assert episode.step(action).truncated
 
 
@@ -330,14 +329,14 @@ def test_timed_programs_run_beside_the_start_with_checked_results() -> None:
     weather = Weather(drift=0.5)
     episode = Episode(state, priced(state, weather), Rules(offered=8))
     found = episode.step(next(k for k, offer in enumerate(episode.offers) if "unroll" in offer.label))
-    true = weather.true_time(state.text) / weather.true_time(episode.dojo.text)
+    true = weather.true_time(state.text) / weather.true_time(episode.game.text)
     assert found.reward == pytest.approx(true, rel=0.05)
     assert weather.heats[-1][1] == state.fingerprint
     assert all(inputs is not None for *_, inputs in weather.heats)
 
 
 def test_cycles_on_snitch() -> None:
-    state = Dojo(workload("relu:4x8").instantiate(), machine("snitch"))
+    state = Game(workload("relu:4x8").instantiate(), machine("snitch"))
     prices = priced(state, Cycles(state.machine, state.plain, workers=1))
     episode = Episode(state, prices, Rules(offered=None))
     unrolled = next(k for k, offer in enumerate(episode.offers) if offer.family == "unroll")
@@ -373,7 +372,7 @@ def walk(episode: Episode, actions: list[int]) -> list[object]:
     found: list[object] = []
     for action in actions:
         labels = tuple(offer.label for offer in episode.offers)
-        found.append((labels, episode.step(action), episode.dojo.fingerprint))
+        found.append((labels, episode.step(action), episode.game.fingerprint))
     return found
 
 
@@ -394,20 +393,20 @@ def test_a_fork_is_independent() -> None:
     episode = episode_of(offered=8)
     episode.step(1)
     fork = episode.fork()
-    before = episode.dojo.fingerprint, episode.steps, len(episode.dojo.trace.steps)
+    before = episode.game.fingerprint, episode.steps, len(episode.game.trace.steps)
     walked = walk(fork, [2, 3])
-    assert (episode.dojo.fingerprint, episode.steps, len(episode.dojo.trace.steps)) == before
+    assert (episode.game.fingerprint, episode.steps, len(episode.game.trace.steps)) == before
     assert walk(episode, [2, 3]) == walked
     fork.reset(seed=9)
-    assert len(episode.dojo.trace.steps) == 3
+    assert len(episode.game.trace.steps) == 3
 
 
 def test_a_library_trace_is_replayed() -> None:
     trace = Trace.load(TRACES / "softmax-x86-64-avx512.trace")
-    dojo = Dojo.of(pdojo.tune("softmax", "x86-64-avx512", expert=None, measure=False).tuning.game)
-    episode = episode_of(dojo)
+    game = pdojo.tune("softmax", "x86-64-avx512", expert=None, measure=False).tuning.game.fork()
+    episode = episode_of(game)
     price = episode.replay(trace)
-    assert [str(move) for move in episode.dojo.trace.moves] == [str(move) for move in trace.moves]
+    assert [str(move) for move in episode.game.trace.moves] == [str(move) for move in trace.moves]
     assert price.status == "Ok"
     assert price.reward > 1.0
     assert episode.steps == 0
@@ -416,13 +415,13 @@ def test_a_library_trace_is_replayed() -> None:
 def test_a_trace_that_does_not_apply_changes_nothing() -> None:
     episode = episode_of(offered=8)
     episode.step(1)
-    before = episode.dojo.text, episode.number, episode.steps
+    before = episode.game.text, episode.number, episode.steps
     trace = Trace.parse("reuse_dims@e:0\n")
     with pytest.raises(IllegalMove, match="move 0 of the trace, reuse_dims@e:0: "):
         episode.replay(trace)
     with pytest.raises(IllegalMove, match="move 0 of the trace, reuse_dims@e:0: "):
         episode.reset(trace=trace)
-    assert (episode.dojo.text, episode.number, episode.steps) == before
+    assert (episode.game.text, episode.number, episode.steps) == before
 
 
 # Validation
@@ -430,15 +429,15 @@ def test_a_trace_that_does_not_apply_changes_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["host", "neoverse-v2"])
 def test_validation_finds_a_wrong_result(name: str) -> None:
-    dojo = Dojo(workload("softmax:4x8").instantiate(), machine(name))
-    assert validate(dojo, 1).is_ok
-    assert validate(dojo).seed != validate(dojo).seed
-    wrong = pdojo.parse(dojo.text.replace("e[{0},{1}] / s[{0}]", "e[{0},{1}] * s[{0}]"))
-    dojo.step(dojo.moves()[0])
-    assert validate(dojo, 1).is_ok
+    game = Game(workload("softmax:4x8").instantiate(), machine(name))
+    assert validate(game, 1).is_ok
+    assert validate(game).seed != validate(game).seed
+    wrong = pdojo.parse(game.text.replace("e[{0},{1}] / s[{0}]", "e[{0},{1}] * s[{0}]"))
+    game.apply(game.moves()[0])
+    assert validate(game, 1).is_ok
     # As if the rewrite of the move were wrong.
-    dojo.game.programs.positions[-1].program = Program(wrong, dojo.machine)
-    found = validate(dojo, 1)
+    game.programs.positions[-1].program = Program(wrong, game.machine)
+    found = validate(game, 1)
     assert (found.status, found.ran) == ("WrongResult", name == "host")
     assert "y" in found.summary
 

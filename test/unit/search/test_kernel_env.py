@@ -139,7 +139,7 @@ def test_info_says_what_happened() -> None:
     _, reward, terminated, truncated, info = env.step(4)
     assert (info["move"], terminated, truncated) == (wanted, False, False)
     assert reward > 0
-    assert info["fingerprint"] == env.episode.dojo.fingerprint
+    assert info["fingerprint"] == env.episode.game.fingerprint
     *_, terminated, truncated, info = env.step(1)
     assert (terminated, truncated, len(info["trace"])) == (False, True, 2)
     _, info = env.reset(options={"trace": ["join_scopes@m:0"]})
@@ -152,7 +152,7 @@ def test_forks_validate_and_replay() -> None:
     env.step(1)
     fork = env.fork()
     ahead = fork.step(2)[4]
-    assert len(env.episode.dojo.trace.steps) < len(fork.episode.dojo.trace.steps)
+    assert len(env.episode.game.trace.steps) < len(fork.episode.game.trace.steps)
     fork.close()
     assert env.step(2)[4] == ahead
     assert env.validate().is_ok
@@ -181,7 +181,7 @@ def test_a_deep_copy_is_an_independent_game(wrapped: bool) -> None:
         inner, original = one.unwrapped, env.unwrapped
         assert isinstance(inner, KernelEnv)
         assert isinstance(original, KernelEnv)
-        assert len(inner.episode.dojo.trace.steps) == 1
+        assert len(inner.episode.game.trace.steps) == 1
         shared = [name for name, value in vars(inner).items() if value is vars(original)[name]]
         assert {type(vars(inner)[name]) for name in shared} <= {bool, int, type(None)}
     assert outcomes(copies[0], [2, 1]) == expected
@@ -262,7 +262,7 @@ def test_vectors(vector: Any) -> None:
         alone = environment(horizon=3)
         alone.reset(seed=seed)
         assert [alone.step(int(actions[number]))[1] for _ in range(3)] == [each[number] for each in rewards]
-        assert observations["program"][number] == alone.episode.dojo.text
+        assert observations["program"][number] == alone.episode.game.text
 
 
 def test_a_stored_environment_goes_on() -> None:
@@ -271,7 +271,7 @@ def test_a_stored_environment_goes_on() -> None:
     env.step(1)
     stored = json.loads(json.dumps(env.to_json()))
     _, info = again.restore(stored)
-    assert info["trace"] == [str(move) for move in env.episode.dojo.trace.moves]
+    assert info["trace"] == [str(move) for move in env.episode.game.trace.moves]
     assert again.to_json() == stored
     for action in (2, 1):
         assert env.step(action)[1:] == again.step(action)[1:]

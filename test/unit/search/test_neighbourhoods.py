@@ -19,7 +19,6 @@ from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.kinds.cpu.proposals import PROPOSALS
 from pdojo.search.neighbourhoods import neighbourhood
@@ -32,6 +31,7 @@ from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.neighbourhoods.proposals import Alteration
 from pdojo.search.neighbourhoods.sizes import other_sizes
 from pdojo.search.tuning.scheduled_kernel import make_moves
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation
 
@@ -46,22 +46,22 @@ t f32 [8, 4] heap
 """
 
 
-def tiny(name: str = "toy") -> Dojo:
-    return Dojo(parse_notation(TINY)[0], machine(name))
+def tiny(name: str = "toy") -> Game:
+    return Game(parse_notation(TINY)[0], machine(name))
 
 
 @cache
-def expert(name: str) -> Dojo:
+def expert(name: str) -> Game:
     """What the heuristic pass makes of a kernel; not to be changed."""
-    return Dojo.of(make_moves(with_alignment(workload(name).instantiate(), 64), MACHINE, "heuristic").game)
+    return make_moves(with_alignment(workload(name).instantiate(), 64), MACHINE, "heuristic").game.fork()
 
 
 def test_a_draw_is_a_uniform_choice_from_the_legal_moves() -> None:
-    dojo = tiny()
-    program = dojo.game.program
+    game = tiny()
+    program = game.program
     legal = [c for c in choices(program) if c.is_legal(program)]
     # Candidates are located by identifier, the list of moves for people; both in one order.
-    assert [c.transformation.at(program, c.site) for c in legal] == dojo.moves()
+    assert [c.transformation.at(program, c.site) for c in legal] == game.moves()
     draws = 2000
     counts = Counter(str(draw(program, Random(seed))) for seed in range(draws))
     assert counts.keys() == {str(c.move) for c in legal}
@@ -79,31 +79,31 @@ def test_shuffling_is_uniform() -> None:
 
 
 def test_an_edge_is_a_move_or_the_last_one_taken_back() -> None:
-    dojo = tiny()
-    dojo.step("join_scopes@t:0")
-    before = dojo.text
+    game = tiny()
+    game.apply("join_scopes@t:0")
+    before = game.text
     back = 0
     draws = 300
     for seed in range(draws):
-        near = Edges().neighbour(dojo, Random(seed))
+        near = Edges().neighbour(game, Random(seed))
         assert near is not None
-        assert abs(len(near.trace.steps) - len(dojo.trace.steps)) == 1
+        assert abs(len(near.trace.steps) - len(game.trace.steps)) == 1
         back += len(near.trace.steps) == 0
-    share = draws / (len(dojo.moves()) + 1)
+    share = draws / (len(game.moves()) + 1)
     assert abs(back - share) < 5 * share**0.5
-    assert dojo.text == before
+    assert game.text == before
 
 
 def test_mutations_insert_delete_and_change() -> None:
-    dojo = tiny()
+    game = tiny()
     for move in ("join_scopes@t:0", "join_scopes@t:1", "tile_scope@t:0{size=2}"):
-        dojo.step(move)
-    own = [step.resolved for step in dojo.trace.steps]
+        game.apply(move)
+    own = [step.resolved for step in game.trace.steps]
     seen: Counter[str] = Counter()
     for seed in range(100):
-        near = Mutate().neighbour(dojo, Random(seed))
+        near = Mutate().neighbour(game, Random(seed))
         assert near is not None
-        assert near.fingerprint != dojo.fingerprint
+        assert near.fingerprint != game.fingerprint
         moves = [step.resolved for step in near.trace.steps]
         added = [move for move in moves if move not in own]
         seen["insert"] += len(moves) > len(own)
@@ -116,12 +116,12 @@ def test_mutations_insert_delete_and_change() -> None:
 
 
 def test_the_nearest_mutations_are_all_moves_and_each_one_left_out() -> None:
-    dojo = tiny()
+    game = tiny()
     for move in ("join_scopes@t:0", "join_scopes@t:1", "tile_scope@t:0{size=2}"):
-        dojo.step(move)
-    own = tuple(step.resolved for step in dojo.trace.steps)
-    found = list(Mutate().nearest(dojo, Random(0)))
-    assert {after_move(dojo, move) for move in dojo.moves()} <= {near.text for near in found}
+        game.apply(move)
+    own = tuple(step.resolved for step in game.trace.steps)
+    found = list(Mutate().nearest(game, Random(0)))
+    assert {after_move(game, move) for move in game.moves()} <= {near.text for near in found}
     # What needs a loop that is not joined any more goes with it.
     traces = {tuple(step.resolved for step in near.trace.steps) for near in found}
     assert {(own[0], own[1]), (own[0], own[2]), (own[2],)} <= traces
@@ -130,18 +130,18 @@ def test_the_nearest_mutations_are_all_moves_and_each_one_left_out() -> None:
 def test_nearest_mutations_map_two_scopes_anew() -> None:
     """A stream pays only with the hardware loop in it."""
     text = "kernel k(x) -> (y)\nx f64 [8, 4] heap\ny f64 [8, 4] heap\n\n8 4 y[{0},{1}] = x[{0},{1}]\n"
-    dojo = Dojo(parse_notation(text)[0], machine("snitch"))
-    assert not any(move.name == "frep" for move in dojo.moves())
-    found = [near for seed in range(10) for near in Mutate().nearest(dojo, Random(seed))]
+    game = Game(parse_notation(text)[0], machine("snitch"))
+    assert not any(move.name == "frep" for move in game.moves())
+    found = [near for seed in range(10) for near in Mutate().nearest(game, Random(seed))]
     assert ["stream", "frep"] in [[step.resolved.name for step in near.trace.steps] for near in found]
 
 
 def test_nearest_mutations_map_scopes_to_something_else() -> None:
-    dojo = tiny("x86-64-avx2")
+    game = tiny("x86-64-avx2")
     for move in ("unroll@t:1", "tile_dim@t:1{size=2}"):
-        dojo.step(move)
-    own = [step.resolved for step in dojo.trace.steps]
-    found = {tuple(step.resolved for step in near.trace.steps) for near in Mutate().nearest(dojo, Random(0))}
+        game.apply(move)
+    own = [step.resolved for step in game.trace.steps]
+    found = {tuple(step.resolved for step in near.trace.steps) for near in Mutate().nearest(game, Random(0))}
     remapped = {moves[1].name for moves in found if len(moves) == 2 and moves[0] == own[1]}
     assert {"vectorize", "parallelize"} <= remapped
 
@@ -151,15 +151,15 @@ SUMS = "kernel k(x) -> (y)\nx f64 [8, 4] heap\ny f64 [8] heap\n\n8\n| y[{0}] = 0
 
 def test_nearest_mutations_are_classical_transformations() -> None:
     """Unroll and jam, partial sums, scalar replacement: several moves of which the first ones do not pay alone."""
-    dojo = Dojo(parse_notation(SUMS)[0], machine("snitch"))
-    programs = [near.game.program.nest for near in Mutate().nearest(dojo, Random(0))]
+    game = Game(parse_notation(SUMS)[0], machine("snitch"))
+    programs = [near.program.nest for near in Mutate().nearest(game, Random(0))]
     jammed = [nest for nest in programs if any(unrolled(leaf) == [0] for leaf in nest.leaves)]
     parts = [nest for nest in programs if is_in_registers(nest, "y_part")]
     assert jammed
     assert any(unrolled(leaf) == [1] for nest in parts for leaf in nest.leaves)
-    dojo.step("tile_scope@y:0{size=4}")
-    found = [near for near in Mutate().nearest(dojo, Random(0)) if is_in_registers(near.game.program.nest, "y_out")]
-    assert any(len(near.game.program.nest.arrays["y_out"].shape) == 2 for near in found)
+    game.apply("tile_scope@y:0{size=4}")
+    found = [near for near in Mutate().nearest(game, Random(0)) if is_in_registers(near.program.nest, "y_out")]
+    assert any(len(near.program.nest.arrays["y_out"].shape) == 2 for near in found)
 
 
 def unrolled(leaf: Leaf) -> list[int]:
@@ -177,43 +177,43 @@ def is_in_registers(nest: Nest, name: str) -> bool:
     return name in nest.arrays and nest.arrays[name].buffer.memory is Memory.REGISTER
 
 
-def after_move(dojo: Dojo, move: Move) -> str:
-    near = dojo.fork()
-    near.step(move)
+def after_move(game: Game, move: Move) -> str:
+    near = game.fork()
+    near.apply(move)
     return near.text
 
 
 def test_limits_forbid_what_unrolls_too_much_and_nothing_else() -> None:
-    dojo, random, answers = tiny("x86-64-zen4"), Random(1), Counter[bool]()
+    game, random, answers = tiny("x86-64-zen4"), Random(1), Counter[bool]()
     limits = Limits(statements=64, copies=12)
     for step in range(12):
-        program, unrolls = dojo.game.program, list[Move]()
+        program, unrolls = game.program, list[Move]()
         for choice in choices(program):
             forbidden = limits.forbid(program, choice.move)
             if choice.move.name == "unroll" and choice.is_legal(program):
-                near = dojo.fork()
-                near.step(choice.move)
+                near = game.fork()
+                near.apply(choice.move)
                 assert forbidden == (lengths(near)[1] > limits.copies), choice.move
                 answers[forbidden] += 1
                 unrolls.append(choice.move)
             else:
                 assert not forbidden or choice.move.name == "unroll"
-        dojo.step(random.choice(unrolls) if unrolls and step % 3 == 0 else next(each_family(program, random)))
+        game.apply(random.choice(unrolls) if unrolls and step % 3 == 0 else next(each_family(program, random)))
     assert answers.keys() == {False, True}
-    assert not limits.forbid(dojo.game.program, Move("unroll", "%nowhere"))
+    assert not limits.forbid(game.program, Move("unroll", "%nowhere"))
 
 
 def test_edits_that_unroll_too_much_are_given_up() -> None:
     # All moves together make 384 copies.
-    dojo = Dojo(workload("softmax:8x16").instantiate(), MACHINE)
-    limits, long = Limits.of(dojo), dojo.fork()
-    for scope in dojo.game.program.nest.scopes:
-        long.step(Move("unroll", f"%{scope.id}"))
+    game = Game(workload("softmax:8x16").instantiate(), MACHINE)
+    limits, long = Limits.of(game), game.fork()
+    for scope in game.program.nest.scopes:
+        long.apply(Move("unroll", f"%{scope.id}"))
     assert limits.exceeded_by(long)
     ended = Counter[str]()
     for seed in range(60):
         editor = Editor(long.fork(), limits, Random(seed))
-        is_short, is_long = editor.edit(), limits.exceeded_by(editor.dojo)
+        is_short, is_long = editor.edit(), limits.exceeded_by(editor.game)
         assert not (is_short and is_long), seed
         ended["made" if is_short else "too long" if is_long else "given up before"] += 1
     assert ended["made"]
@@ -221,22 +221,22 @@ def test_edits_that_unroll_too_much_are_given_up() -> None:
 
 
 def test_mutations_lead_to_no_program_twice() -> None:
-    dojo = tiny()
+    game = tiny()
     for move in ("swap_scopes@t:0", "tile_scope@y:0{size=2}", "swap_scopes@t:0", "unroll@t:1"):
-        dojo.step(move)
+        game.apply(move)
     for seed in range(40):
-        near = Mutate().neighbour(dojo, Random(seed))
+        near = Mutate().neighbour(game, Random(seed))
         assert near is not None
-        texts = [program.text for program in near.game.programs]
+        texts = [program.text for program in near.programs]
         assert len(set(texts)) == len(texts)
 
 
 def test_arrays_that_nothing_accesses_are_left_alone() -> None:
-    dojo = Dojo(
+    game = Game(
         parse_notation(TINY.replace("t f32 [8, 4] heap", "t f32 [8, 4] heap\nu f32 [8, 4] heap"))[0], machine("toy")
     )
-    legal = {move.at.partition(":")[0] for move in dojo.moves()}
-    drawn = {move.at.partition(":")[0] for move in each_family(dojo.game.program, Random(0))}
+    legal = {move.at.partition(":")[0] for move in game.moves()}
+    drawn = {move.at.partition(":")[0] for move in each_family(game.program, Random(0))}
     assert {"t", "u"} <= legal
     assert "t" in drawn
     assert "u" not in drawn
@@ -244,9 +244,9 @@ def test_arrays_that_nothing_accesses_are_left_alone() -> None:
 
 def test_families_are_drawn_alike() -> None:
     """However many sites and parameters a family has; those that take others back are rare."""
-    dojo = tiny()
-    dojo.step("unroll@t:0")
-    program = dojo.game.program
+    game = tiny()
+    game.apply("unroll@t:0")
+    program = game.program
     families = {c.move.name for c in choices(program) if c.is_legal(program)}
     rare = {name for name in families if transformation(name).undoes}
     draws = round(100 * (len(families - rare) + RARELY * len(rare)))
@@ -286,13 +286,13 @@ def test_unknown_neighbourhoods_are_named() -> None:
 @pytest.mark.parametrize("name", ["softmax:64x64", "matmul:32x32x32", "layernorm:4x100"])
 def test_alterations_lead_to_programs_of_the_game(name: str) -> None:
     """Each alteration finds something on some kernel, is played again to the same program, and keeps the meaning."""
-    dojo = expert(name)
+    game = expert(name)
     heuristic = Heuristic()
-    states: dict[str, Dojo] = {}
+    states: dict[str, Game] = {}
     for seed in range(4):
-        near = heuristic.neighbour(dojo, Random(seed))
+        near = heuristic.neighbour(game, Random(seed))
         assert near is not None
-        assert near.fingerprint != dojo.fingerprint
+        assert near.fingerprint != game.fingerprint
         states[near.fingerprint] = near
     assert len(states) > 2
     for near in states.values():
@@ -300,44 +300,44 @@ def test_alterations_lead_to_programs_of_the_game(name: str) -> None:
     check_meaning_of(next(iter(states.values())))
 
 
-def assert_is_of_the_game(dojo: Dojo) -> None:
+def assert_is_of_the_game(game: Game) -> None:
     """The trace leads to the program, from the plain kernel."""
-    again = Dojo(dojo.plain, dojo.machine)
-    assert not again.become([step.resolved for step in dojo.trace.steps])
-    assert again.fingerprint == dojo.fingerprint
+    again = Game(game.plain, game.machine)
+    assert not again.become([step.resolved for step in game.trace.steps])
+    assert again.fingerprint == game.fingerprint
 
 
-def check_meaning_of(dojo: Dojo) -> None:
-    assert equivalent(dojo.plain, dojo.kernel, schedules=1) is None
+def check_meaning_of(game: Game) -> None:
+    assert equivalent(game.plain, game.kernel, schedules=1) is None
 
 
 @pytest.mark.parametrize("alter", [alter for alter, _ in PROPOSALS.alterations])
 def test_every_alteration_finds_something(alter: Alteration) -> None:
     found = 0
-    for dojo in (expert("softmax:64x64"), expert("matmul:32x32x32")):
+    for game in (expert("softmax:64x64"), expert("matmul:32x32x32")):
         for seed in range(4):
-            edit = alter(dojo, Random(seed))
+            edit = alter(game, Random(seed))
             if edit is not None:
-                near = dojo.fork()
+                near = game.fork()
                 near.become(edit.moves)
-                found += near.fingerprint != dojo.fingerprint
+                found += near.fingerprint != game.fingerprint
     assert found > 1
 
 
 def test_sizes_of_fused_loops_change_together() -> None:
     """softmax: the loops of e and s, with the memory of a group, are one family; m has its own loop."""
-    dojo = expert("softmax:64x64")
-    before = [step.resolved for step in dojo.trace.steps]
+    game = expert("softmax:64x64")
+    before = [step.resolved for step in game.trace.steps]
     families: set[frozenset[str]] = set()
     for seed in range(40):
-        edit = other_sizes(dojo, Random(seed))
+        edit = other_sizes(game, Random(seed))
         assert edit is not None
         changed = {move.at for move, old in zip(edit.moves, before, strict=True) if move != old}
         if frozenset(changed) in families:
             continue
         families.add(frozenset(changed))
         # Nothing is lost but what more copies do not allow.
-        lost = {skipped.move.name for skipped in dojo.fork().become(edit.moves)}
+        lost = {skipped.move.name for skipped in game.fork().become(edit.moves)}
         assert lost <= {"unroll", "set_location"}
     assert frozenset({"%5", "%8", "%12", "e:1"}) in families
     assert frozenset({"%2"}) in families
@@ -346,13 +346,13 @@ def test_sizes_of_fused_loops_change_together() -> None:
 
 def test_peeled_rests_follow_the_size() -> None:
     """Where whole groups were peeled off, other whole groups are."""
-    dojo = expert("layernorm:4x100")
-    moves = [step.resolved for step in dojo.trace.steps]
+    game = expert("layernorm:4x100")
+    moves = [step.resolved for step in game.trace.steps]
     before = {move.at: dict(move.params)["after"] for move in moves if move.name == "peel_scope"}
     assert before
     changed = 0
     for seed in range(30):
-        edit = other_sizes(dojo, Random(seed))
+        edit = other_sizes(game, Random(seed))
         assert edit is not None
         after = {move.at: dict(move.params)["after"] for move in edit.moves if move.name == "peel_scope"}
         changed += any(after.get(at) != old for at, old in before.items())
@@ -364,17 +364,16 @@ from random import Random
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import choices, shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic
 
 random = Random(7)
-dojo = Dojo(workload("softmax:64x64").instantiate(), machine("x86-64-zen4"))
-dojo = Heuristic().neighbour(dojo, random)
+game = Game(workload("softmax:64x64").instantiate(), machine("x86-64-zen4"))
+game = Heuristic().neighbour(game, random)
 for name in NEIGHBOURHOODS:
     for _ in range(4):
-        near = neighbourhood(name).neighbour(dojo, random)
+        near = neighbourhood(name).neighbour(game, random)
         print(near.fingerprint, len(near.trace.steps))
 """
 

@@ -20,7 +20,6 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import legal_candidates
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE as FEATURES
@@ -232,25 +231,25 @@ def test_a_missing_pytorch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 # Offers and encoders
 
 
-def states(kernel: str, seed: int, steps: int) -> list[Dojo]:
+def states(kernel: str, seed: int, steps: int) -> list[Game]:
     """States of a random walk from the plain kernel, then from the pass's program."""
-    random, found = Random(seed), list[Dojo]()
+    random, found = Random(seed), list[Game]()
     for is_passed in (False, True):
         game = Game(workload(kernel).instantiate(), MACHINE)
         if is_passed:
             expert_pass("heuristic", MACHINE)(game)
-        dojo = Dojo.of(game)
+        game = game.fork()
         for _ in range(steps):
-            found.append(dojo.fork())
-            dojo.step(next(iter(legal_candidates(dojo.game.program, random))).move)
+            found.append(game.fork())
+            game.apply(next(iter(legal_candidates(game.program, random))).move)
     return found
 
 
 def test_moves_change_the_features() -> None:
     """Fewer than one legal move in a hundred leaves all structural features as they are."""
     same = total = 0
-    for dojo in (*states("softmax:32x64", 1, 4), *states("matmul:16x32x16", 2, 4), *states("layernorm:16x64", 3, 3)):
-        program = dojo.game.program
+    for game in (*states("softmax:32x64", 1, 4), *states("matmul:16x32x16", 2, 4), *states("layernorm:16x64", 3, 3)):
+        program = game.program
         before = structure(program.nest, MACHINE)
         random = Random(total)
         for choice, _ in zip(legal_candidates(program, random), range(24), strict=False):
@@ -263,14 +262,14 @@ def test_moves_change_the_features() -> None:
 
 
 def test_features_have_names_and_are_finite() -> None:
-    for dojo in states("softmax:32x64", 8, 4):
-        named = named_structure(dojo.game.program.nest, MACHINE)
+    for game in states("softmax:32x64", 8, 4):
+        named = named_structure(game.program.nest, MACHINE)
         assert len({name for name, _ in named}) == len(named) == FEATURES
         assert numpy.isfinite([value for _, value in named]).all()
 
 
-def offers(dojo: Dojo, count: int) -> list[Action]:
-    return actions_of(dojo, Rules(count), Random(1))
+def offers(game: Game, count: int) -> list[Action]:
+    return actions_of(game, Rules(count), Random(1))
 
 
 def test_unknown_encoders_are_named() -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from pdojo.errors import DatabaseError, UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Progress, Result
@@ -31,6 +30,7 @@ from pdojo.search.perfllm.agent import Moment
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.strategies import Saved
 from pdojo.search.strategies.perfllm import PerfLLM
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from search_games import TextCosts, facts, start
 
@@ -59,9 +59,9 @@ class Counting(PerfLLM):
         self.asked += 1
         return super().ask()
 
-    def _look(self, dojo: Dojo, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
+    def _look(self, game: Game, mates: Sequence[Sequence[Move]] = (), again: int | None = None) -> Moment:
         self.looks += 1
-        return super()._look(dojo, mates, again)
+        return super()._look(game, mates, again)
 
 
 def run(
@@ -128,14 +128,14 @@ def test_edits_lead_to_new_programs() -> None:
 @pytest.mark.parametrize("settings", [SETTINGS, EDITS])
 def test_a_demonstration_is_the_pass_s(settings: Settings, tmp_path: Path) -> None:
     """The first programs are those on the way of the expert pass, and each is learned from."""
-    game = start().game
+    game = start()
     play_pass("heuristic", game)
     moves = [step.resolved for step in game.trace.steps]
     strategy = PerfLLM(BUDGET, replace(settings, demonstrations=True))
     result = run(tmp_path / "search.sqlite", strategy=strategy)
     state, wanted = start(), list[str]()
     for move in moves:
-        state.step(move)
+        state.apply(move)
         wanted.append(state.fingerprint)
     with Database(tmp_path / "search.sqlite") as database:
         rows = database.connection.rows(

@@ -23,7 +23,6 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.node import Node, States, Verdict
@@ -37,20 +36,21 @@ from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.mutate import Mutate
 from pdojo.search.strategies import Breeder, strategy
+from pdojo.transforms.game import Game
 
 MACHINE = machine("x86-64-zen4")
 BREEDERS = ("sample", "evolve", "elites", "model")
 
 
-def plain() -> Dojo:
-    return Dojo(with_alignment(workload("softmax:8x16").instantiate(), 64), MACHINE)
+def plain() -> Game:
+    return Game(with_alignment(workload("softmax:8x16").instantiate(), 64), MACHINE)
 
 
-def node(dojo: Dojo, states: States, parent: Node | None = None) -> Node:
-    (evaluation,) = Analytical(MACHINE).evaluate([Candidate.of(dojo)])
-    moves = tuple(step.resolved for step in dojo.trace.steps)
-    made = Node(0 if parent is None else 1, moves, dojo.fingerprint, parent, Verdict(evaluation), states)
-    states.put(made, dojo)
+def node(game: Game, states: States, parent: Node | None = None) -> Node:
+    (evaluation,) = Analytical(MACHINE).evaluate([Candidate.of(game)])
+    moves = tuple(step.resolved for step in game.trace.steps)
+    made = Node(0 if parent is None else 1, moves, game.fingerprint, parent, Verdict(evaluation), states)
+    states.put(made, game)
     return made
 
 
@@ -74,7 +74,7 @@ def two() -> Iterator[ProcessExecutor]:
     made.pool.close()
 
 
-def told(made: Iterator[Dojo | None]) -> list[tuple[str, str]]:
+def told(made: Iterator[Game | None]) -> list[tuple[str, str]]:
     return [("", "") if one is None else (one.fingerprint, str(one.trace)) for one in made]
 
 
@@ -123,12 +123,12 @@ def test_searches_do_not_depend_on_the_number_of_processes(name: str, monkeypatc
 def test_identifiers_of_a_kernel_reach_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(children, "ALONE", 0.0)
     moved = plain()
-    moved.step("join_scopes@m:0")
-    moved.step("tile_scope@m:1{size=4}")
+    moved.apply("join_scopes@m:0")
+    moved.apply("tile_scope@m:1{size=4}")
     # Its identifiers are not those of its text.
-    start = Dojo(moved.game.kernel, MACHINE)
-    again = Dojo(parse_notation(start.text)[0], MACHINE)
-    assert [node.id for node in start.game.program.nest.scopes] != [s.id for s in again.game.program.nest.scopes]
+    start = Game(moved.kernel, MACHINE)
+    again = Game(parse_notation(start.text)[0], MACHINE)
+    assert [node.id for node in start.program.nest.scopes] != [s.id for s in again.program.nest.scopes]
 
     def costs(proposers: int) -> list[float]:
         found = search(

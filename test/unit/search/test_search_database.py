@@ -21,7 +21,6 @@ import pytest
 from pdojo.errors import DatabaseError
 from pdojo.files import default_database
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.progress import Budget, Result, Row
 from pdojo.search.database import Database, Entry, Problem, SearchMemory
@@ -29,6 +28,7 @@ from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import TABLES, VERSION, canonical
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import search
+from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
@@ -47,47 +47,47 @@ def contents(path: Path, table: str) -> list[dict[str, Any]]:
         return database.connection.rows(f"SELECT * FROM {table}")
 
 
-def two_programs() -> tuple[Dojo, Dojo]:
+def two_programs() -> tuple[Game, Game]:
     one, other = start(), start()
-    other.step(other.moves()[0])
+    other.apply(other.moves()[0])
     return one, other
 
 
-def measured(database: Database, *programs: Dojo) -> SearchMemory:
+def measured(database: Database, *programs: Game) -> SearchMemory:
     """All cost the same."""
     memory = database.memory(Problem.of(programs[0]), TextCosts())
-    for dojo in programs:
-        memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+    for game in programs:
+        memory.keep(game.text, game.trace, Evaluation(2.0))
     return memory
 
 
 def test_evaluations_come_back(tmp_path: Path) -> None:
-    dojo = start()
+    game = start()
     environment = {"processor": "some", "huge_page_bytes": 17}
     good = Evaluation(2.5, "", {"kind": "Ok", "samples": [1.0, inf], "environment": environment}, {"run": 0.5})
     bad = Evaluation.failed("Crash", {"reason": "SIGSEGV"}, {"compile": 1.0})
     with Database(tmp_path / "a.sqlite") as database:
-        memory = database.memory(Problem.of(dojo), TextCosts())
-        assert memory.find(dojo.fingerprint) is None
-        assert memory.keep(dojo.text, dojo.trace, good) is good
-        dojo.step(dojo.moves()[0])
-        memory.keep(dojo.text, dojo.trace, bad)
+        memory = database.memory(Problem.of(game), TextCosts())
+        assert memory.find(game.fingerprint) is None
+        assert memory.keep(game.text, game.trace, good) is good
+        game.apply(game.moves()[0])
+        memory.keep(game.text, game.trace, bad)
         # The first measurement counts, whoever else made one.
-        assert memory.keep(dojo.text, dojo.trace, Evaluation(1.0)) == bad
+        assert memory.keep(game.text, game.trace, Evaluation(1.0)) == bad
     with Database(tmp_path / "a.sqlite") as database:
-        memory = database.memory(Problem.of(dojo), TextCosts())
+        memory = database.memory(Problem.of(game), TextCosts())
         found = memory.find(start().fingerprint)
         assert found is not None
         assert found == good
         assert found.detail == {"kind": "Ok", "samples": [1.0, "inf"], "environment": environment}
         assert found.seconds == {"run": 0.5}
-        again = memory.find(dojo.fingerprint)
+        again = memory.find(game.fingerprint)
         assert again is not None
         assert again == bad
         assert again.detail == bad.detail
-        assert database.memory(Problem.of(dojo), TextCosts(version=2)).find(dojo.fingerprint) is None
-        machine = replace(dojo.machine, threads=dojo.machine.threads + 1)
-        assert database.memory(replace(Problem.of(dojo), machine=machine), TextCosts()).find(dojo.fingerprint) is None
+        assert database.memory(Problem.of(game), TextCosts(version=2)).find(game.fingerprint) is None
+        machine = replace(game.machine, threads=game.machine.threads + 1)
+        assert database.memory(replace(Problem.of(game), machine=machine), TextCosts()).find(game.fingerprint) is None
 
 
 def raced(*ratios: float) -> Race:
@@ -156,8 +156,8 @@ def test_the_best_of_what_is_computed_costs_least() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        for dojo, cost in ((one, 2.0), (other, 3.0)):
-            memory.keep_incumbent(dojo.trace, dojo.text, cost, timed=False, over="")
+        for game, cost in ((one, 2.0), (other, 3.0)):
+            memory.keep_incumbent(game.trace, game.text, cost, timed=False, over="")
         found = memory.best()
         assert found is not None
         assert (found.fingerprint, found.cost) == (one.fingerprint, 2.0)
@@ -182,20 +182,20 @@ def test_what_fails_as_the_best_has_failed() -> None:
 
 
 def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> None:
-    dojo = start()
+    game = start()
     with Database.in_memory() as database:
-        memory = database.memory(Problem.of(dojo), TextCosts())
-        run = memory.run((dojo.text, dojo.trace), "sample", "edges", 0, {})
+        memory = database.memory(Problem.of(game), TextCosts())
+        run = memory.run((game.text, game.trace), "sample", "edges", 0, {})
         run.mark("finished")
-        again = memory.run((dojo.text, dojo.trace), "sample", "edges", 0, {})
+        again = memory.run((game.text, game.trace), "sample", "edges", 0, {})
         assert [row["state"] for row in database.connection.rows("SELECT state FROM runs")] == ["running"]
         assert not prune(database.connection, Pruning(older_than=timedelta(0)))["runs"]
         again.mark("finished")
         assert prune(database.connection, Pruning(older_than=timedelta(0)))["runs"] == 1
         # Another run gets the number of the one that is gone.
-        memory.run((dojo.text, dojo.trace), "sample", "edges", 1, {})
+        memory.run((game.text, game.trace), "sample", "edges", 1, {})
         with pytest.raises(DatabaseError, match="was pruned while it was under way"):
-            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), dojo.text, dojo.trace, None)], [], [])
+            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), game.text, game.trace, None)], [], [])
         assert not database.connection.rows("SELECT * FROM evaluations")
 
 
@@ -204,12 +204,12 @@ def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
     traces = contents(tmp_path / "a.sqlite", "traces")
     assert len(traces) > len({row["program"] for row in traces}) == 81
     for row in traces[:20]:
-        dojo = start()
-        assert not dojo.become(step.resolved for step in Trace.parse(row["text"]).steps)
+        game = start()
+        assert not game.become(step.resolved for step in Trace.parse(row["text"]).steps)
         with Database(tmp_path / "a.sqlite") as database:
             program = database.connection.row("SELECT text FROM programs WHERE id = ?", row["program"])
             assert program is not None
-            assert dojo.text == program["text"]
+            assert game.text == program["text"]
     rows = contents(tmp_path / "a.sqlite", "evaluations")
     assert [(row["number"], row["failure"], row["best"]) for row in rows] == [
         (row.number, row.failure, row.is_best) for row in result.history
@@ -220,8 +220,8 @@ def test_several_traces_lead_to_one_program(tmp_path: Path) -> None:
 
 def test_problems_are_named() -> None:
     found = workload("softmax:32x64")
-    dojo = Dojo(found.instantiate(), start().machine)
-    plain, named = Problem.of(dojo), Problem.of(dojo, found)
+    game = Game(found.instantiate(), start().machine)
+    plain, named = Problem.of(game), Problem.of(game, found)
     assert (plain.kernel, plain.shape, plain.dtype, plain.label) == ("softmax", "32x64", "f32", "")
     assert (named.shape, named.label) == ("32x64", "softmax:32x64")
     with Database.in_memory() as database:
@@ -354,7 +354,6 @@ import sys
 from pathlib import Path
 from search_games import Downhill, Edges, TextCosts, start
 from pdojo.search.database import Database
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.engine.search import search
 from pdojo.search.contract.progress import Budget
 

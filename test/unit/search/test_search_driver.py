@@ -12,12 +12,12 @@ from time import perf_counter
 import pytest
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.node import Proposal
 from pdojo.search.contract.progress import Budget, Ending, Progress
 from pdojo.search.database import Database
 from pdojo.search.engine.search import search
+from pdojo.transforms.game import Game
 from search_games import Downhill, Edges, TextCosts, facts, find, start
 
 
@@ -86,7 +86,7 @@ def test_strategies_are_told_in_the_order_of_asking() -> None:
         def ask(self) -> Proposal | None:
             found = super().ask()
             assert found is not None
-            asked.append(found.dojo.fingerprint)
+            asked.append(found.game.fingerprint)
             return found
 
     strategy = Watching(batch=5)
@@ -101,12 +101,12 @@ def test_strategies_are_told_in_the_order_of_asking() -> None:
 
 def test_a_search_ends_where_nothing_is_new() -> None:
     class Nothing(Edges):
-        def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+        def neighbour(self, game: Game, random: Random) -> Game | None:
             return None
 
     class Same(Edges):
-        def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
-            return dojo.fork()
+        def neighbour(self, game: Game, random: Random) -> Game | None:
+            return game.fork()
 
     for neighbourhood in (Nothing(), Same()):
         result = search(start(), TextCosts(), Downhill(), neighbourhood, Budget(10), 1)
@@ -203,9 +203,9 @@ def test_a_run_that_comes_out_differently_replaces_its_log(tmp_path: Path) -> No
     class Changed(Edges):
         """The same settings, other proposals: as if pdojo had changed."""
 
-        def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+        def neighbour(self, game: Game, random: Random) -> Game | None:
             random.random()
-            return super().neighbour(dojo, random)
+            return super().neighbour(game, random)
 
     with Database(tmp_path / "a.sqlite") as database:
         find(TextCosts(), 20, database=database)
@@ -261,11 +261,11 @@ def test_a_root_that_fails_is_left_behind() -> None:
 
 
 def test_a_search_from_a_state_with_moves() -> None:
-    dojo = start()
-    dojo.step(dojo.moves()[0])
-    result = search(dojo, TextCosts(), Downhill(), Edges(), Budget(10), 1)
-    assert result.root.fingerprint == dojo.fingerprint
-    assert result.root.dojo.trace == dojo.trace
+    game = start()
+    game.apply(game.moves()[0])
+    result = search(game, TextCosts(), Downhill(), Edges(), Budget(10), 1)
+    assert result.root.fingerprint == game.fingerprint
+    assert result.root.game.trace == game.trace
 
 
 def test_settings_are_part_of_a_run(tmp_path: Path) -> None:

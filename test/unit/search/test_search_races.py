@@ -10,12 +10,12 @@ from statistics import fmean
 
 import pytest
 
-from pdojo.search.contract.dojo import Dojo, fingerprint_of
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.contract.progress import Budget, Result
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
 from pdojo.search.engine.search import search
+from pdojo.transforms.game import Game, fingerprint_of
 from search_games import Downhill, Edges, Weather, best_in, facts, find, start
 
 CANDIDATE = Candidate.of(start())
@@ -252,7 +252,7 @@ def test_the_root_is_the_best_where_nothing_is_faster_in_the_last_match() -> Non
         result = find(costs, database=database)
         assert result.best is result.root
         assert result.known is not None
-        assert result.known.dojo.fingerprint == start().fingerprint
+        assert result.known.game.fingerprint == start().fingerprint
         assert [row.number for row in result.history if row.is_best] == [0]
         assert best_in(database) == [start().fingerprint]
         logged = database.connection.rows("SELECT number FROM evaluations WHERE best")
@@ -374,11 +374,11 @@ def test_a_best_that_fails_later_was_none(tmp_path: Path, early: bool) -> None:
     assert resumed.best.fingerprint == result.best.fingerprint
 
 
-def _node(number: int) -> Dojo:
+def _node(number: int) -> Game:
     """The program of that number in the search that `find` makes of 60 programs."""
     strategy = Downhill()
     search(start(), Weather(), strategy, Edges(), Budget(60), 1)
-    return next(node.dojo for node in strategy.told if node.number == number)
+    return next(node.game for node in strategy.told if node.number == number)
 
 
 def test_nobody_is_the_best_where_all_were_wrong() -> None:
@@ -417,7 +417,7 @@ def test_the_best_that_is_known_is_that_of_all_searches(tmp_path: Path) -> None:
         for seed in (1, 2):
             cut = find(Interrupted(), 60 if seed == 2 else 80, seed=seed, database=database)
             assert cut.known is not None
-            assert cut.known.dojo.fingerprint == whole.best.fingerprint
+            assert cut.known.game.fingerprint == whole.best.fingerprint
             assert cut.known.cost == whole.cost
         assert not cut.known.is_own
         assert cut.best is not None
@@ -428,17 +428,17 @@ def test_a_rival_is_among_what_is_known(tmp_path: Path) -> None:
     found = find(Weather(), 60)
     assert found.best is not None
     costs = Weather()
-    result = search(start(), costs, Downhill(), Edges(), Budget(3), 2, rivals=[found.best.dojo])
+    result = search(start(), costs, Downhill(), Edges(), Budget(3), 2, rivals=[found.best.game])
     assert result.known is not None
-    assert result.known.dojo.fingerprint == found.best.fingerprint
+    assert result.known.game.fingerprint == found.best.fingerprint
     assert not result.known.is_own
     assert len(result.history) == 4
     slow = start()
-    slow.step(slow.moves()[0])
+    slow.apply(slow.moves()[0])
     result = search(start(), Weather(), Downhill(), Edges(), Budget(30), 2, rivals=[slow])
     assert result.known is not None
     assert result.best is not None
-    assert result.known.dojo.fingerprint == result.best.fingerprint
+    assert result.known.game.fingerprint == result.best.fingerprint
 
 
 class Minutes(Weather):
@@ -463,7 +463,7 @@ def test_nothing_is_concluded_from_times_of_different_minutes(tmp_path: Path) ->
     """A search from a worse program, in a minute in which all are faster, takes nobody's place."""
     worse = start()
     while worse.fingerprint == start().fingerprint or Weather().true_time(worse.text) < 1.0:
-        worse.step(worse.moves()[0])
+        worse.apply(worse.moves()[0])
     with Database(tmp_path / "a.sqlite") as database:
         good = find(Minutes(4.0), 40, database=database)
         assert good.best is not None
@@ -472,7 +472,7 @@ def test_nothing_is_concluded_from_times_of_different_minutes(tmp_path: Path) ->
         assert small.best is not None
         assert small.best.fingerprint != good.best.fingerprint
         assert small.known is not None
-        assert small.known.dojo.fingerprint == good.best.fingerprint
+        assert small.known.game.fingerprint == good.best.fingerprint
         # They were timed in turns, on inputs of their own.
         raced, against, rounds, inputs = costs.heats[-1]
         assert (raced, against, rounds) == ([small.best.fingerprint], good.best.fingerprint, STAGES[-1])
@@ -482,7 +482,7 @@ def test_nothing_is_concluded_from_times_of_different_minutes(tmp_path: Path) ->
         for each in (search(worse, Impatient(0.1), Downhill(), Edges(), Budget(9), 6, database=database),
                      find(Impatient(0.1), 60, database=database)):  # fmt: skip
             assert each.known is not None
-            assert each.known.dojo.fingerprint == good.best.fingerprint
+            assert each.known.game.fingerprint == good.best.fingerprint
         assert best_in(database) == [good.best.fingerprint]
 
 
@@ -501,14 +501,14 @@ def test_what_is_better_in_turns_takes_the_place(tmp_path: Path) -> None:
 
 def test_a_file_stays_until_something_was_shown_to_be_faster() -> None:
     rival = start()
-    rival.step(rival.moves()[0])
+    rival.apply(rival.moves()[0])
 
     for costs, stays in ((Impatient(1.0), True), (Minutes(1.0), False)):
         with Database.in_memory() as database:
             result = search(start(), costs, Downhill(), Edges(), Budget(40), 1, database=database, rivals=[rival])
             assert result.best is not None
             assert result.known is not None
-            assert (result.known.dojo.fingerprint == rival.fingerprint) == stays
+            assert (result.known.game.fingerprint == rival.fingerprint) == stays
             assert best_in(database) == [result.best.fingerprint]
 
 
@@ -594,7 +594,7 @@ def test_a_program_from_elsewhere_takes_no_place_by_a_tie() -> None:
         costs = Weather()
         best = find(costs, 40, database=database).best
         assert best is not None
-        rival = next(dojo for dojo in _others(best.fingerprint))
+        rival = next(game for game in _others(best.fingerprint))
 
         class Even(Weather):
             def sample(self, seconds: float) -> float:
@@ -603,28 +603,28 @@ def test_a_program_from_elsewhere_takes_no_place_by_a_tie() -> None:
         even = Even()
         result = search(start(), even, Downhill(), Edges(), Budget(1), 3, database=database, rivals=[rival])
         assert result.known is not None
-        assert result.known.dojo.fingerprint == rival.fingerprint
+        assert result.known.game.fingerprint == rival.fingerprint
         assert best_in(database) == [best.fingerprint]
 
 
-def _others(fingerprint: str) -> list[Dojo]:
+def _others(fingerprint: str) -> list[Game]:
     found = [start() for _ in start().moves()]
-    for dojo, move in zip(found, start().moves(), strict=True):
-        dojo.step(move)
-    return [dojo for dojo in found if dojo.fingerprint != fingerprint]
+    for game, move in zip(found, start().moves(), strict=True):
+        game.apply(move)
+    return [game for game in found if game.fingerprint != fingerprint]
 
 
 def test_what_others_found_to_be_wrong_is_not_known_as_the_best(tmp_path: Path) -> None:
     with Database(tmp_path / "a.sqlite") as database:
         first = find(Weather(), 40, database=database)
         assert first.best is not None
-        bad = first.best.dojo
+        bad = first.best.game
         memory = database.memory(Problem.of(start()), Weather())
         memory.keep_race(start().text, bad.text, "race", Race(timed(1.0), WRONG))
         for costs in (Impatient(1.0), Weather()):
             result = search(start(), costs, Downhill(), Edges(), Budget(60), 1, database=database, rivals=[bad])
             assert result.known is not None
-            assert result.known.dojo.fingerprint != bad.fingerprint
+            assert result.known.game.fingerprint != bad.fingerprint
         assert bad.fingerprint not in best_in(database)
 
 

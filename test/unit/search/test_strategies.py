@@ -19,7 +19,6 @@ from pdojo.dialect.semantics.oracle.instances import INSTANCE_LIMIT, count_insta
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
 from pdojo.search.contract.node import Node, Proposal, States, Verdict
@@ -34,6 +33,7 @@ from pdojo.search.strategies.elites import Elites
 from pdojo.search.strategies.evolve import Evolve
 from pdojo.search.strategies.model import targets
 from pdojo.search.strategies.sample import Sample
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 MACHINE = machine("x86-64-zen4")
@@ -54,38 +54,38 @@ COMBINATIONS = [
 
 
 @cache
-def plain(kernel: str) -> Dojo:
-    return Dojo(with_alignment(workload(kernel).instantiate(), 64), MACHINE)
+def plain(kernel: str) -> Game:
+    return Game(with_alignment(workload(kernel).instantiate(), 64), MACHINE)
 
 
 class Play:
     """A driver without a memory: asks, evaluates by the analytical model, tells."""
 
     def __init__(self, kernel: str, seed: int) -> None:
-        self.dojo = plain(kernel)
+        self.game = plain(kernel)
         self.random = Random(seed)
         self.evaluator = Analytical(MACHINE)
-        self.states = States(self.dojo)
+        self.states = States(self.game)
         self.known: dict[str, Node] = {}
         self.told: list[Node] = []
 
-    def node(self, dojo: Dojo, parent: Node | None) -> Node:
-        fingerprint = dojo.fingerprint
+    def node(self, game: Game, parent: Node | None) -> Node:
+        fingerprint = game.fingerprint
         before = self.known.get(fingerprint)
         if before is None:
-            (evaluation,) = self.evaluator.evaluate([Candidate.of(dojo)])
+            (evaluation,) = self.evaluator.evaluate([Candidate.of(game)])
         else:
             evaluation = before.evaluation
         number = len(self.known) if before is None else before.number
-        moves = tuple(step.resolved for step in dojo.trace.steps)
+        moves = tuple(step.resolved for step in game.trace.steps)
         node = Node(number, moves, fingerprint, parent, Verdict(evaluation), self.states)
-        self.states.put(node, dojo)
+        self.states.put(node, game)
         self.known.setdefault(fingerprint, node)
         return node
 
     def run(self, wanted: Strategy, near: str, evaluations: int) -> list[Node]:
         """All nodes that were told."""
-        root = self.node(self.dojo.fork(), None)
+        root = self.node(self.game.fork(), None)
         wanted.start(root, neighbourhood(near), self.random)
         self.told = [root]
         while len(self.known) <= evaluations and len(self.told) < 20 * evaluations:
@@ -93,7 +93,7 @@ class Play:
             while len(asked) < wanted.batch and (proposal := wanted.ask()) is not None:
                 asked.append(proposal)
             assert asked
-            nodes = [self.node(proposal.dojo, proposal.parent) for proposal in asked]
+            nodes = [self.node(proposal.game, proposal.parent) for proposal in asked]
             for node in nodes:
                 wanted.tell(node)
             self.told += nodes
@@ -165,9 +165,9 @@ def test_what_is_proposed_is_of_the_game(name: str, near: str) -> None:
         assert not again.become(node.moves)
         assert again.fingerprint == node.fingerprint
     # Programs that compute much again are beyond the oracle.
-    judged = [node for node in every if count_instances(nest_of(node.dojo.kernel)) <= INSTANCE_LIMIT]
+    judged = [node for node in every if count_instances(nest_of(node.game.kernel)) <= INSTANCE_LIMIT]
     for node in judged[-2:]:
-        assert equivalent(node.dojo.plain, node.dojo.kernel, schedules=1) is None
+        assert equivalent(node.game.plain, node.game.kernel, schedules=1) is None
 
 
 # Each strategy by itself
@@ -175,9 +175,9 @@ def test_what_is_proposed_is_of_the_game(name: str, near: str) -> None:
 
 def evaluated(number: int, cost: float, parent: Node | None = None) -> Node:
     """A node without a state of interest."""
-    dojo = plain(MATMUL)
+    game = plain(MATMUL)
     evaluation = Evaluation(cost) if cost < inf else Evaluation.failed("Timeout", {})
-    return Node(number, (), str(number), parent, Verdict(evaluation), States(dojo))
+    return Node(number, (), str(number), parent, Verdict(evaluation), States(game))
 
 
 def test_sampling_prefers_fast_parents() -> None:
@@ -210,10 +210,10 @@ def test_sampling_draws_by_these_weights() -> None:
 
 
 @cache
-def tiled() -> Dojo:
-    dojo = plain(MATMUL).fork()
-    dojo.step("tile_scope@c:0{size=2}")
-    return dojo
+def tiled() -> Game:
+    game = plain(MATMUL).fork()
+    game.apply("tile_scope@c:0{size=2}")
+    return game
 
 
 class Counting:
@@ -222,7 +222,7 @@ class Counting:
     name = "counting"
     settings: dict[str, object] = {}  # noqa: RUF012
 
-    def neighbour(self, dojo: Dojo, random: Random) -> Dojo | None:
+    def neighbour(self, game: Game, random: Random) -> Game | None:
         random.random()
         return tiled().fork()
 
@@ -299,10 +299,10 @@ def test_populations_that_find_nothing_are_given_up() -> None:
 class Listed(Heuristic):
     """The nearest neighbours are the first three legal moves."""
 
-    def nearest(self, dojo: Dojo, random: Random) -> Iterator[Dojo]:
-        for move in dojo.moves()[:3]:
-            near = dojo.fork()
-            near.step(move)
+    def nearest(self, game: Game, random: Random) -> Iterator[Game]:
+        for move in game.moves()[:3]:
+            near = game.fork()
+            near.apply(move)
             yield near
 
 
@@ -315,23 +315,23 @@ def test_the_neighbours_of_the_best_are_gone_through() -> None:
     first, second = evolve.ask(), evolve.ask()
     assert first is not None
     assert second is not None
-    assert [p.dojo.text for p in (first, second)] == [near.text for near in Listed().nearest(root.dojo, Random(0))][:2]
-    better = replace(play.node(first.dojo, root), verdict=Verdict(Evaluation(root.cost / 2)))
+    assert [p.game.text for p in (first, second)] == [near.text for near in Listed().nearest(root.game, Random(0))][:2]
+    better = replace(play.node(first.game, root), verdict=Verdict(Evaluation(root.cost / 2)))
     evolve.tell(better)
     asked = [evolve.ask() for _ in range(4)]
     assert all(p is not None and p.parent is better for p in asked)
-    assert [len(p.dojo.trace.steps) for p in asked[:3] if p is not None] == [2, 2, 2]
+    assert [len(p.game.trace.steps) for p in asked[:3] if p is not None] == [2, 2, 2]
     assert asked[3] is not None
-    assert len(asked[3].dojo.trace.steps) > 2
+    assert len(asked[3].game.trace.steps) > 2
 
 
 def reached(number: int, cost: float, *moves: str) -> Node:
     """A node whose program some moves lead to."""
-    dojo = plain(MATMUL).fork()
+    game = plain(MATMUL).fork()
     for move in moves:
-        dojo.step(move)
-    made_moves = tuple(step.resolved for step in dojo.trace.steps)
-    return Node(number, made_moves, dojo.fingerprint, None, Verdict(Evaluation(cost)), States(plain(MATMUL)))
+        game.apply(move)
+    made_moves = tuple(step.resolved for step in game.trace.steps)
+    return Node(number, made_moves, game.fingerprint, None, Verdict(Evaluation(cost)), States(plain(MATMUL)))
 
 
 def test_the_fastest_of_each_kind_stays() -> None:
@@ -375,8 +375,8 @@ def test_the_neighbours_of_each_elite_are_gone_through() -> None:
     elites.tell(other)
     asked = [elites.ask() for _ in range(12)]
     for node in (root, other):
-        texts = [p.dojo.text for p in asked if p is not None and p.parent is node]
-        assert texts[:3] == [near.text for near in Listed().nearest(node.dojo, Random(0))]
+        texts = [p.game.text for p in asked if p is not None and p.parent is node]
+        assert texts[:3] == [near.text for near in Listed().nearest(node.game, Random(0))]
         assert len(texts) > 3
 
 
@@ -386,10 +386,10 @@ def test_learned_costs_are_relative_to_the_best() -> None:
 
 
 def test_features_have_names_and_one_order() -> None:
-    one = named_features(plain(SOFTMAX).game.program.nest, MACHINE)
+    one = named_features(plain(SOFTMAX).program.nest, MACHINE)
     tuned = Heuristic().neighbour(plain(SOFTMAX), Random(0))
     assert tuned is not None
-    other = named_features(tuned.game.program.nest, MACHINE)
+    other = named_features(tuned.program.nest, MACHINE)
     assert [name for name, _ in one] == [name for name, _ in other]
     assert len({name for name, _ in one}) == len(one)
     before, after = dict(one), dict(other)

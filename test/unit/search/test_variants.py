@@ -12,7 +12,6 @@ from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory, kind_of
@@ -21,6 +20,7 @@ from pdojo.search.kinds.common.parameters import ParameterValues, TuningParamete
 from pdojo.search.tuning import variants
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import MOST, Raced, VariantRace
+from pdojo.transforms.game import Game
 from search_games import Weather
 
 MACHINE = machine("x86-64-avx512")
@@ -45,9 +45,9 @@ def run(
     first = make(None)
     memory = None
     if database is not None:
-        start = Dojo.of(first.game)
+        start = first.game.fork()
         start.become([])
-        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.game.program.nest)
+        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.program.nest)
     return VariantRace(make, timing, memory, seconds=seconds).run(again=again)
 
 
@@ -194,16 +194,16 @@ def test_what_won_is_remembered_for_the_kernel_and_its_kind() -> None:
 def test_decisions_of_unknown_questions_are_left_out() -> None:
     with Database.in_memory() as database:
         timing = Memory(noise=0.01)
-        start = Dojo.of(remake("relu:4096x4096")(None).game)
+        start = remake("relu:4096x4096")(None).game.fork()
         start.become([])
-        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.game.program.nest)
+        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.program.nest)
         memory.keep({"stores": "sideways", "colour": "red"}, 2.0)
         assert run("relu:4096x4096", timing, database, again=True).start.decisions == {}
 
 
 def test_the_kind_of_a_kernel() -> None:
     def kind(name: str) -> str:
-        return kind_of(Dojo(workload(name).instantiate(), MACHINE).game.program.nest)
+        return kind_of(Game(workload(name).instantiate(), MACHINE).program.nest)
 
     assert kind("relu:4096x4096") == kind("relu:4000x4100")
     assert len({kind("relu:4096x4096"), kind("relu:64x64"), kind("exp:4096x4096"), kind("softmax:4096x4096")}) == 4

@@ -35,7 +35,7 @@ from pdojo.backends.measure import Ok, Options
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.view.build import nest_of
-from pdojo.search.contract.dojo import Dojo
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Trace
 
@@ -58,10 +58,10 @@ Body = Callable[[PlayApp, "Pilot[str]"], Coroutine[Any, Any, None]]
 
 
 def session(*moves: str, name: str = "x86-64-avx2") -> PlaySession:
-    dojo = Dojo(parse_notation(ROWS)[0], machine(name))
+    game = Game(parse_notation(ROWS)[0], machine(name))
     for move in moves:
-        dojo.step(move)
-    return PlaySession(dojo)
+        game.apply(move)
+    return PlaySession(game)
 
 
 def run(body: Body, *moves: str, path: Path | None = None, name: str = "x86-64-avx2") -> PlayApp:
@@ -201,8 +201,8 @@ def test_marks_and_differences() -> None:
 def test_enter_makes_a_move_and_undo_restores_the_text() -> None:
     async def body(app: PlayApp, pilot: Pilot[str]) -> None:
         await choose(app, pilot, "join_scopes@m:0")
-        assert list(map(str, app.session.dojo.trace.moves)) == ["join_scopes@m:0"]
-        assert text(app) == app.session.dojo.text != ROWS
+        assert list(map(str, app.session.game.trace.moves)) == ["join_scopes@m:0"]
+        assert text(app) == app.session.game.text != ROWS
         await until(pilot, lambda: "not saved" in screen(app))
         await until(pilot, lambda: "+" in {line[:1] for line in screen(app).splitlines()})
         await press(app, pilot, "u")
@@ -352,7 +352,7 @@ def test_a_saved_trace_leads_to_the_same_program(
     assert app.return_value == "the trace is in rows.trace"
     assert [str(m) for m in Trace.load("rows.trace").moves] == ["join_scopes@m:0", "tile_scope@y:1{size=8}"]
     assert opt.main(["rows.pdojo", "-t", "notation", "--apply-trace=rows.trace"]) == 0
-    assert capsys.readouterr().out == app.session.dojo.text
+    assert capsys.readouterr().out == app.session.game.text
 
 
 def test_leaving_asks_where_moves_are_not_saved(tmp_path: Path) -> None:
@@ -465,7 +465,7 @@ def test_a_bug_is_told_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         await pilot.press("slash", *"join", "enter", "enter")
         await until(pilot, lambda: any("planted" in m for m in app.messages))
         assert app.is_running
-        assert text(app) == app.session.dojo.text
+        assert text(app) == app.session.game.text
 
     run(body, "join_scopes@m:0")
 

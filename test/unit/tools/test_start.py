@@ -11,7 +11,7 @@ import pytest
 
 TOOLS = sorted(tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["scripts"])
 HEAVY = ("numpy", "islpy", "llvmlite", "rich", "textual", "torch")
-ENGINE = ("xdsl.ir", "pdojo.dialect.functions", "pdojo.search.contract.dojo", "sqlite3", *HEAVY)
+ENGINE = ("xdsl.ir", "pdojo.dialect.functions", "pdojo.transforms.game", "sqlite3", *HEAVY)
 """Modules that no command line needs in order to be declared and refused."""
 PROGRAM = """
 import sys

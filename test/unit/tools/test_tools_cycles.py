@@ -18,7 +18,6 @@ from pdojo.backends.measure import Simulated, Worker
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import MeasurementError
 from pdojo.kernels import workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
@@ -113,8 +112,8 @@ def test_tune_without_measuring(tmp_path: Path, said: Said) -> None:
 
 
 def test_play() -> None:
-    dojo = Dojo.of(Game(workload("relu:4x8", "f64").instantiate(), SNITCH))
-    session = PlaySession(dojo)
+    game = Game(workload("relu:4x8", "f64").instantiate(), SNITCH).fork()
+    session = PlaySession(game)
     stopwatch = PlayStopwatch(SNITCH, session.view.states[0])
     try:
         session.make(Move.parse("stream@y:0"))

@@ -45,7 +45,7 @@ class Seconds(TextCosts):
 def fill(path: Path, evaluations: int = 30, seed: int = 1) -> Result:
     with Database(path) as database:
         memory = database.memory(Problem.of(start()), Seconds())
-        DecisionMemory(database, memory, start().game.program.nest).keep({"stores": "plain"}, 1.25)
+        DecisionMemory(database, memory, start().program.nest).keep({"stores": "plain"}, 1.25)
         return search(start(), Seconds(), Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 
@@ -156,11 +156,11 @@ def test_show(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], m
     assert standing.trace is not None
     moves = [str(move) for move in result.trace.moves]
     shown: dict[str, tuple[str, ...]] = {
-        "k": (f"problem {standing.problem}", standing.program, *moves, result.best.dojo.text, "{'tool': 'text'}"),
+        "k": (f"problem {standing.problem}", standing.program, *moves, result.best.game.text, "{'tool': 'text'}"),
         "k:32x64": (standing.program,),
         standing.problem[:4]: (f"problem {standing.problem}",),
         standing.program[:12]: (f"program {standing.program}", "match", "told", "evaluation"),
-        standing.trace: (f"trace {standing.trace}", *moves, result.best.dojo.text),
+        standing.trace: (f"trace {standing.trace}", *moves, result.best.game.text),
         run.run[:6]: (f"run {run.run}", "downhill over edges, seed 1", "30 evaluations", "Timeout", *moves),
     }
     for word, texts in shown.items():
@@ -181,7 +181,7 @@ def test_show_gives_files(filled: tuple[Path, Result], tmp_path: Path) -> None:
         assert db.main([*arguments, "trace"]) == 0
         assert Trace.load(target) == result.trace
         assert db.main([*arguments, "program"]) == 0
-        assert target.read_text() == result.best.dojo.text
+        assert target.read_text() == result.best.game.text
 
 
 def test_diff(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,10 +222,10 @@ def test_mistakes(filled: tuple[Path, Result], tmp_path: Path, capsys: pytest.Ca
 
 
 def test_an_ambiguous_word() -> None:
-    dojo = start()
+    game = start()
     with Database.in_memory() as database:
         for threads in (1, 2):
-            database.memory(replace(Problem.of(dojo), machine=replace(dojo.machine, threads=threads)), TextCosts())
+            database.memory(replace(Problem.of(game), machine=replace(game.machine, threads=threads)), TextCosts())
         with pytest.raises(UsageError, match=r"'k' may be any of 2: \w{12} \(32x64 f32 on toy\); "):
             find(database.connection, "k")
 
@@ -420,11 +420,11 @@ def test_prune_failures(copy: Path) -> None:
 
 def test_what_failed_in_a_race_is_not_the_best_after_pruning() -> None:
     one, other = start(), start()
-    other.step(other.moves()[0])
+    other.apply(other.moves()[0])
     with Database.in_memory() as database:
         memory = database.memory(Problem.of(one), TextCosts())
-        for dojo in (one, other):
-            memory.keep(dojo.text, dojo.trace, Evaluation(2.0))
+        for game in (one, other):
+            memory.keep(game.text, game.trace, Evaluation(2.0))
         memory.keep_incumbent(one.trace, one.text, 2.0, timed=False, over="")
         memory.keep_incumbent(other.trace, other.text, 1.0, timed=False, over="")
         memory.keep_race(other.text, None, "final", Race(Evaluation.failed("WrongResult", {})))

@@ -25,7 +25,6 @@ from pdojo.dialect.notation import print_notation
 from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.contract.candidates import legal_candidates
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate, Computing
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.measured import measured_programs
@@ -46,6 +45,7 @@ from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processe
 from pdojo.search.perfllm.training.trainer import Row, Trainer, came
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.scheduled_kernel import assume_alignment
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -128,7 +128,7 @@ def test_the_best_moves_lead_to_the_best_cost() -> None:
     rows = trained(trainer)
     assert rows[-1].best > 1
     kernel = trainer.kernels[0]
-    state, prices = kernel.dojo(), kernel.prices()
+    state, prices = kernel.game(), kernel.prices()
     (best, *others) = trainer.archives[0].elites
     assert not state.become(map(Move.parse, best.path[-1]))
     assert state.fingerprint == best.fingerprint
@@ -140,9 +140,9 @@ def test_the_best_moves_lead_to_the_best_cost() -> None:
 def test_demonstrations_come_first() -> None:
     """The agent remembers each move that it is shown, and its best is at least what the moves reach."""
     kernel = kernels("softmax:4x8")[0]
-    state, random = kernel.dojo(), Random(3)
+    state, random = kernel.game(), Random(3)
     for _ in range(5):
-        state.step(next(iter(legal_candidates(state.game.program, random))).move)
+        state.apply(next(iter(legal_candidates(state.program, random))).move)
     moves = tuple(str(step.resolved) for step in state.trace.steps)
     trainer = Trainer([kernel], SETTINGS, 1, 3, shown=[[moves]])
     rows = trained(trainer)
@@ -341,17 +341,17 @@ def measured(path: Path, titles: Sequence[str], count: int) -> None:
     """Random programs of some kernels with their costs by the analytical model, in a database."""
     with Database(path) as database:
         for kernel in kernels(*titles):
-            start = kernel.dojo()
+            start = kernel.game()
             evaluator = make_evaluator("analytical", MACHINE, start.plain, 0)
             memory = database.memory(Problem.of(start, kernel.workload), evaluator)
-            random, dojo = Random(kernel.title), start
+            random, game = Random(kernel.title), start
             for number in range(count):
                 if number % 6 == 0:
-                    dojo = start.fork()
-                dojo.step(next(iter(legal_candidates(dojo.game.program, random))).move)
+                    game = start.fork()
+                game.apply(next(iter(legal_candidates(game.program, random))).move)
                 assert isinstance(evaluator, Computing)
-                (found,) = evaluator.evaluate([Candidate.of(dojo)])
-                memory.keep(dojo.text, dojo.trace, found)
+                (found,) = evaluator.evaluate([Candidate.of(game)])
+                memory.keep(game.text, game.trace, found)
             evaluator.close()
 
 
@@ -368,8 +368,8 @@ def test_a_cost_model_ranks_kernels_that_it_has_not_seen(tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert float(said.split("programs: ")[1].split()[0]) > 0.3
     # It chooses among what is drawn: most of what it keeps is what it ranks first.
-    dojo = Dojo(workload("maxpool:1x2x8x8x3").instantiate(), MACHINE)
-    drawn = actions_of(dojo, Rules(24), Random(1))
+    game = Game(workload("maxpool:1x2x8x8x3").instantiate(), MACHINE)
+    drawn = actions_of(game, Rules(24), Random(1))
     vectors = dict(zip([d.fingerprint for d in drawn], StructureEncoder(MACHINE).encode(drawn), strict=True))
     screen = Screen(str(model))
     kept = screen.kept(drawn, vectors, 8, Random(2))

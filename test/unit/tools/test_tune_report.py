@@ -138,13 +138,11 @@ def test_convergence_of_a_timed_search(fails: bool) -> None:
 
     result = find(Maybe(), 20)
     assert result.best is not None
-    tuning = make_moves(start().game.kernel, start().game.machine, None)
+    tuning = make_moves(start().kernel, start().machine, None)
     subject = TuningTask("it", None, tuning, None, "none")
     plan = SearchConfig("sample", "edges", Budget(20), "runtime", "pass")
     found = SearchOutcome(plan, 1, "s", Baselines(inf, inf, "pass"), result, {}, "a.sqlite", (Key(1, ""), Key(1, "")))
-    text = Chapter(
-        TuneResult(subject, ScheduledKernel(result.best.dojo.game), Verification("right"), found=found)
-    ).html(0)
+    text = Chapter(TuneResult(subject, ScheduledKernel(result.best.game), Verification("right"), found=found)).html(0)
     section = text[text.index("Convergence") : text.index("Program")]
     assert ("times as fast as the start" in section) != fails
     assert ("times what the start takes" in section) != fails

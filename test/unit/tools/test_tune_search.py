@@ -340,14 +340,14 @@ def test_the_last_measurement_is_remembered(tmp_path: Path) -> None:
     best, passed = (Timed("", Ok((each,) * 5, 1, 1, 0.0, 0.0, None, turns=turns), 0) for each in (1.1, 1.0))
     race = best.beside(passed)
     assert race is not None
-    found.store_last(ScheduledKernel(result.best.dojo.game), start(), race)
+    found.store_last(ScheduledKernel(result.best.game), start(), race)
     with Database(path) as database:
         assert best_in(database) == [start().fingerprint]
         again = find(Weather(), 30, database=database)
         assert again.best is not None
         assert again.best.fingerprint == result.best.fingerprint
         assert again.known is not None
-        assert again.known.dojo.fingerprint == start().fingerprint
+        assert again.known.game.fingerprint == start().fingerprint
         assert best_in(database) == [start().fingerprint]
 
 

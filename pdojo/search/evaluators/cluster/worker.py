@@ -20,11 +20,11 @@ from pdojo.dialect.machines.machine_file import machine_from_json, machine_to_js
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.contract.evaluation import JSON, Candidate
 from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.processors import claim
 from pdojo.search.evaluators.runtime import Runtime
+from pdojo.transforms.game import fingerprint_of
 
 KEPT = 4
 """Kernels whose evaluators, with their processes and arrays, a worker keeps."""

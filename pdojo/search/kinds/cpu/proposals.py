@@ -11,7 +11,6 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Leaf, Nest, leaves_of
 from pdojo.search.contract.candidates import shuffled
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import recompute
 from pdojo.search.kinds.common.greedy import place_buffers
@@ -22,7 +21,7 @@ from pdojo.search.kinds.cpu.vectors import shrink_temporaries, unroll_groups, ve
 from pdojo.search.neighbourhoods.drawing import draw
 from pdojo.search.neighbourhoods.proposals import Edit, Proposals
 from pdojo.search.neighbourhoods.sizes import other_sizes
-from pdojo.transforms.game import Skipped
+from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
 
@@ -33,8 +32,8 @@ NEAREST = 64
 """Least prefetch distance in bytes: a cache line."""
 
 
-def _moves(dojo: Dojo) -> list[Move]:
-    return [step.resolved for step in dojo.trace.steps]
+def _moves(game: Game) -> list[Move]:
+    return [step.resolved for step in game.trace.steps]
 
 
 def _positions(moves: Sequence[Move], *names: str) -> list[int]:
@@ -55,15 +54,15 @@ def _is_legal(program: Program, move: Move) -> bool:
     return made.refusal(program, made.resolve(program, move.at)) is None
 
 
-def threads(dojo: Dojo, random: Random) -> Edit | None:
+def threads(game: Game, random: Random) -> Edit | None:
     """Parallelise another loop of the same nest, or no loop."""
-    moves = _moves(dojo)
+    moves = _moves(game)
     places = _positions(moves, "parallelize")
     if not places:
-        drawn = draw(dojo.game.program, random, ["parallelize"])
+        drawn = draw(game.program, random, ["parallelize"])
         return None if drawn is None else Edit([*moves, drawn], "parallelize")
     at = random.choice(places)
-    program = dojo.game.programs[at]
+    program = game.programs[at]
     site = program.nest.by_id[moves[at].at.removeprefix("%")]
     root = site.chain[0]
     # Threads cost more than loops with little work.
@@ -77,9 +76,9 @@ def threads(dojo: Dojo, random: Random) -> Edit | None:
     return None
 
 
-def hints(dojo: Dojo, random: Random) -> Edit | None:
+def hints(game: Game, random: Random) -> Edit | None:
     """Add or remove a hint, or double or halve a prefetch distance."""
-    moves = _moves(dojo)
+    moves = _moves(game)
     options: list[list[Move] | None] = [None]
     for at in _positions(moves, "hint"):
         options.append(_without(moves, at))
@@ -90,41 +89,41 @@ def hints(dojo: Dojo, random: Random) -> Edit | None:
                 if other >= NEAREST:
                     params["value"] = other
                     options.append(_with(moves, at, Move("hint", moves[at].at, tuple(params.items()))))
-    return _edit(dojo, random, options, "hint")
+    return _edit(game, random, options, "hint")
 
 
-def unrolling(dojo: Dojo, random: Random) -> Edit | None:
+def unrolling(game: Game, random: Random) -> Edit | None:
     """Unroll one loop more, or one fewer."""
-    moves = _moves(dojo)
-    return _edit(dojo, random, [None, *(_without(moves, at) for at in _positions(moves, "unroll"))], "unroll")
+    moves = _moves(game)
+    return _edit(game, random, [None, *(_without(moves, at) for at in _positions(moves, "unroll"))], "unroll")
 
 
-def _edit(dojo: Dojo, random: Random, options: Sequence[list[Move] | None], name: str) -> Edit | None:
+def _edit(game: Game, random: Random, options: Sequence[list[Move] | None], name: str) -> Edit | None:
     """Draw a trace of `options`; half of the time, or if all options are None, append a legal move of the name."""
     wanted = random.choice(options[1:]) if len(options) > 1 and random.random() < 0.5 else None
     if wanted is None:
-        drawn = draw(dojo.game.program, random, [name])
-        wanted = None if drawn is None else [*_moves(dojo), drawn]
+        drawn = draw(game.program, random, [name])
+        wanted = None if drawn is None else [*_moves(game), drawn]
     return None if wanted is None else Edit(wanted, name)
 
 
-def structure(dojo: Dojo, random: Random) -> Edit | None:
+def structure(game: Game, random: Random) -> Edit | None:
     """Insert a move that fuses, splits, exchanges or tiles at a random point, or delete one."""
-    moves = _moves(dojo)
+    moves = _moves(game)
     present = _positions(moves, *_exchanged("order"))
     if present and random.random() < DROPPED:
         return Edit(_without(moves, random.choice(present)))
     at = random.randrange(len(moves) + 1)
-    drawn = draw(dojo.game.programs[at], random, [random.choice(_exchanged("order"))])
+    drawn = draw(game.programs[at], random, [random.choice(_exchanged("order"))])
     return None if drawn is None else Edit([*moves[:at], drawn, *moves[at:]])
 
 
-def locations(dojo: Dojo, random: Random) -> Edit | None:
+def locations(game: Game, random: Random) -> Edit | None:
     """Move a temporary to another memory."""
-    moves = _moves(dojo)
+    moves = _moves(game)
     options: list[list[Move]] = []
     for at in _positions(moves, "set_location"):
-        program, (_, present) = dojo.game.programs[at], moves[at].params[0]
+        program, (_, present) = game.programs[at], moves[at].params[0]
         before = program.nest.arrays[moves[at].at].buffer.memory
         for place in PLACES:
             other = Move("set_location", moves[at].at, (("location", place.value),))
@@ -135,9 +134,9 @@ def locations(dojo: Dojo, random: Random) -> Edit | None:
     return Edit(random.choice(options), "set_location") if options else None
 
 
-def values(dojo: Dojo, random: Random) -> Edit | None:
+def values(game: Game, random: Random) -> Edit | None:
     """Recompute a temporary at each use and complete the trace by the pass; or the opposite."""
-    moves = _moves(dojo)
+    moves = _moves(game)
     present = _positions(moves, *_exchanged("values"))
     if present and random.random() < 0.5:
         at = random.choice(present)
@@ -146,9 +145,9 @@ def values(dojo: Dojo, random: Random) -> Edit | None:
             return Edit(_without(moves[: _complete(moves)], at), is_start=True)
         return Edit(_without(moves, at))
     at = random.randrange(_complete(moves) + 1)
-    started = dojo.fork()
+    started = game.fork()
     started.become(moves[:at])
-    builder = PassBuilder(started.game)
+    builder = PassBuilder(started)
     for leaf in shuffled(_recomputable(builder.nest), random):
         name = leaf.output.array.name
         if builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name)):

@@ -14,9 +14,9 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import fingerprint_of
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.evaluators.ahead import Ahead
+from pdojo.transforms.game import fingerprint_of
 
 PATIENCE = 4
 """Greatest cycles of a program, as a multiple of the plain kernel's; slower programs lead nowhere."""

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any
 
 from pdojo.errors import UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.reward_model import HARMLESS, RewardModel
 from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.encoders import Encoder, encoder
@@ -21,6 +20,7 @@ from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import load
 from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 
@@ -91,7 +91,7 @@ class Player:
         reader: Encoder = encoder(self._settings.encoder, kernel.machine)
         networks = None if policy is None else load(policy, policy_schema(self._settings, reader.size))
         agent = Agent(self._settings, reader, Random(f"{self._seed} {order.number}"), networks, self._screen)
-        return _Episode(agent, self._prices_of(order.kernel), order).played(kernel.dojo())
+        return _Episode(agent, self._prices_of(order.kernel), order).played(kernel.game())
 
     def _prices_of(self, number: int) -> RewardModel:
         if number not in self._prices:
@@ -114,7 +114,7 @@ class _Episode:
         self._transitions: list[Transition] = []
         self._actions: list[Action] = []
 
-    def played(self, state: Dojo) -> Played:
+    def played(self, state: Game) -> Played:
         """Play from the plain kernel's state, which is modified."""
         plain, _, _ = self._cost(state)
         start = self._order.way[-1] if self._order.way else ()
@@ -128,7 +128,7 @@ class _Episode:
         memory = packed(replay, self._agent.vectors)
         return Played(self._order, plain, tuple(self._actions), memory, self._drawing, self._evaluating)
 
-    def _go(self, state: Dojo) -> None:
+    def _go(self, state: Game) -> None:
         shown = [Move.parse(text) for text in self._order.shown]
         limit = len(shown) or self._agent.settings.horizon
         moment = self._look(state, shown)
@@ -150,13 +150,13 @@ class _Episode:
                 return
             state, moment = after, following
 
-    def _look(self, state: Dojo, shown: Sequence[Move]) -> Moment:
+    def _look(self, state: Game, shown: Sequence[Move]) -> Moment:
         began = perf_counter()
         found = self._agent.look(state, shown=shown[0] if shown else None)
         self._drawing += perf_counter() - began
         return found
 
-    def _cost(self, state: Dojo) -> tuple[float, str, float]:
+    def _cost(self, state: Game) -> tuple[float, str, float]:
         """The cost of a state's program, its failure, and its reward."""
         began = perf_counter()
         found = self._prices.cost(state)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.kernels import Workload
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.environment.reward_model import RewardModel
 from pdojo.search.evaluators.named import make_evaluator
+from pdojo.transforms.game import Game
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Kernel:
     seed: int
     """Seed of the inputs that check results."""
 
-    def dojo(self) -> Dojo:
+    def game(self) -> Game:
         """The plain kernel."""
-        return Dojo(parse_notation(self.text)[0], self.machine)
+        return Game(parse_notation(self.text)[0], self.machine)
 
     def prices(self) -> RewardModel:
         """Prices of its programs. The caller closes them."""
-        start = self.dojo()
+        start = self.game()
         costs = make_evaluator(self.evaluator, self.machine, start.plain, self.seed)
         return RewardModel(start, costs, database=self.database, workload=self.workload)

@@ -23,7 +23,6 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import LoweringError, MemoryDamage, UsageError
-from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine.search import search
@@ -62,7 +61,7 @@ def longer(size: int) -> str:
 
 
 def candidate(text: str) -> Candidate:
-    return Candidate.of(Dojo.of(Game(kernel(text), SNITCH)))
+    return Candidate.of(Game(kernel(text), SNITCH).fork())
 
 
 @pytest.fixture(scope="module")
@@ -287,8 +286,8 @@ def test_search(cycles: Cycles) -> None:
     """A search by cycles finds the same each time, and something that is faster."""
     costs: list[list[float]] = []
     for _ in range(2):
-        dojo = Dojo.of(Game(kernel(SCALE), SNITCH))
-        result = search(dojo, cycles, strategy("sample", 25), neighbourhood("edges"), Budget(25), 1)
+        game = Game(kernel(SCALE), SNITCH).fork()
+        result = search(game, cycles, strategy("sample", 25), neighbourhood("edges"), Budget(25), 1)
         costs.append([row.cost for row in result.history])
     assert costs[0] == costs[1]
     assert min(costs[0]) < costs[0][0]
