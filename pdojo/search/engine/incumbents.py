@@ -39,10 +39,10 @@ class Incumbents:
         self._costs = costs
         self._memory = memory
 
-    def rated(self, dojos: Sequence[Game]) -> list[IncumbentCandidate]:
+    def rated(self, games: Sequence[Game]) -> list[IncumbentCandidate]:
         """Programs from files with their costs; programs that fail are left out."""
         found: list[IncumbentCandidate] = []
-        for game in dojos:
+        for game in games:
             candidate = Candidate.of(game)
             (evaluation,) = self._costs.evaluate([(candidate, game.trace)], None)
             if evaluation.is_ok and self._costs.match(candidate, None).evaluation.is_ok:
