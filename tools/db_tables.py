@@ -192,7 +192,7 @@ def _print_origin(console: Console, found: Mapping[str, Any]) -> None:
 def print_differences(console: Console, one: Subject, other: Subject) -> None:
     """Print the moves and the programs as differences."""
     if one.problem != other.problem:
-        _line(console, "these belong to different problems")
+        _line(console, "these programs belong to different problems")
     pairs = [
         ("moves", moves_in(one.trace), moves_in(other.trace)),
         ("program", one.program.splitlines(), other.program.splitlines()),

@@ -109,7 +109,7 @@ class Trace:
         """Read a line that is not a move."""
         match word:
             case _ if not value:
-                raise UsageError(f"{place}: '{word}' stands alone; write what it is behind it")
+                raise UsageError(f"{place}: '{word}' has no value; write one after it")
             case "kernel":
                 self.kernel = value
             case "machine":

@@ -41,7 +41,7 @@ def permit_tiles() -> None:
 def _ask() -> str:
     """The system's reason for refusing; empty if it grants the permission."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        return "only Linux on x86-64 has them"
+        return "tile registers need Linux on x86-64"
     library = ctypes.CDLL(None, use_errno=True)
     if library.syscall(ctypes.c_long(_ARCH_PRCTL), ctypes.c_long(_REQUEST), ctypes.c_ulong(_TILES)) == 0:
         return ""

@@ -392,7 +392,7 @@ def race_of(row: Cells, path: object) -> Race:
         return Race(evaluation)
     others = _samples(beside, path)
     if len(others) != len(samples) and not row["against_failure"] and evaluation.is_ok:
-        raise DatabaseError(f"the database '{path}' holds a race in which one took more turns than the other")
+        raise DatabaseError(f"the database '{path}' holds a race whose programs were measured unequally often")
     cost = median(others) if others and not row["against_failure"] else inf
     return Race(evaluation, Evaluation(cost, row["against_failure"], {"samples": others}))
 

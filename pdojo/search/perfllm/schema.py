@@ -108,7 +108,7 @@ def _of_dictionary(
     found = cast("dict[object, object]", value)
     other = [key for key in found if key not in items]
     missing = [key for key in items if key not in found] if whole else []
-    yield from (f"'{place or 'the tree'}' has an entry '{key}' too many" for key in other)
+    yield from (f"'{place or 'the tree'}' has the unknown entry '{key}'" for key in other)
     yield from (f"'{place or 'the tree'}' has no entry '{key}'" for key in missing)
     for key, item in found.items():
         if key in items:

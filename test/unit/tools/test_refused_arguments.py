@@ -52,7 +52,7 @@ def refused(call: Callable[[], object], *expected: str) -> None:
         ({"search": "perfllm", "agent": {"width": "x"}}, ("'width' takes a whole number, not 'x'",)),
         ({"search": "perfllm", "agent": {3: 4}}, ("unknown setting '3'",)),
         ({"search": "perfllm", "agent": 3}, ("'agent' is a Mapping or None",)),
-        ({"machine": ""}, ("a machine is the name of one",)),
+        ({"machine": ""}, ("a machine is given by its name",)),
         ({"machine": f"{LONG}.toml"}, ("File name too long",)),
         ({"trace": LONG}, ("File name too long",)),
         ({"database": LONG}, ("File name too long",)),
@@ -79,7 +79,7 @@ def test_other_calls() -> None:
     refused(lambda: pdojo.load(f"{LONG}.pdojo"), "File name too long")
     refused(lambda: pdojo.parse("kernel \ud800"), "character 7 is half of one")
     machine: Any = pdojo.machine
-    refused(lambda: machine(3), "a machine is the name of one")
+    refused(lambda: machine(3), "a machine is given by its name")
     # A whole number of another package is one.
     assert compiled(RELU, threads=np.int64(1)).threads == 1
 
@@ -146,7 +146,7 @@ def test_messages_do_not_repeat_what_was_given() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "expected"),
     [
-        (opt, ["relu:4", "--machine", ""], "a machine is the name of one"),
+        (opt, ["relu:4", "--machine", ""], "a machine is given by its name"),
         (opt, ["relu:4", "-o", LONG], "File name too long"),
         (opt, [f"./{LONG}"], "File name too long"),
         (db, ["list", "--database", ""], "cannot be used: it is no file"),

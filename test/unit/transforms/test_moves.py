@@ -220,7 +220,7 @@ class TestTrace:
 
     @pytest.mark.parametrize("word", ["kernel", "machine", "align", "numerics"])
     def test_a_word_alone(self, word: str) -> None:
-        with pytest.raises(UsageError, match=f"^mine:1: '{word}' stands alone"):
+        with pytest.raises(UsageError, match=f"^mine:1: '{word}' has no value"):
             Trace.parse(word, "mine")
 
     def test_an_unknown_class(self) -> None:
