@@ -6,6 +6,7 @@ multiply-add, C's library functions take their place: emulation would take sever
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, isinf, isnan
@@ -89,13 +90,13 @@ class _Printer:
 
     def function(self, values: Sequence[_Value], result: _Value) -> None:
         """Print the values that the result depends on, and its return."""
-        uses = {result: 0}
+        uses = Counter(operand for value in values for operand in value.operands)
+        needed = {result}
         for value in reversed(values):
-            if value in uses:
-                for operand in value.operands:
-                    uses[operand] = uses.get(operand, 0) + 1
+            if value in needed:
+                needed.update(value.operands)
         for value in values:
-            if value in uses:
+            if value in needed:
                 text = self._expression(value)
                 named = uses[value] > 1 or len(text) > _LONGEST
                 self.texts[value] = self._named(text, value.dtype) if named and value.number is None else text
