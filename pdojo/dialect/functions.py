@@ -1,14 +1,9 @@
-"""Functions of statements: the standard operations that a `pdojo.op` may name, and their types.
-
-A function is named by the operation that computes it (`arith.addf`, `math.exp`); comparisons carry their predicate
-(`arith.cmpf.olt`). No function (`None`) is a copy. Integers are signless: signedness belongs to the function.
-"""
+"""Element types, the types of functions of statements, and accumulations; no function (`None`) is a copy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -22,6 +17,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from pdojo.dialect.element_types import is_float
+from pdojo.math.functions import FUNCTIONS, Signature
 
 ElementType: TypeAlias = Float64Type | Float32Type | Float16Type | BFloat16Type | IntegerType
 
@@ -56,67 +52,6 @@ def byte_width(dtype: str) -> int:
     element = DTYPES[dtype]
     assert isinstance(element, FixedBitwidthType)
     return max(1, element.bitwidth // 8)
-
-
-class Signature(Enum):
-    """Relation of a function's operand types and result type."""
-
-    FLOAT = auto()
-    """All operands and the result have one floating-point type."""
-    INTEGER = auto()
-    """All operands and the result have one integer type."""
-    COMPARE_FLOAT = auto()
-    """Operands of one floating-point type, result i1."""
-    COMPARE_INTEGER = auto()
-    """Operands of one integer type, result i1."""
-    SELECT = auto()
-    """(i1, T, T) to T."""
-    CAST = auto()
-    """One operand and a result of another type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of statements: name of the operation, number of operands, types."""
-
-    name: str
-    arity: int
-    signature: Signature
-
-
-def _table() -> dict[str, Function]:
-    table: dict[str, Function] = {}
-
-    def declare(signature: Signature, arity: int, *names: str) -> None:
-        for name in names:
-            table[name] = Function(name, arity, signature)
-
-    def arith(signature: Signature, arity: int, names: str) -> None:
-        declare(signature, arity, *(f"arith.{n}" for n in names.split()))
-
-    def math(signature: Signature, arity: int, names: str) -> None:
-        declare(signature, arity, *(f"math.{n}" for n in names.split()))
-
-    arith(Signature.FLOAT, 1, "negf")
-    arith(Signature.FLOAT, 2, "addf subf mulf divf remf maximumf minimumf maxnumf minnumf")
-    math(Signature.FLOAT, 1, "absf ceil floor roundeven trunc exp exp2 expm1 log log2 log1p sqrt rsqrt")
-    math(Signature.FLOAT, 1, "sin cos tanh erf")
-    math(Signature.FLOAT, 2, "powf copysign")
-    math(Signature.FLOAT, 3, "fma")
-    arith(Signature.INTEGER, 2, "addi subi muli divsi divui remsi remui floordivsi")
-    arith(Signature.INTEGER, 2, "maxsi maxui minsi minui andi ori xori shli shrsi shrui")
-    math(Signature.INTEGER, 1, "absi")
-    for predicate in "oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno".split():
-        arith(Signature.COMPARE_FLOAT, 2, f"cmpf.{predicate}")
-    for predicate in "eq ne slt sle sgt sge ult ule ugt uge".split():
-        arith(Signature.COMPARE_INTEGER, 2, f"cmpi.{predicate}")
-    arith(Signature.SELECT, 3, "select")
-    arith(Signature.CAST, 1, "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast")
-    return table
-
-
-FUNCTIONS: dict[str, Function] = _table()
-"""Every function of statements by name."""
 
 
 def cast_between(function: str, source: str, target: str) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Protocol, TypeVar
 
-from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, FUNCTIONS
+from pdojo.dialect.functions import ACCUMULATIONS, DTYPES
 from pdojo.dialect.machines.machine import Machine
+from pdojo.math.functions import FUNCTIONS
 
 T = TypeVar("T")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.functions import FUNCTIONS, Signature, cast_between, is_float
+from pdojo.dialect.functions import cast_between, is_float
 from pdojo.dialect.notation.spelling import CALLS, INFIX
+from pdojo.math.functions import FUNCTIONS, Signature
 from qa.random_kernels.parts import Array, Axis, Choices, Features
 
 

@@ -21,10 +21,13 @@ from pdojo.backends.llvm.math import emit_math
 from pdojo.backends.llvm.ops import with_lanes
 from pdojo.backends.llvm.optimize import Effort, parse, processor, run_passes
 from pdojo.dialect.functions import DTYPES
+from pdojo.math.functions import FUNCTIONS, UlpBound
 
 Array = NDArray[Any]
 ARITY = {"math.powf": 2}
 """Number of operands where it is not one."""
+BOUNDS: dict[str, UlpBound] = {f.name: f.bound for f in FUNCTIONS.values() if f.bound is not None}
+"""The error bounds of the functions with recipes."""
 
 
 def array_function(name: str, function: str, dtype: str, lanes: int) -> llvm.FuncOp:

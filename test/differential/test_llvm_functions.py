@@ -9,11 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from differential.compiled import Arrays, kernel, random_values, run, same
+from differential.math_harness import BOUNDS
 from pdojo.backends.llvm.executable import compile
-from pdojo.backends.llvm.math import MATH_FUNCTIONS
-from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature, check_types, is_float
+from pdojo.dialect.functions import DTYPES, check_types, is_float
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
+from pdojo.math.functions import FUNCTIONS, Signature
 
 COUNT = 64
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38, 6e4, -1e30, 2.5, 0.5, -0.5, 1.5, 65519.0, 1e-8)
@@ -66,10 +67,10 @@ def agrees(found: NDArray[Any], wanted: NDArray[Any], dtype: str, function: str)
     """Bit by bit, within 1e-5 for approximations (one step of narrow types), or up to the sign of a zero."""
     if same(found, wanted, dtype):
         return True
-    if function not in MATH_FUNCTIONS and function not in _EITHER_ZERO:
+    if function not in BOUNDS and function not in _EITHER_ZERO:
         return False
     left, right = (from_interface(v, dtype).astype(np.float64) for v in (found, wanted))
-    step = {"f16": 2e-3, "bf16": 1e-2}.get(dtype, 1e-5) if function in MATH_FUNCTIONS else 0.0
+    step = {"f16": 2e-3, "bf16": 1e-2}.get(dtype, 1e-5) if function in BOUNDS else 0.0
     return bool(np.allclose(left, right, step, 1e-40, equal_nan=True))
 
 

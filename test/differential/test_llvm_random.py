@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from differential.compiled import kernel, random_inputs, run, same
+from differential.math_harness import BOUNDS
 from pdojo.backends.llvm.executable import compile
-from pdojo.backends.llvm.math import MATH_FUNCTIONS
-from pdojo.dialect.functions import FUNCTIONS
 from pdojo.dialect.semantics.interpreter import interpret_stepwise
 from pdojo.dialect.view.build import nest_of
+from pdojo.math.functions import FUNCTIONS
 from property.kernels import Features, kernel_texts
 
 _UNSPECIFIED = ("arith.bitcast", "math.copysign", "arith.maxnumf", "arith.minnumf")
 """Functions that show the sign of a NaN, or may return either of two zeros."""
-_EXACT = frozenset(FUNCTIONS) - frozenset(MATH_FUNCTIONS) - frozenset(_UNSPECIFIED)
+_EXACT = frozenset(FUNCTIONS) - frozenset(BOUNDS) - frozenset(_UNSPECIFIED)
 FEATURES = replace(Features(), functions=_EXACT, facts=False, hints=False)
 """Kernels whose results are the same bits everywhere."""
 

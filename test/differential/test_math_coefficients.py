@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from differential.math_fit import PRECISION, Fit, round_to, rounded_minimax
-from pdojo.backends.llvm import math_coefficients
+from pdojo.math.recipes import coefficients
 
 mpmath: Any = pytest.importorskip("mpmath", reason="the derivation of coefficients needs mpmath")
 mp: Any = mpmath.mp.clone()
@@ -25,7 +25,7 @@ def fits(dtype: str) -> dict[str, Fit]:
     log2_e = round_to(1 / ln2, mantissa, mp)
     log2_e += round_to(1 / ln2 - log2_e, mantissa, mp)
     log2_e_f64 = round_to(1 / ln2, 53, mp)
-    split = mp.mpf(math_coefficients.ERF_SPLIT[dtype])
+    split = mp.mpf(coefficients.ERF_SPLIT[dtype])
     end = mp.mpf("3.95") if dtype == "f32" else mp.mpf("5.95")
 
     def exp_rest(x: Any) -> Any:
@@ -81,7 +81,7 @@ def fits(dtype: str) -> dict[str, Fit]:
 
 TABLES = [
     (name, dtype)
-    for name, tables in vars(math_coefficients).items()
+    for name, tables in vars(coefficients).items()
     if isinstance(tables, dict) and name.isupper() and name != "ERF_SPLIT"
     for dtype in ("f32", "f64")
     if dtype in tables
@@ -91,11 +91,11 @@ TABLES = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "dtype"), TABLES)
 def test_derivation(name: str, dtype: str) -> None:
-    table: tuple[float, ...] = getattr(math_coefficients, name)[dtype]
+    table: tuple[float, ...] = getattr(coefficients, name)[dtype]
     assert tuple(rounded_minimax(fits(dtype)[name], len(table) - 1, mp)) == table
 
 
 def test_two_over_pi() -> None:
     with mp.workprec(2000):
-        exact = mp.floor(mp.ldexp(2 / mp.pi, math_coefficients.TWO_OVER_PI_BITS))
-        assert int(exact) == math_coefficients.TWO_OVER_PI
+        exact = mp.floor(mp.ldexp(2 / mp.pi, coefficients.TWO_OVER_PI_BITS))
+        assert int(exact) == coefficients.TWO_OVER_PI

@@ -9,10 +9,10 @@ import pytest
 
 from differential.compiled import Arrays, kernel, random_inputs, same
 from differential.library import close
+from differential.math_harness import BOUNDS
 from differential.snitch import DIVIDES, SNITCH, run_snitch
 from differential.test_llvm_functions import COUNT, FUNCTIONS, agrees, signatures, special_values
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
@@ -51,7 +51,7 @@ def agree(program: KernelOp, found: Arrays, wanted: Arrays, *, exact: bool = Tru
 
 def is_exact(program: KernelOp) -> bool:
     """Whether no function of a kernel is approximated."""
-    return not any(leaf.function in MATH_FUNCTIONS for leaf in nest_of(program).leaves)
+    return not any(leaf.function in BOUNDS for leaf in nest_of(program).leaves)
 
 
 def inputs_for(program: KernelOp, seed: int = 0) -> Arrays:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from pdojo.backends.c.math import FUSED, INLINED, function_text
+from pdojo.backends.c.math import FUSED, function_text
 from pdojo.backends.c.spelling import Spelling
 from pdojo.dialect.functions import byte_width
+from pdojo.math.functions import FUNCTIONS
 
 _FIXED = {
     "pd_fused": FUSED,
@@ -192,7 +193,8 @@ class Prelude:
     def _function(self, name: str) -> str | None:
         """The text of an elementary function, whose own helpers are added; None for other helpers."""
         function, _, dtype = name.removeprefix("pd_").rpartition("_")
-        return function_text(f"math.{function}", dtype, self.use) if f"math.{function}" in INLINED else None
+        spec = FUNCTIONS.get(f"math.{function}")
+        return None if spec is None or spec.recipe is None else function_text(spec, dtype, self.use)
 
     def vector(self, dtype: str, lanes: int) -> str:
         """The type of vectors in memory, of any alignment; integers are unsigned, so that sums wrap."""

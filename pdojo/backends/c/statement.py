@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from pdojo.backends.c.code import FunctionText, variable
 from pdojo.backends.c.expressions import strip
-from pdojo.backends.c.values import BITWISE, NARROW, OPERATORS, apply, from_index, literal
+from pdojo.backends.c.values import NARROW, apply, from_index, literal, operator
 from pdojo.backends.common.addresses import Lanes, known_alignment, lanes_of
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Scope
@@ -39,8 +39,8 @@ def assignment(code: FunctionText, leaf: Leaf, target: str, old: str) -> str:
         factors = [_operand(code, i, leaf) for i in leaf.inputs]
         fused = apply(code.prelude, "math.fma", (*factors, old), (dtype,) * 3, dtype)
         return f"{target} = {strip(fused)}"
-    sign = OPERATORS.get(leaf.accumulate.partition(".")[2])
-    if sign is not None and dtype in ("f32", "f64") and not (sign == "*" and dtype in code.spelling.products):
+    sign = operator(leaf.accumulate)
+    if sign and dtype in ("f32", "f64") and not (sign == "*" and dtype in code.spelling.products):
         return f"{target} {sign}= {strip(value)}"
     combined = apply(code.prelude, leaf.accumulate, (value, old), (dtype, dtype), dtype)
     return f"{target} = {strip(combined)}"
@@ -189,10 +189,7 @@ def _is_vector(code: FunctionText, scope: Scope, leaf: Leaf) -> bool:
     dtype, count = leaf.output.array.dtype, scope.extent
     if dtype in (*NARROW, "i1") or count < 2 or count & (count - 1) or leaf.contracted:
         return False
-    function = (leaf.function or "").partition(".")[2]
-    accumulation = (leaf.accumulate or "").partition(".")[2]
-    known = {**OPERATORS, **BITWISE, "negf": "-", "": ""}
-    if function not in known or accumulation not in known:
+    if any(f is not None and not operator(f) for f in (leaf.function, leaf.accumulate)):
         return False
     if any(isinstance(i, Index) for i in leaf.inputs):
         return False
@@ -210,10 +207,9 @@ def _vector(code: FunctionText, scope: Scope, leaf: Leaf) -> None:
     code.known[scope.depth] = 0
     operands = [_vector_operand(code, scope, i, leaf, kind) for i in leaf.inputs]
     start = code.element(leaf.output, leaf)
-    function = (leaf.function or "").partition(".")[2]
-    sign = {**OPERATORS, **BITWISE, "negf": "-"}.get(function, "")
+    sign = operator(leaf.function)
     value = f"{operands[0]} {sign} {operands[1]}" if len(operands) == 2 else sign + operands[0]
-    accumulation = {**OPERATORS, **BITWISE}.get((leaf.accumulate or "").partition(".")[2], "")
+    accumulation = operator(leaf.accumulate)
     # `_streams` needs the lane's variable unbound.
     del code.known[scope.depth]
     if not accumulation and _streams(code, scope, leaf):

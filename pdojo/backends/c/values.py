@@ -11,20 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from pdojo.backends.c.expressions import strip
-from pdojo.backends.c.math import INLINED, LIBRARY
 from pdojo.backends.c.prelude import Prelude
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.semantics.rounding import INTERFACE, from_interface, round_float64, to_interface
 from pdojo.dialect.view.nest import Constant
+from pdojo.math.functions import FUNCTIONS, Bit, Function, Signature
 
 NARROW = ("f16", "bf16")
-OPERATORS = {"addf": "+", "subf": "-", "mulf": "*", "divf": "/", "addi": "+", "subi": "-", "muli": "*"}
-BITWISE = {"andi": "&", "ori": "|", "xori": "^"}
-_MATH = {
-    "remf": "fmod",
-    "absf": "fabs",
-    "roundeven": "rint",
-} | {f: f for f in "ceil floor trunc sqrt copysign fma".split()}
 _ORDERED = {"oeq": "==", "ogt": ">", "oge": ">=", "olt": "<", "ole": "<=", "une": "!="}
 _NEGATED = {"ugt": "<=", "uge": "<", "ult": ">=", "ule": ">"}
 _INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
@@ -61,7 +54,8 @@ def _float_literal(value: float, dtype: str) -> str:
 
 def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequence[str], result: str) -> str:
     """The value of `function` in the element type `result`."""
-    name = function.partition(".")[2]
+    spec = FUNCTIONS[function]
+    name = spec.mnemonic
     kind, _, predicate = name.partition(".")
     if kind == "select":
         return f"({operands[0]} ? {operands[1]} : {operands[2]})"
@@ -70,16 +64,22 @@ def apply(prelude: Prelude, function: str, operands: Sequence[str], dtypes: Sequ
     if kind == "cmpf":
         wide = [widened(prelude, o, d) for o, d in zip(operands, dtypes, strict=True)]
         return _compare(prelude, predicate, wide, "f32" if dtypes[0] in NARROW else dtypes[0])
-    if name in _CASTS:
+    if spec.signature is Signature.CAST:
         return _cast(prelude, name, operands[0], dtypes[0], result)
     if not is_float(result):
-        return _bit(name, operands) if result == "i1" else _integer(prelude, name, operands, result)
+        return _bit(spec, operands) if result == "i1" else _integer(prelude, spec, operands, result)
     if result not in NARROW:
-        return _float(prelude, name, operands, result)
+        return _float(prelude, spec, operands, result)
     values = [widened(prelude, o, result) for o in operands]
     # A product of two f16 or bf16 is exact in double; the sum is rounded to odd, and then to the type.
     wide = "f64" if name == "fma" else "f32"
-    return _float_to(prelude, _float(prelude, name, values, wide), wide, result)
+    return _float_to(prelude, _float(prelude, spec, values, wide), wide, result)
+
+
+def operator(function: str | None) -> str:
+    """The operator of a function in C; empty if it has none, and for no function."""
+    spelled = None if function is None else FUNCTIONS[function].c
+    return "" if spelled is None or spelled.isidentifier() else spelled
 
 
 def widened(prelude: Prelude, value: str, dtype: str) -> str:
@@ -97,22 +97,21 @@ def from_index(prelude: Prelude, expression: str, dtype: str) -> str:
     return f"(({expression}) & 1)" if dtype == "i1" else f"(({prelude.spelling.types[dtype]})({expression}))"
 
 
-def _float(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
+def _float(prelude: Prelude, spec: Function, operands: Sequence[str], dtype: str) -> str:
+    name = spec.mnemonic
     if name == "mulf" and dtype in prelude.spelling.products:
         return f"{prelude.spelling.products[dtype]}({strip(operands[0])}, {strip(operands[1])})"
-    if name in OPERATORS:
-        return f"({operands[0]} {OPERATORS[name]} {operands[1]})"
-    if name == "negf":
-        return f"(-{operands[0]})"
+    if sign := operator(spec.name):
+        return f"({operands[0]} {sign} {operands[1]})" if spec.arity == 2 else f"({sign}{operands[0]})"
     suffix = "f" if dtype == "f32" else ""
     if name == "rsqrt":
         return f"(1 / sqrt{suffix}({strip(operands[0])}))"
     listed = ", ".join(map(strip, operands))
     if name in ("maximumf", "minimumf", "maxnumf", "minnumf"):
         return f"{prelude.use(f'pd_{name[:-1]}_{dtype}')}({listed})"
-    if f"math.{name}" in INLINED and not prelude.spelling.library:
+    if spec.recipe is not None and not prelude.spelling.library:
         return f"{prelude.use(f'pd_{name}_{dtype}')}({listed})"
-    return f"{_MATH.get(name) or LIBRARY.get(f'math.{name}', name)}{suffix}({listed})"
+    return f"{spec.c or name}{suffix}({listed})"
 
 
 def _compare(prelude: Prelude, predicate: str, operands: Sequence[str], dtype: str) -> str:
@@ -148,48 +147,31 @@ def _unsigned(dtype: str) -> str:
     return f"uint{DTYPES[dtype].bitwidth}_t"
 
 
-def _integer(prelude: Prelude, name: str, operands: Sequence[str], dtype: str) -> str:
+def _integer(prelude: Prelude, spec: Function, operands: Sequence[str], dtype: str) -> str:
     kind, width = prelude.spelling.types[dtype], DTYPES[dtype].bitwidth
-    if name in BITWISE:
-        infix = f"({operands[0]} {BITWISE[name]} {operands[1]})"
-        return f"(({kind}){infix})" if width < 32 else infix
-    if name not in OPERATORS:
-        return f"{prelude.use(f'pd_{name}_{dtype}')}({', '.join(map(strip, operands))})"
+    if spec.c is None:
+        return f"{prelude.use(f'pd_{spec.mnemonic}_{dtype}')}({', '.join(map(strip, operands))})"
+    infix = f"({operands[0]} {spec.c} {operands[1]})"
     if width < 32:
-        return f"(({kind})({operands[0]} {OPERATORS[name]} {operands[1]}))"
+        return f"(({kind}){infix})"
+    if spec.c in "&|^":
+        return infix
     a, b = (f"({_unsigned(dtype)}){o}" for o in operands)
-    return f"(({kind})({a} {OPERATORS[name]} {b}))"
+    return f"(({kind})({a} {spec.c} {b}))"
 
 
 _BITS = {
-    "addi": "({0} ^ {1})",
-    "subi": "({0} ^ {1})",
-    "muli": "({0} & {1})",
-    "andi": "({0} & {1})",
-    "ori": "({0} | {1})",
-    "xori": "({0} ^ {1})",
-    "divsi": "({0} & {1})",
-    "divui": "({0} & {1})",
-    "floordivsi": "({0} & {1})",
-    "remsi": "({0} & !{1})",
-    "remui": "({0} & !{1})",
-    "maxsi": "({0} & {1})",
-    "minsi": "({0} | {1})",
-    "maxui": "({0} | {1})",
-    "minui": "({0} & {1})",
-    "shli": "({0} & !{1})",
-    "shrui": "({0} & !{1})",
-    "shrsi": "{0}",
-    "absi": "{0}",
+    Bit.AND: "({0} & {1})",
+    Bit.OR: "({0} | {1})",
+    Bit.XOR: "({0} ^ {1})",
+    Bit.AND_NOT: "({0} & !{1})",
+    Bit.FIRST: "{0}",
 }
-"""Arithmetic of i1, modulo 2; a signed i1 is -1 or 0."""
 
 
-def _bit(name: str, operands: Sequence[str]) -> str:
-    return _BITS[name].format(*operands)
-
-
-_CASTS = "extf truncf sitofp uitofp fptosi fptoui extsi extui trunci bitcast".split()
+def _bit(spec: Function, operands: Sequence[str]) -> str:
+    assert spec.bit is not None
+    return _BITS[spec.bit].format(*operands)
 
 
 def _cast(prelude: Prelude, name: str, value: str, source: str, target: str) -> str:

@@ -24,6 +24,7 @@ RUNNING = (
     "dialect/shortcuts/**/*.py",
     "dialect/verification/**/*.py",
     "dialect/view/**/*.py",
+    "math/**/*.py",
 )
 """Files that generate machine code, time it, or define its expected results."""
 

@@ -7,8 +7,9 @@ no deeper variable is inserted before that branch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -315,6 +316,20 @@ def suffix(kind: Attribute) -> str:
             return "p0"
         case _:
             return str(kind)
+
+
+@cache
+def _operations() -> dict[str, type[Operation]]:
+    return {op.name: op for op in llvm.LLVM.operations}
+
+
+def function_op(name: str, operands: Sequence[SSAValue]) -> Operation:
+    """An instruction (`fadd`), or an intrinsic (`llvm.sqrt`) whose operands and result have one type."""
+    if name.startswith("llvm."):
+        kind = operands[0].type
+        return llvm.CallIntrinsicOp(f"{name}.{suffix(kind)}", operands, [kind])
+    operation: Callable[..., Operation] = _operations()[f"llvm.{name}"]
+    return operation(*operands)
 
 
 def value_type(dtype: str) -> ElementType:

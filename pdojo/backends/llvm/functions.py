@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from pdojo.backends.llvm.code import FunctionCode, suffix, value_type
+from pdojo.backends.llvm.code import FunctionCode, function_op, suffix, value_type
 from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.ops import (
     ExtractElementOp,
@@ -30,37 +30,8 @@ from pdojo.backends.llvm.vectors import splat_constant
 from pdojo.backends.llvm.x86 import masked_x86
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.dialect.view.nest import Constant
+from pdojo.math.functions import FUNCTIONS
 
-_FLOAT_BINARY: dict[str, Callable[[SSAValue, SSAValue], llvm.AbstractFloatArithOp]] = {
-    "addf": llvm.FAddOp,
-    "subf": llvm.FSubOp,
-    "mulf": llvm.FMulOp,
-    "divf": llvm.FDivOp,
-    "remf": llvm.FRemOp,
-}
-_INTEGER_BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
-    "addi": llvm.AddOp,
-    "subi": llvm.SubOp,
-    "muli": llvm.MulOp,
-    "andi": llvm.AndOp,
-    "xori": llvm.XOrOp,
-    "ori": llvm.OrOp,
-}
-_FLOAT_INTRINSICS = {
-    "maximumf": "llvm.maximum",
-    "minimumf": "llvm.minimum",
-    "maxnumf": "llvm.maxnum",
-    "minnumf": "llvm.minnum",
-    "absf": "llvm.fabs",
-    "ceil": "llvm.ceil",
-    "floor": "llvm.floor",
-    "roundeven": "llvm.roundeven",
-    "trunc": "llvm.trunc",
-    "sqrt": "llvm.sqrt",
-    "copysign": "llvm.copysign",
-    "fma": "llvm.fma",
-}
-_INTEGER_INTRINSICS = {"maxsi": "llvm.smax", "maxui": "llvm.umax", "minsi": "llvm.smin", "minui": "llvm.umin"}
 _DIVISIONS = ("divsi", "divui", "remsi", "remui", "floordivsi")
 _SHIFTS = ("shli", "shrsi", "shrui")
 
@@ -69,7 +40,7 @@ def apply(
     code: FunctionCode, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str
 ) -> SSAValue:
     """The value of `function` in the element type `result`; operands are all scalars or all vectors of one length."""
-    dialect, _, name = function.partition(".")
+    name = function.partition(".")[2]
     if name in _CASTS:
         return _CASTS[name](code, operands[0], dtypes[0], result)
     if name == "select":
@@ -80,12 +51,12 @@ def apply(
         widened = [_widen(code, o, d) for o, d in zip(operands, dtypes, strict=True)]
         return code.emit(FCmpOp(name[5:], widened[0], widened[1]))
     if not is_float(result):
-        return _integer(code, name, operands)
+        return _integer(code, function, operands)
     if result in ("f16", "bf16"):
         wide = "f64" if name == "fma" else "f32"
         widened = [convert_float(code, o, result, wide) for o in operands]
-        return convert_float(code, _float(code, dialect, name, widened), wide, result)
-    return _float(code, dialect, name, operands)
+        return convert_float(code, _float(code, function, widened), wide, result)
+    return _float(code, function, operands)
 
 
 def fused(code: FunctionCode, x: SSAValue, y: SSAValue, z: SSAValue, dtype: str) -> SSAValue:
@@ -109,40 +80,37 @@ def _widen(code: FunctionCode, value: SSAValue, dtype: str) -> SSAValue:
     return convert_float(code, value, dtype, "f32") if dtype in ("f16", "bf16") else value
 
 
-def _float(code: FunctionCode, dialect: str, name: str, operands: Sequence[SSAValue]) -> SSAValue:
-    if name in _FLOAT_BINARY:
-        return code.emit(_FLOAT_BINARY[name](operands[0], operands[1]))
-    if name == "negf":
-        return code.emit(llvm.FNegOp(operands[0]))
-    if name in _RANGES and (extremum := _extremum(code, name, operands)) is not None:
+def _float(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> SSAValue:
+    if function in _RANGES and (extremum := _extremum(code, function, operands)) is not None:
         return extremum
-    if name in _FLOAT_INTRINSICS:
-        return code.intrinsic(_FLOAT_INTRINSICS[name], operands, operands[0].type)
+    name = FUNCTIONS[function].llvm
+    if name is not None:
+        return code.emit(function_op(name, operands))
     from pdojo.backends.llvm.math import emit_math
 
-    return emit_math(f"{dialect}.{name}", operands, code.builder(), code.features)
+    return emit_math(function, operands, code.builder(), code.features)
 
 
-_RANGES = {"maximumf": 5, "minimumf": 4}
+_RANGES = {"arith.maximumf": 5, "arith.minimumf": 4}
 """The immediates with which x86's `vrange` computes maximum and minimum, ordering zeros by sign."""
 
 
-def _extremum(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue | None:
+def _extremum(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> SSAValue | None:
     """A maximum or minimum in three instructions if the processor has `vrange`, else None. `vrange` ignores a NaN
     operand; in that case the operands' sum, a NaN, replaces the result.
     """
-    number = masked_x86(code.emit, code.features, "range", operands, (_RANGES[name],), element_type(operands[0]))
+    number = masked_x86(code.emit, code.features, "range", operands, (_RANGES[function],), element_type(operands[0]))
     if number is None:
         return None
     unordered = code.emit(FCmpOp("uno", operands[0], operands[1]))
     return code.emit(SelectOp(unordered, code.emit(llvm.FAddOp(operands[0], operands[1])), number))
 
 
-def _integer(code: FunctionCode, name: str, operands: Sequence[SSAValue]) -> SSAValue:
-    if name in _INTEGER_BINARY:
-        return code.emit(_INTEGER_BINARY[name](operands[0], operands[1]))
-    if name in _INTEGER_INTRINSICS:
-        return code.intrinsic(_INTEGER_INTRINSICS[name], operands, operands[0].type)
+def _integer(code: FunctionCode, function: str, operands: Sequence[SSAValue]) -> SSAValue:
+    spec = FUNCTIONS[function]
+    if spec.llvm is not None:
+        return code.emit(function_op(spec.llvm, operands))
+    name = spec.mnemonic
     if name in _DIVISIONS:
         return _division(code, name, operands[0], operands[1])
     if name in _SHIFTS:

@@ -13,17 +13,8 @@ from pdojo.backends.llvm.functions import apply
 from pdojo.backends.llvm.ops import ExtractElementOp, element_type, lanes
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.view.nest import Constant
+from pdojo.math.functions import FUNCTIONS
 
-_INTEGER_REDUCTIONS = {
-    "arith.addi": "add",
-    "arith.muli": "mul",
-    "arith.maxsi": "smax",
-    "arith.minsi": "smin",
-    "arith.maxui": "umax",
-    "arith.minui": "umin",
-    "arith.andi": "and",
-    "arith.ori": "or",
-}
 _NARROWEST = 4
 """Lanes of the narrowest vector that halving makes; fewer would become scalars, whose comparisons are slower."""
 
@@ -32,8 +23,8 @@ def reduce_lanes(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: s
     """All lanes of `vector`, of element type `dtype`, combined by the accumulation's function."""
     element = element_type(vector)
     if not is_float(dtype):
-        name = f"llvm.vector.reduce.{_INTEGER_REDUCTIONS[accumulate]}.{suffix(vector.type)}"
-        return code.emit(llvm.CallIntrinsicOp(name, [vector], [element]))
+        name = (FUNCTIONS[accumulate].llvm or "").removeprefix("llvm.")
+        return code.emit(llvm.CallIntrinsicOp(f"llvm.vector.reduce.{name}.{suffix(vector.type)}", [vector], [element]))
     count = lanes(vector)
     assert count is not None
     extremum = accumulate in ("arith.maximumf", "arith.minimumf")

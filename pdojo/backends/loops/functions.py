@@ -10,9 +10,10 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature
+from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.view.nest import Constant
 from pdojo.errors import LoweringError
+from pdojo.math.functions import FUNCTIONS, Signature
 
 
 @lru_cache(maxsize=1)

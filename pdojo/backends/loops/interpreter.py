@@ -32,9 +32,10 @@ from xdsl.interpreters.utils.ptr import TypedPtr
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import standard_operations
-from pdojo.dialect.functions import FUNCTIONS, Signature, dtype_name
+from pdojo.dialect.functions import dtype_name
 from pdojo.dialect.semantics.functions import apply
 from pdojo.dialect.semantics.rounding import CARRIERS
+from pdojo.math.functions import FUNCTIONS, Signature
 
 _Run: TypeAlias = Callable[[InterpreterFunctions, Interpreter, Any, PythonValues], PythonValues]
 

@@ -99,10 +99,10 @@ class Casts:
         integers = Integers(code)
         if not signed:
             # As i32, numbers from 2**31 on are negative, so compare them as unsigned.
-            number = cast(Register, integers.apply("minui", (number, code.li(high)), "i32"))
+            number = cast(Register, integers.apply("arith.minui", (number, code.li(high)), "i32"))
             return integers.wrapped(number, target)
-        number = cast(Register, integers.apply("minsi", (number, code.li(high)), "i32"))
-        return cast(Register, integers.apply("maxsi", (number, code.li(low)), "i32"))
+        number = cast(Register, integers.apply("arith.minsi", (number, code.li(high)), "i32"))
+        return cast(Register, integers.apply("arith.maxsi", (number, code.li(low)), "i32"))
 
     def _to_signed(self, value: Value, source: str, target: str) -> Register:
         return self._to_integer(value, source, target, signed=True)

@@ -16,27 +16,26 @@ from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers
 from pdojo.backends.snitch.values import Pair, Value, fresh, move
 from pdojo.dialect.functions import is_float
+from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS
 from pdojo.errors import LoweringError
+from pdojo.math.functions import FUNCTIONS
 
-BINARY = {
-    "addf": "fadd",
-    "subf": "fsub",
-    "mulf": "fmul",
-    "divf": "fdiv",
-    "maxnumf": "fmax",
-    "minnumf": "fmin",
-    "copysign": "fsgnj",
-}
-"""Functions of two operands with an instruction of their own."""
-SIGNS = {"negf": "fsgnjn", "absf": "fsgnjx"}
-"""Functions of the sign, computed by one instruction that reads its operand twice."""
-EXTREMA = {"maximumf": "fmax", "minimumf": "fmin"}
-"""Instructions for extrema; if one operand is NaN, they return the other operand."""
+_SIGNS = ("arith.negf", "math.absf")
 _RELATIONS = {"oeq": ("feq", False), "olt": ("flt", False), "ole": ("fle", False), "ogt": ("flt", True)} | {
     "oge": ("fle", True)
 }
 """The instruction of a comparison, and whether its operands are swapped."""
 _NEGATED = {"une": "oeq", "uge": "olt", "ugt": "ole", "ule": "ogt", "ult": "oge", "ueq": "one", "uno": "ord"}
+
+
+def has_instruction(function: str, *, loses_nan: bool) -> bool:
+    """Whether one instruction computes a function of floats; extrema lose NaN, if the kernel permits it."""
+    return function in FPU_FUNCTIONS and (loses_nan or function not in EXTREMA)
+
+
+def instruction_operands(function: str, operands: Sequence[Register]) -> tuple[Register, ...]:
+    """The operands of a function's instruction; instructions of signs read the only operand twice."""
+    return (operands[0], operands[0]) if function in _SIGNS else tuple(operands)
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class Functions:
         if casts.has(name):
             return casts.apply(name, operands[0], dtypes[0], result)
         if not is_float(result):
-            return Integers(self.code).apply(name, operands, result)
+            return Integers(self.code).apply(function, operands, result)
         registers = cast("list[Register]", list(operands))
         target = cast("Register | None", to)
         if result == "bf16":
@@ -75,24 +74,17 @@ class Functions:
         return self._real(function, registers, result, target)
 
     def _real(self, function: str, operands: list[Register], dtype: str, to: Register | None) -> Register:
-        code, name, letter = self.code, function.partition(".")[2], SUFFIX[dtype]
-        if name in BINARY:
-            if name == "divf":
-                self.need_divider(function)
-            return code.f(f"{BINARY[name]}.{letter}", *operands, to=to)
-        if name in SIGNS:
-            return code.f(f"{SIGNS[name]}.{letter}", operands[0], operands[0], to=to)
-        if name in EXTREMA:
-            return self._extremum(EXTREMA[name], operands, letter, to)
-        if name == "sqrt":
+        code, letter, name = self.code, SUFFIX[dtype], FUNCTIONS[function].snitch
+        if name is None:
+            return self._inlined(function, operands, dtype)
+        if function in EXTREMA:
+            return self._extremum(name, operands, letter, to)
+        if function in DIVISIONS:
             self.need_divider(function)
-            return code.f(f"fsqrt.{letter}", operands[0], to=to)
-        if name == "fma":
-            return code.f(f"fmadd.{letter}", *operands, to=to)
-        return self._inlined(function, operands, dtype)
+        return code.f(f"{name}.{letter}", *instruction_operands(function, operands), to=to)
 
     def _inlined(self, function: str, operands: list[Register], dtype: str) -> Register:
-        """The LLVM backend's code for a mathematical function, with the same bits; f16 is computed in f32."""
+        """The recipe of a function; f16 is computed in f32."""
         from pdojo.backends.snitch.math import emit_function
 
         # Maxima inside functions must keep NaN even if the kernel permits its own to lose it.

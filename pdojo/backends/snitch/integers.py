@@ -11,27 +11,13 @@ from pdojo.backends.snitch.code import ZERO, Code, Register
 from pdojo.backends.snitch.values import Pair, Value, fresh, move
 from pdojo.dialect.functions import DTYPES
 from pdojo.errors import LoweringError
+from pdojo.math.functions import FUNCTIONS, Bit
 
 _DIRECT = {"addi": "add", "subi": "sub", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
 _EXTREMA = {"maxsi": ("sgt", 1), "minsi": ("slt", 1), "maxui": ("ugt", 1), "minui": ("ult", 1)}
 _DIVISIONS = {"divsi": "div", "divui": "divu", "remsi": "rem", "remui": "remu"}
 _SHIFTS = {"shli": "sll", "shrsi": "sra", "shrui": "srl"}
-_BITS = {
-    "addi": "xor",
-    "subi": "xor",
-    "muli": "and",
-    "andi": "and",
-    "ori": "or",
-    "xori": "xor",
-    "maxsi": "and",
-    "minsi": "or",
-    "maxui": "or",
-    "minui": "and",
-    "divsi": "and",
-    "divui": "and",
-    "floordivsi": "and",
-}
-"""Arithmetic of i1, modulo 2; a signed i1 is -1 or 0."""
+_BITS = {Bit.AND: "and", Bit.OR: "or", Bit.XOR: "xor"}
 
 
 @dataclass(frozen=True)
@@ -57,13 +43,14 @@ class Integers:
             return self.code.x("andi", value, immediate=0xFF)
         return self.code.x("srli", self.code.x("slli", value, immediate=16), immediate=16)
 
-    def apply(self, name: str, operands: Sequence[Value], dtype: str) -> Value:
+    def apply(self, function: str, operands: Sequence[Value], dtype: str) -> Value:
         """The value of a function."""
+        name = function.partition(".")[2]
         if dtype == "i64":
             return self._wide(name, cast("list[Pair]", list(operands)))
         registers = cast("list[Register]", list(operands))
         if dtype == "i1":
-            return self._bit(name, registers)
+            return self._bit(FUNCTIONS[function].bit, registers)
         if name in _DIRECT:
             return self.wrapped(self.code.x(_DIRECT[name], *registers), dtype)
         if name in _EXTREMA:
@@ -76,15 +63,14 @@ class Integers:
         sign = self.code.x("srai", registers[0], immediate=31)
         return self.wrapped(self.code.x("sub", self.code.x("xor", registers[0], sign), sign), dtype)
 
-    def _bit(self, name: str, operands: list[Register]) -> Register:
-        code = self.code
-        if name in ("absi", "shrsi"):
+    def _bit(self, bit: Bit | None, operands: list[Register]) -> Register:
+        if bit is Bit.FIRST:
             return operands[0]
         a, b = operands
-        if name in _BITS:
-            return code.x(_BITS[name], a, b)
-        # Remainders and shifts of an i1 are the first operand if the second is 0, else 0.
-        return code.x("and", a, code.x("xori", b, immediate=1))
+        if bit is Bit.AND_NOT:
+            return self.code.x("and", a, self.code.x("xori", b, immediate=1))
+        assert bit is not None
+        return self.code.x(_BITS[bit], a, b)
 
     def _extremum(self, name: str, a: Value, b: Value, dtype: str) -> Value:
         code, result, done = self.code, fresh(dtype), self.code.label("extremum")

@@ -7,28 +7,16 @@ from typing import TYPE_CHECKING, cast
 
 from pdojo.backends.snitch.cells import WORD, is_contiguous
 from pdojo.backends.snitch.code import Register
+from pdojo.backends.snitch.functions import has_instruction, instruction_operands
 from pdojo.backends.snitch.numbers import SUFFIX
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import linear_address
-from pdojo.dialect.rules.streams import exact_reciprocal
+from pdojo.dialect.rules.streams import DIVISIONS, exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Input, Leaf
+from pdojo.math.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.statement import Statements
-
-_INSTRUCTIONS = {
-    "addf": "vfadd",
-    "subf": "vfsub",
-    "mulf": "vfmul",
-    "divf": "vfdiv",
-    "maxnumf": "vfmax",
-    "minnumf": "vfmin",
-    "copysign": "vfsgnj",
-    "maximumf": "vfmax",
-    "minimumf": "vfmin",
-    "sqrt": "vfsqrt",
-}
-_SIGNS = {"negf": "vfsgnjn", "absf": "vfsgnjx"}
 
 
 def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) -> bool:
@@ -41,7 +29,7 @@ def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) ->
     if lanes.guard or dtype not in ("f32", "f16") or byte_width(dtype) * lanes.extent != WORD:
         return False
     for function in (leaf.function, leaf.accumulate):
-        if function is not None and not _has_instruction(function, loses_nan=loses_nan):
+        if function is not None and not has_instruction(function, loses_nan=loses_nan):
             return False
     for value in leaf.inputs:
         if isinstance(value, Access):
@@ -53,13 +41,6 @@ def packs(leaf: Leaf, *, loses_nan: bool, alignment: Callable[[Buffer], int]) ->
         return True
     # A reduction over the lanes is a tree, but fused products would form a chain.
     return leaf.accumulate is not None and not leaf.contracted and _is_uniform(leaf.output, leaf)
-
-
-def _has_instruction(function: str, *, loses_nan: bool) -> bool:
-    name = function.partition(".")[2]
-    if name in ("maximumf", "minimumf"):
-        return loses_nan
-    return name in _INSTRUCTIONS or name in _SIGNS or name == "fma"
 
 
 def _is_whole(access: Access, leaf: Leaf, alignment: Callable[[Buffer], int]) -> bool:
@@ -142,14 +123,12 @@ class Packed:
     def _applied(self, function: str | None, operands: list[Register], letter: str, to: Register | None) -> Register:
         if function is None:
             return operands[0]
-        name = function.partition(".")[2]
-        if name == "fma":
+        if function == "math.fma":
             return self._fused(letter, operands, to)
-        if name in _SIGNS:
-            return self.code.f(f"{_SIGNS[name]}.{letter}", operands[0], operands[0], to=to)
-        if name in ("divf", "sqrt"):
+        if function in DIVISIONS:
             self.statements.functions.need_divider(function)
-        return self.code.f(f"{_INSTRUCTIONS[name]}.{letter}", *operands, to=to)
+        name = f"v{FUNCTIONS[function].snitch}.{letter}"
+        return self.code.f(name, *instruction_operands(function, operands), to=to)
 
     def _fused(self, letter: str, operands: list[Register], to: Register | None) -> Register:
         """`x * y + z`. The instruction adds to its destination, a copy of `z`, or `z` itself if it is `to`."""

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from pdojo.backends.calling.arrays import Parameter, parameters_of
-from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all, same_bits
 from pdojo.backends.measure.outcome import (
@@ -33,6 +32,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf, Nest
 from pdojo.errors import CycleLimit, LoweringError, MeasurementError, MemoryDamage, PdojoError, SimulationError
 from pdojo.errors import Deadlock as DeadlockError
+from pdojo.math.functions import FUNCTIONS
 
 Listener = Callable[[str], None]
 """A function called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
@@ -151,7 +151,11 @@ def _same_bits(nest: Nest, kernel: SimulatedKernel, inputs: Arrays, run: Simulat
 
 def has_own_bits(nest: Nest) -> bool:
     """Whether a program determines the bits of its results: no approximate functions, no reductions over lanes."""
-    return not any(leaf.function in MATH_FUNCTIONS or _folds_lanes(leaf) for leaf in nest.leaves)
+    return not any(_approximates(leaf) or _folds_lanes(leaf) for leaf in nest.leaves)
+
+
+def _approximates(leaf: Leaf) -> bool:
+    return leaf.function is not None and not FUNCTIONS[leaf.function].is_exact
 
 
 def _folds_lanes(leaf: Leaf) -> bool:

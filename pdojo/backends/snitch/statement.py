@@ -11,7 +11,7 @@ from pdojo.backends.common.placement import MemoryPlan
 from pdojo.backends.snitch.addressing import Addresses, Place, Root
 from pdojo.backends.snitch.cells import Cells
 from pdojo.backends.snitch.code import Code, Register
-from pdojo.backends.snitch.functions import BINARY, SIGNS, Functions, from_index
+from pdojo.backends.snitch.functions import Functions, from_index, has_instruction
 from pdojo.backends.snitch.memory import Accesses
 from pdojo.backends.snitch.packed import Packed, packs
 from pdojo.backends.snitch.streaming import Regions
@@ -222,11 +222,4 @@ class Statements:
 
 def is_single(leaf: Leaf, *, loses_nan: bool) -> bool:
     """Whether only one instruction reads each operand of a statement."""
-    return all(_is_instruction(f, loses_nan=loses_nan) for f in (leaf.function, leaf.accumulate) if f is not None)
-
-
-def _is_instruction(function: str, *, loses_nan: bool) -> bool:
-    name = function.partition(".")[2]
-    return (
-        name in BINARY or name in SIGNS or name in ("sqrt", "fma") or (loses_nan and name in ("maximumf", "minimumf"))
-    )
+    return all(has_instruction(f, loses_nan=loses_nan) for f in (leaf.function, leaf.accumulate) if f is not None)

@@ -1,36 +1,37 @@
 """Familiar spelling of functions: the function that a sign or a short name means for given element types.
 
-One table serves the parser and the printer. A spelling names candidates; the types of the operands and of the result
+The records of functions have their spelling. A spelling names candidates; the types of the operands and of the result
 choose among them. Operands of open type (constants, index values) take the type that the function wants.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 
-from pdojo.dialect.functions import FUNCTIONS, Signature, byte_width, check_types, is_float
+from pdojo.dialect.functions import byte_width, check_types, is_float
+from pdojo.math.functions import FUNCTIONS, Function, Signature
 
-INFIX: dict[str, tuple[str, ...]] = {
-    "+": ("arith.addf", "arith.addi"),
-    "-": ("arith.subf", "arith.subi"),
-    "*": ("arith.mulf", "arith.muli"),
-    "/": ("arith.divf", "arith.divsi"),
-    "&": ("arith.andi",),
-    "|": ("arith.ori",),
-    "^": ("arith.xori",),
-    "<<": ("arith.shli",),
-    ">>": ("arith.shrsi",),
-    "<": ("arith.cmpf.olt", "arith.cmpi.slt"),
-    "<=": ("arith.cmpf.ole", "arith.cmpi.sle"),
-    ">": ("arith.cmpf.ogt", "arith.cmpi.sgt"),
-    ">=": ("arith.cmpf.oge", "arith.cmpi.sge"),
-    "==": ("arith.cmpf.oeq", "arith.cmpi.eq"),
-    "!=": ("arith.cmpf.une", "arith.cmpi.ne"),
-}
+
+def _named(name: Callable[[Function], str | None]) -> dict[str, tuple[str, ...]]:
+    """The functions that share each name, in the order of their records."""
+    found: dict[str, tuple[str, ...]] = {}
+    for function in FUNCTIONS.values():
+        if (text := name(function)) is not None:
+            found[text] = (*found.get(text, ()), function.name)
+    return found
+
+
+INFIX = _named(lambda function: function.sign if function.arity == 2 else None)
 """Signs between two operands; `!=` on floats is true for NaN, all other comparisons are false."""
+
+PREFIX = _named(lambda function: function.sign if function.arity == 1 else None)
+"""Signs before one operand."""
+
+CALLS = _named(lambda function: function.call)
+"""Short names. `u` is unsigned on integers and "unordered or" in a comparison of floats; `max` and `min` keep NaN."""
 
 PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), 1),
@@ -42,41 +43,6 @@ PRECEDENCE: dict[str, int] = {
     **dict.fromkeys(("*", "/", "//", "%"), 7),
 }
 """Precedence of signs, as in Python; `//` and `%` belong to index expressions only."""
-
-PREFIX: dict[str, tuple[str, ...]] = {"-": ("arith.negf",)}
-"""Signs before one operand."""
-
-_SAME_NAME = "exp exp2 expm1 log log2 log1p sqrt rsqrt sin cos tanh erf ceil floor trunc roundeven copysign fma"
-
-CALLS: dict[str, tuple[str, ...]] = {
-    **{name: (f"math.{name}",) for name in _SAME_NAME.split()},
-    "abs": ("math.absf", "math.absi"),
-    "pow": ("math.powf",),
-    "max": ("arith.maximumf", "arith.maxsi"),
-    "min": ("arith.minimumf", "arith.minsi"),
-    "maxnum": ("arith.maxnumf",),
-    "minnum": ("arith.minnumf",),
-    "rem": ("arith.remf", "arith.remsi"),
-    "floordiv": ("arith.floordivsi",),
-    "select": ("arith.select",),
-    "cast": ("arith.extf", "arith.truncf", "arith.sitofp", "arith.fptosi", "arith.extsi", "arith.trunci"),
-    "ucast": ("arith.uitofp", "arith.fptoui", "arith.extui"),
-    "bitcast": ("arith.bitcast",),
-    "udiv": ("arith.divui",),
-    "urem": ("arith.remui",),
-    "umax": ("arith.maxui",),
-    "umin": ("arith.minui",),
-    "ushr": ("arith.shrui",),
-    "ult": ("arith.cmpf.ult", "arith.cmpi.ult"),
-    "ule": ("arith.cmpf.ule", "arith.cmpi.ule"),
-    "ugt": ("arith.cmpf.ugt", "arith.cmpi.ugt"),
-    "uge": ("arith.cmpf.uge", "arith.cmpi.uge"),
-    "ueq": ("arith.cmpf.ueq",),
-    "one": ("arith.cmpf.one",),
-    "ord": ("arith.cmpf.ord",),
-    "uno": ("arith.cmpf.uno",),
-}
-"""Short names. `u` is unsigned on integers and "unordered or" in a comparison of floats; `max` and `min` keep NaN."""
 
 _BOOLEAN_CASTS = ("arith.uitofp", "arith.fptoui", "arith.extui", "arith.trunci")
 """The functions of a `cast` from or to i1: true is 1, not -1."""

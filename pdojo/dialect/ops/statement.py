@@ -38,7 +38,7 @@ from xdsl.traits import (
 from pdojo.dialect.attributes import (
     IndexValueAttr,
 )
-from pdojo.dialect.functions import ACCUMULATIONS, FUNCTIONS, accumulation_function, dtype_name, is_element_type
+from pdojo.dialect.functions import ACCUMULATIONS, accumulation_function, dtype_name, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import (
     IndexNames,
@@ -48,6 +48,7 @@ from pdojo.dialect.syntax import (
     print_constant,
     print_index_expression,
 )
+from pdojo.math.functions import FUNCTIONS
 
 
 class OpEffects(MemoryEffect):

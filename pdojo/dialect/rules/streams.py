@@ -25,6 +25,7 @@ from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
+from pdojo.math.functions import FUNCTIONS
 
 WORD = 8
 """Bytes that a stream moves at once."""
@@ -34,14 +35,10 @@ LONGEST = 1 << 17
 EXTREMA = frozenset(("arith.maximumf", "arith.minimumf"))
 """Functions whose instructions return the number if one operand is NaN; the kernel has to permit that."""
 
-FPU_FUNCTIONS = (
-    frozenset(f"arith.{name}" for name in ("addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "negf"))
-    | frozenset(("math.sqrt", "math.absf", "math.fma", "math.copysign"))
-    | EXTREMA
-)
+FPU_FUNCTIONS = frozenset(function.name for function in FUNCTIONS.values() if function.snitch is not None)
 """Functions with one instruction of the floating-point unit each."""
 
-DIVISIONS = frozenset(("arith.divf", "math.sqrt"))
+DIVISIONS = frozenset(f.name for f in FUNCTIONS.values() if f.snitch in ("fdiv", "fsqrt"))
 """Functions of the unit that need a divider, the feature `xdiv_sqrt`."""
 
 

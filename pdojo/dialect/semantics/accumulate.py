@@ -14,6 +14,7 @@ import numpy as np
 
 from pdojo.dialect.semantics.functions import apply, as_unsigned
 from pdojo.dialect.semantics.rounding import CARRIERS, Values
+from pdojo.math.functions import FUNCTIONS, Bit
 
 Terms: TypeAlias = tuple[Values, ...]
 """The operand of an accumulation, or the two factors of a product that is rounded once with the sum."""
@@ -48,12 +49,11 @@ class Accumulator:
 
         Sums and products of f64 and f32 are taken in any order; f16 and bf16 go in order and round at each step.
         """
-        name = self.function.partition(".")[2]
         if not axes:
             return self.combine(old, terms)
-        narrow = self.dtype in ("f16", "bf16") and name in ("addf", "mulf")
+        narrow = self.dtype in ("f16", "bf16") and self.function in ("arith.addf", "arith.mulf")
         if not self.contracted and not narrow:
-            return self._join(old, self._reduce(name, terms[0], axes))
+            return self._join(old, self._reduce(terms[0], axes))
         rows = tuple(_rows(term, axes) for term in terms)
         return self._fused(old, rows) if self.contracted and not narrow else self._in_order(old, rows)
 
@@ -72,20 +72,22 @@ class Accumulator:
         sums = np.full((parts, *kept), -0.0, CARRIERS[self.dtype])
         sums = self._in_order(sums, tuple(r[:whole].reshape(-1, parts, *kept) for r in rows))
         old = self._in_order(old, tuple(r[whole:] for r in rows))
-        return self._join(old, self._reduce("addf", sums, (0,)))
+        return self._join(old, self._reduce(sums, (0,)))
 
-    def _reduce(self, name: str, values: Values, axes: tuple[int, ...]) -> Values:
+    def _reduce(self, values: Values, axes: tuple[int, ...]) -> Values:
+        spec, carrier = FUNCTIONS[self.function], CARRIERS[self.dtype]
+        assert spec.numpy is not None
         with np.errstate(all="ignore"):
-            if name in ("maximumf", "minimumf"):
-                return _extremum(values, axes, largest=name == "maximumf")
-            if name in _UNSIGNED_UFUNCS and self.dtype != "i1":
-                reduced = _UNSIGNED_UFUNCS[name].reduce(as_unsigned(values), axis=axes)
-                return np.asarray(reduced).view(CARRIERS[self.dtype])
-            if name == "addf":
-                # -0.0 + x is x for every x; 0.0 + x is not.
-                return np.asarray(np.add.reduce(values, axis=axes, dtype=CARRIERS[self.dtype], initial=-0.0))
-            ufunc = _BOOLEAN_UFUNCS[name] if self.dtype == "i1" else _UFUNCS[name]
-            return np.asarray(ufunc.reduce(values, axis=axes, dtype=CARRIERS[self.dtype]))
+            if spec.mnemonic in ("maximumf", "minimumf"):
+                return _extremum(values, axes, largest=spec.mnemonic == "maximumf")
+            if self.dtype == "i1":
+                return np.asarray(_BOOLEAN[spec.bit].reduce(values, axis=axes, dtype=carrier))
+            ufunc: Any = spec.numpy()
+            if spec.unsigned:
+                return np.asarray(ufunc.reduce(as_unsigned(values), axis=axes)).view(carrier)
+            # -0.0 + x is x for every x; 0.0 + x is not.
+            start = {"initial": -0.0} if spec.mnemonic == "addf" else {}
+            return np.asarray(ufunc.reduce(values, axis=axes, dtype=carrier, **start))
 
     def scatter(self, flat: Values, positions: Values, terms: Terms) -> None:
         """Accumulate terms into `flat`, each at its position, in order; positions may repeat."""
@@ -121,24 +123,4 @@ def _extremum(values: Values, axes: tuple[int, ...], *, largest: bool) -> Values
     return np.where(reduced == 0, zero, reduced).astype(reduced.dtype)
 
 
-_UFUNCS: dict[str, Any] = {
-    "mulf": np.multiply,
-    "addi": np.add,
-    "muli": np.multiply,
-    "maxsi": np.maximum,
-    "minsi": np.minimum,
-    "andi": np.bitwise_and,
-    "ori": np.bitwise_or,
-}
-_UNSIGNED_UFUNCS: dict[str, Any] = {"maxui": np.maximum, "minui": np.minimum}
-# As signed integers, true is -1, which is less than false.
-_BOOLEAN_UFUNCS: dict[str, Any] = {
-    "addi": np.logical_xor,
-    "muli": np.logical_and,
-    "maxsi": np.logical_and,
-    "minsi": np.logical_or,
-    "maxui": np.logical_or,
-    "minui": np.logical_and,
-    "andi": np.logical_and,
-    "ori": np.logical_or,
-}
+_BOOLEAN: dict[Bit | None, Any] = {Bit.AND: np.logical_and, Bit.OR: np.logical_or, Bit.XOR: np.logical_xor}

@@ -1,7 +1,7 @@
 """The meaning of every function and accumulation, on NumPy arrays in carriers (`pdojo.dialect.semantics.rounding`).
 
-Operations are computed in the element type. `+ - * / sqrt` and `fma` round once; the other `math` functions are
-computed in float64 and rounded. Integers wrap around (two's complement); unsigned functions look at the same bits.
+Operations are computed in the element type. Exact functions round once; others (`exp`, `erf`, ...) are computed
+in float64 and rounded. Integers wrap around (two's complement); unsigned functions look at the same bits.
 Undefined behaviour of the dialect gets a fixed result here, on which no program may rely: integer division by zero
 gives 0 and leaves the dividend as the remainder, a shift by the width or more gives 0 (all signs for `shrsi`), a
 conversion to integer out of range saturates and takes NaN to 0.
@@ -9,7 +9,6 @@ conversion to integer out of range saturates and takes NaN to 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from pdojo.dialect.semantics.rounding import (
     round_float64,
     to_interface,
 )
+from pdojo.math.functions import FUNCTIONS, Function
 
 Binary: TypeAlias = Callable[[Values, Values], Values]
 
@@ -34,7 +34,8 @@ def apply(function: str | None, operands: Sequence[Values], dtypes: Sequence[str
     if function is None:
         return operands[0]
     with np.errstate(all="ignore"):
-        dialect, _, name = function.partition(".")
+        spec = FUNCTIONS[function]
+        name = spec.mnemonic
         if name in _CASTS:
             return _CASTS[name](operands[0], dtypes[0], result)
         if name == "select":
@@ -43,90 +44,18 @@ def apply(function: str | None, operands: Sequence[Values], dtypes: Sequence[str
             return _compare(name[:4], name[5:], operands, dtypes[0])
         if name == "fma":
             return fma(operands[0], operands[1], operands[2], result)
-        if is_float(result):
-            return _float_function(dialect, name, operands, result)
-        return _integer_function(name, operands, result)
+        return (_float_function if is_float(result) else _integer_function)(spec, operands, result)
 
 
-# Floating point
-
-
-def _maximum(a: Values, b: Values) -> Values:
-    """NaN wins; -0 is less than +0."""
-    result = np.maximum(a, b)
-    zero = result == 0
-    if not np.any(zero):
-        return result
-    # A maximum of zero is +0 if one operand is.
-    positive = ((a == 0) & ~np.signbit(a)) | ((b == 0) & ~np.signbit(b))
-    return np.where(zero, np.copysign(np.abs(result), np.where(positive, 1, -1).astype(result.dtype)), result)
-
-
-def _minimum(a: Values, b: Values) -> Values:
-    return -_maximum(-a, -b)
-
-
-def _maxnum(a: Values, b: Values) -> Values:
-    """NaN loses; -0 is less than +0, although the dialect permits either result."""
-    return np.where(np.isnan(a), b, np.where(np.isnan(b), a, _maximum(a, b)))
-
-
-def _minnum(a: Values, b: Values) -> Values:
-    return -_maxnum(-a, -b)
-
-
-def _erf(x: Values) -> Values:
-    return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), np.float64)
-
-
-def _rsqrt(x: Values) -> Values:
-    return 1.0 / np.sqrt(x)
-
-
-_FLOAT_NATIVE: dict[str, Callable[..., Values]] = {
-    "negf": np.negative,
-    "addf": np.add,
-    "subf": np.subtract,
-    "mulf": np.multiply,
-    "divf": np.divide,
-    "maximumf": _maximum,
-    "minimumf": _minimum,
-    "maxnumf": _maxnum,
-    "minnumf": _minnum,
-    "absf": np.abs,
-    "ceil": np.ceil,
-    "floor": np.floor,
-    "roundeven": np.rint,
-    "trunc": np.trunc,
-    "sqrt": np.sqrt,
-    "copysign": np.copysign,
-    "remf": np.fmod,
-}
-"""Computed in the carrier with one rounding; float16 goes through float32, whose additional rounding is innocuous."""
-
-_FLOAT_WIDE: dict[str, Callable[..., Values]] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log2": np.log2,
-    "log1p": np.log1p,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tanh": np.tanh,
-    "powf": np.power,
-    "erf": _erf,
-    "rsqrt": _rsqrt,
-}
-"""Computed in float64, then rounded."""
-
-
-def _float_function(dialect: str, name: str, operands: Sequence[Values], result: str) -> Values:
-    if name in _FLOAT_WIDE:
-        wide = [np.asarray(o, np.float64) for o in operands]
-        return round_float64(np.asarray(_FLOAT_WIDE[name](*wide)), result)
-    value = np.asarray(_FLOAT_NATIVE[name](*operands))
-    assert value.dtype == CARRIERS[result], f"{dialect}.{name} left its type"
+def _float_function(spec: Function, operands: Sequence[Values], result: str) -> Values:
+    """An exact function in the carrier, with one rounding; float16 goes through float32, whose additional rounding is
+    innocuous. Other functions are computed in float64.
+    """
+    assert spec.numpy is not None
+    if not spec.is_exact:
+        return round_float64(np.asarray(spec.numpy()(*(np.asarray(o, np.float64) for o in operands))), result)
+    value = np.asarray(spec.numpy()(*operands))
+    assert value.dtype == CARRIERS[result], f"{spec.name} left its type"
     return round_float32_to_bf16(value) if result == "bf16" else value
 
 
@@ -151,75 +80,15 @@ def _wrapped(values: Values, dtype: str) -> Values:
     return values.astype(CARRIERS[dtype], copy=False)
 
 
-def _divide(a: Values, b: Values) -> Values:
-    """The quotient rounded towards zero; 0 for division by zero; the least integer divided by -1 wraps around."""
-    if a.dtype.kind == "u":
-        return np.where(b == 0, 0, a // np.where(b == 0, 1, b)).astype(a.dtype)
-    floor = _floor_divide(a, b)
-    inexact = (floor * b != a) & (b != 0)
-    return (floor + (inexact & (floor < 0))).astype(a.dtype)
-
-
-def _floor_divide(a: Values, b: Values) -> Values:
-    safe = np.where((b == 0) | (b == -1), 1, b)
-    return np.where(b == 0, 0, np.where(b == -1, -a, a // safe)).astype(a.dtype)
-
-
-def _remainder(a: Values, b: Values) -> Values:
-    return a - _divide(a, b) * b
-
-
-def _shift_left(a: Values, b: Values) -> Values:
-    return np.where(_in_width(a, b), a << np.where(_in_width(a, b), b, 0), 0).astype(a.dtype)
-
-
-def _shift_right(a: Values, b: Values) -> Values:
-    """Fills with the sign for signed operands."""
-    last = a.dtype.itemsize * 8 - 1
-    filled = a >> np.where(_in_width(a, b), b, last).astype(a.dtype)
-    return np.where(_in_width(a, b) | (a.dtype.kind == "i"), filled, 0).astype(a.dtype)
-
-
-def _in_width(a: Values, b: Values) -> Values:
-    return np.asarray((b >= 0) & (b < a.dtype.itemsize * 8))
-
-
-_SIGNED: dict[str, Callable[..., Values]] = {
-    "addi": np.add,
-    "subi": np.subtract,
-    "muli": np.multiply,
-    "divsi": _divide,
-    "floordivsi": _floor_divide,
-    "remsi": _remainder,
-    "maxsi": np.maximum,
-    "minsi": np.minimum,
-    "andi": np.bitwise_and,
-    "ori": np.bitwise_or,
-    "xori": np.bitwise_xor,
-    "shli": _shift_left,
-    "shrsi": _shift_right,
-    "absi": np.abs,
-}
-
-_UNSIGNED: dict[str, Callable[..., Values]] = {
-    "divui": _divide,
-    "remui": _remainder,
-    "maxui": np.maximum,
-    "minui": np.minimum,
-    "shrui": _shift_right,
-}
-
-
-def _integer_function(name: str, operands: Sequence[Values], result: str) -> Values:
-    if result == "i1" and name in ("shli", "shrsi", "shrui"):
+def _integer_function(spec: Function, operands: Sequence[Values], result: str) -> Values:
+    assert spec.numpy is not None
+    if result == "i1" and spec.mnemonic in ("shli", "shrsi", "shrui"):
         # Any shift but by 0 is by the width or more.
-        kept = operands[0] if name == "shrsi" else operands[0] & ~operands[1]
+        kept = operands[0] if spec.mnemonic == "shrsi" else operands[0] & ~operands[1]
         return np.asarray(kept | np.zeros_like(operands[1]))
-    if name in _SIGNED:
-        value = np.asarray(_SIGNED[name](*(_signed(np.asarray(o)) for o in operands)))
-        return _wrapped(value, result)
-    value = np.asarray(_UNSIGNED[name](*(as_unsigned(np.asarray(o)) for o in operands)))
-    return _wrapped(value if result == "i1" else value.view(f"i{value.dtype.itemsize}"), result)
+    view = as_unsigned if spec.unsigned else _signed
+    value = np.asarray(spec.numpy()(*(view(np.asarray(o)) for o in operands)))
+    return _wrapped(value.view(f"i{value.dtype.itemsize}") if spec.unsigned and result != "i1" else value, result)
 
 
 # Comparisons

@@ -30,12 +30,13 @@ from math import log, log1p, prod
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.dialect.functions import FUNCTIONS, Signature, byte_width
+from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hints import value_of
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
+from pdojo.math.functions import FUNCTIONS
 from pdojo.search.kinds.common.threads import balance
 
 VERSION = 2
@@ -47,12 +48,6 @@ NEAREST = 4
 """Number of scopes around an access with their own features."""
 OPERATIONS = ("copy", "add", "mul", "div", "max", "select", "cast", "elementary", "other")
 """Kinds of operations."""
-_KINDS = {
-    "arith.addf": "add", "arith.subf": "add", "arith.addi": "add", "arith.subi": "add", "arith.negf": "add",
-    "arith.mulf": "mul", "arith.muli": "mul", "math.fma": "mul",
-    "arith.divf": "div", "math.sqrt": "div", "math.rsqrt": "div",
-    "arith.maximumf": "max", "arith.minimumf": "max", "arith.select": "select",
-}  # fmt: skip
 
 _Named = Iterator[tuple[str, float]]
 _Counts = dict[Leaf, int]
@@ -246,11 +241,7 @@ def _operations(counts: _Counts) -> _Named:
 def _kind(function: str | None) -> str:
     if function is None:
         return "copy"
-    if function in _KINDS:
-        return _KINDS[function]
-    if FUNCTIONS[function].signature is Signature.CAST:
-        return "cast"
-    return "elementary" if function.startswith("math.") else "other"
+    return FUNCTIONS[function].kind or ("elementary" if function.startswith("math.") else "other")
 
 
 def _hints(nest: Nest) -> _Named:

@@ -24,11 +24,12 @@ from xdsl.utils.hints import isa
 from pdojo.backends.loops.convert import ConvertPdojoToLoopsPass
 from pdojo.backends.loops.functions import standard_operations
 from pdojo.backends.loops.interpreter import loops_interpreter
-from pdojo.dialect.functions import DTYPES, FUNCTIONS, Signature, dtype_name
+from pdojo.dialect.functions import DTYPES, dtype_name
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import PDOJO
 from pdojo.dialect.semantics.functions import apply
 from pdojo.dialect.semantics.rounding import CARRIERS
+from pdojo.math.functions import FUNCTIONS, Signature
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -7,7 +7,7 @@ from pdojo_tools.steps import suggestion
 from xdsl.dialects.builtin import UnitAttr
 
 from pdojo.dialect.attributes import Intent, Mapping, Numerics
-from pdojo.dialect.functions import FUNCTIONS, Signature, check_types
+from pdojo.dialect.functions import check_types
 from pdojo.dialect.notation import parse_notation, print_notation, same_program
 from pdojo.dialect.notation.spelling import spell
 from pdojo.dialect.ops import KernelOp
@@ -15,6 +15,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.errors import NotationError, UsageError, did_you_mean
 from pdojo.kernels import kernel_names, kernel_path, workload
+from pdojo.math.functions import FUNCTIONS, Signature
 
 _HEADER = """kernel f(x, y, b) -> (z)
 x f32 [4, 5] heap

@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, FUNCTIONS, accumulates, check_types, identity_value, is_float
+from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, check_types, identity_value, is_float
 from pdojo.dialect.semantics.accumulate import Accumulator
 from pdojo.dialect.semantics.functions import apply, constant
 from pdojo.dialect.semantics.rounding import CARRIERS, Values, fma, from_interface, round_float64, to_interface
+from pdojo.math.functions import FUNCTIONS
 
 INF, NAN = math.inf, math.nan
 

@@ -84,3 +84,30 @@ def test_registration_imports_nothing_heavy() -> None:
 def test_a_move_imports_nothing_heavy() -> None:
     done = start("pdojo-opt", "-", "--machine=x86-64-avx2", "--apply=tile_scope@y:0{size=4}")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "own"),
+    [
+        ("llvm", {"common", "llvm"}),
+        ("snitch-asm", {"common", "snitch"}),
+        ("c", {"c", "common"}),
+        ("cuda", {"c", "common", "gpu"}),
+        ("hip", {"c", "common", "gpu"}),
+        ("fibers", {"c", "common", "gpu"}),
+    ],
+)
+def test_a_target_loads_no_other_backend(target: str, own: set[str]) -> None:
+    mapped = (":g", ":b") if "gpu" in own else ("", "")
+    nest = "4{} 8{} y[{{0}},{{1}}] = erf(x[{{0}},{{1}}])".format(*mapped)
+    text = f"kernel f(x) -> (y)\nx f32 [4, 8] heap\ny f32 [4, 8] heap\n\n{nest}\n"
+    code = """
+import sys
+from pdojo_tools import start
+assert start.start("opt") == 0
+print("LOADED", *{name.split(".")[2] for name in sys.modules if name.startswith("pdojo.backends.")})
+"""
+    command = [sys.executable, "-c", code, "-", "-t", target]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].partition("LOADED ")[2].split())
+    assert loaded == own

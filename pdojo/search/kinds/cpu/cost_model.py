@@ -16,6 +16,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
+from pdojo.math.functions import FUNCTIONS
 
 BYTES_PER_CYCLE = (64.0, 32.0, 8.0)
 """Bytes per cycle that a core reads from its second cache, its third one and memory, roughly."""
@@ -25,28 +26,6 @@ LOOP = 1.0
 """Cycles of an iteration's counter and branch."""
 START = 4000.0
 """Cycles to start the threads and to wait for the last of them."""
-FUNCTION_CYCLES = {
-    "arith.divf": 10.0,
-    "arith.remf": 40.0,
-    "arith.divsi": 20.0,
-    "arith.divui": 20.0,
-    "arith.remsi": 20.0,
-    "arith.remui": 20.0,
-    "math.sqrt": 12.0,
-    "math.rsqrt": 20.0,
-    "math.exp": 14.0,
-    "math.exp2": 12.0,
-    "math.expm1": 20.0,
-    "math.log": 18.0,
-    "math.log2": 18.0,
-    "math.log1p": 22.0,
-    "math.sin": 25.0,
-    "math.cos": 25.0,
-    "math.tanh": 24.0,
-    "math.erf": 28.0,
-    "math.powf": 40.0,
-}
-"""Cycles of functions that are more than one instruction, for one pass of a vector through the pipelines."""
 _UNMAPPED = frozenset({Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR, Mapping.PARALLEL})
 
 
@@ -166,7 +145,7 @@ class _Model:
 
     def _arithmetic(self, leaf: Leaf) -> float:
         """Number of arithmetic instructions."""
-        function = 0.0 if leaf.function is None else FUNCTION_CYCLES.get(leaf.function, 1.0)
+        function = 0.0 if leaf.function is None else FUNCTIONS[leaf.function].cycles
         return function + (leaf.accumulate is not None and not leaf.contracted)
 
     def _chain(self, leaf: Leaf, scope: Scope) -> float:

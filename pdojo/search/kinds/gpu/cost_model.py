@@ -26,6 +26,7 @@ from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.rules.threads import tree_bytes
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.errors import LoweringError
+from pdojo.math.functions import FUNCTIONS
 
 LAUNCH = 4000.0
 """Cycles between the ends of two launches in one stream, roughly 2 microseconds."""
@@ -45,20 +46,6 @@ TENSOR = 16
 """
 OTHER_REGISTERS = 24
 """Registers of a thread besides its buffers, roughly."""
-INSTRUCTIONS = {
-    "arith.divf": 9.0,
-    "arith.remf": 30.0,
-    "math.exp": 8.0,
-    "math.log": 12.0,
-    "math.sqrt": 8.0,
-    "math.rsqrt": 6.0,
-    "math.tanh": 16.0,
-    "math.erf": 24.0,
-    "math.sin": 20.0,
-    "math.cos": 20.0,
-    "math.powf": 40.0,
-}
-"""Instructions of functions that take more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +170,7 @@ class _Launch:
         together = self.found.collectives.of(leaf)
         if together is not None:
             return warps * self._tensor_issue(leaf, together)
-        work = INSTRUCTIONS.get(leaf.function or "", 0.0 if leaf.function is None else 1.0)
+        work = 0.0 if leaf.function is None else FUNCTIONS[leaf.function].instructions
         work += 1.0 if leaf.accumulate is not None and not leaf.contracted else 0.0
         moved = sum(a.array.buffer.memory is not Memory.REGISTER for a in leaf.accesses)
         return warps * (work + 1.5 * moved / self._lanes(leaf))

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from differential.math_harness import BOUNDS
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.gpu import hip, nvrtc
 from pdojo.backends.gpu.hip import HipImage, Toolchain, compile_hip, parse_metadata, toolchains
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD, CudaImage, compile_cuda, disassemble, parse_report
 from pdojo.backends.gpu.resources import GFX942, SM_90, MissingTool, Occupancy, Resources, occupancy
-from pdojo.backends.llvm.math import MATH_FUNCTIONS
 from pdojo.errors import LoweringError
 
 ADD = """
@@ -201,7 +201,7 @@ def test_cuda_head_has_what_generated_text_uses() -> None:
 @pytest.mark.parametrize("language", ["CUDA", "HIP"])
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_elementary_functions_compile(language: str, dtype: str) -> None:
-    names = [function.removeprefix("math.") for function in MATH_FUNCTIONS]
+    names = [function.removeprefix("math.") for function in BOUNDS]
     kind = {"f32": "float", "f64": "double"}[dtype]
     lines = [f"  x[threadIdx.x + {64 * k}] = {call(n, dtype, k)};" for k, n in enumerate(names)]
     kernel = f'extern "C" __global__ void all({kind} *x) {{\n' + "\n".join(lines) + "\n}\n"

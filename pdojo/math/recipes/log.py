@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from math import inf, nan, sqrt
 
-from pdojo.backends.llvm.math_coefficients import LOG, LOG2
-from pdojo.backends.llvm.math_exp import LIMITS, LN2, LOG2_E
-from pdojo.backends.llvm.math_values import Format, Int, Real, polynomial
+from pdojo.math.recipes.coefficients import LOG, LOG2
+from pdojo.math.recipes.exp import LIMITS, LN2, LOG2_E
+from pdojo.math.values import Format, Int, Real, polynomial
 
 LOG2_E_LOW = {"f32": float.fromhex("0x1.4ae0cp-26"), "f64": float.fromhex("0x1.777d0ffda0d24p-56")}
 """log2(e) minus its value rounded to the format."""

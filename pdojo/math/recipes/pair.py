@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdojo.backends.llvm.math_values import Real
+from pdojo.math.values import Real
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.backends.llvm.math_values import Real
+from pdojo.math.values import Real
 
 
 def rsqrt(x: Real) -> Real:

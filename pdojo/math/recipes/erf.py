@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pdojo.backends.llvm.math_coefficients import ERF_LARGE, ERF_SMALL, ERF_SPLIT
-from pdojo.backends.llvm.math_exp import exp_moderate
-from pdojo.backends.llvm.math_values import Real, polynomial
+from pdojo.math.recipes.coefficients import ERF_LARGE, ERF_SMALL, ERF_SPLIT
+from pdojo.math.recipes.exp import exp_moderate
+from pdojo.math.values import Real, polynomial
 
 _FLAT = {"f32": 3.9375, "f64": 5.9375}
 """The argument from which erf rounds to 1."""

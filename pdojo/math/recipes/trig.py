@@ -13,9 +13,9 @@ multiples of 4: x is scaled by 2**(-128*q), and the words are taken from frac(2*
 
 from __future__ import annotations
 
-from pdojo.backends.llvm.math_coefficients import COS, SIN, TWO_OVER_PI, TWO_OVER_PI_BITS
-from pdojo.backends.llvm.math_pair import Pair
-from pdojo.backends.llvm.math_values import Int, Real, polynomial
+from pdojo.math.recipes.coefficients import COS, SIN, TWO_OVER_PI, TWO_OVER_PI_BITS
+from pdojo.math.recipes.pair import Pair
+from pdojo.math.values import Int, Real, polynomial
 
 _HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"))
 _STEP = 128

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdojo.backends.llvm.math_coefficients import EXP, EXP2, EXPM1
-from pdojo.backends.llvm.math_pair import Pair
-from pdojo.backends.llvm.math_values import Int, Real, polynomial
+from pdojo.math.recipes.coefficients import EXP, EXP2, EXPM1
+from pdojo.math.recipes.pair import Pair
+from pdojo.math.values import Int, Real, polynomial
 
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LN2 = {

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from math import nan
 
-from pdojo.backends.llvm.math_coefficients import EXP2, POW_ATANH, POW_EXP2, POW_LOG2
-from pdojo.backends.llvm.math_exp import LOG2_E, Lift, Nearest, power_of_two
-from pdojo.backends.llvm.math_log import split
-from pdojo.backends.llvm.math_pair import Pair
-from pdojo.backends.llvm.math_values import Real, polynomial
+from pdojo.math.recipes.coefficients import EXP2, POW_ATANH, POW_EXP2, POW_LOG2
+from pdojo.math.recipes.exp import LOG2_E, Lift, Nearest, power_of_two
+from pdojo.math.recipes.log import split
+from pdojo.math.recipes.pair import Pair
+from pdojo.math.values import Real, polynomial
 
 _TWICE_LOG2_E = (float.fromhex("0x1.71547652b82fep+1"), float.fromhex("0x1.777d0ffda0d24p-55"))
 _THIRD = (float.fromhex("0x1.5555555555555p-2"), float.fromhex("0x1.5555555555555p-56"))

@@ -1,0 +1,1 @@
+"""Scalar functions: a record each, and recipes of functions that take several operations (docs/math.md)."""

@@ -1,0 +1,1 @@
+"""Recipes: elementary functions written with the operations of `pdojo.math.values`."""
