@@ -64,7 +64,7 @@ class Heuristic:
         known = self._tuned
         if known is None or not _is_same(known[0], dojo):
             tuned = dojo.fork()
-            proposals.expert(tuned.game)
+            PassBuilder.play(tuned.game, proposals.expert)
             self._tuned = known = dojo.fork(), tuned
         return known[1]
 
@@ -83,7 +83,7 @@ def _edited(dojo: Dojo, edit: Edit, proposals: Proposals) -> Dojo:
     near = dojo.fork()
     skipped = near.become(edit.moves)
     if edit.is_start:
-        proposals.expert(near.game)
+        PassBuilder.play(near.game, proposals.expert)
     elif skipped:
         proposals.mend(PassBuilder(near.game), skipped, edit.spared)
     return near

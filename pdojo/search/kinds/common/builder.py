@@ -72,7 +72,7 @@ class PassBuilder:
         return True
 
     def transact(self, plan: Callable[[], bool | None]) -> bool:
-        """Make all moves of a plan, or none if one is refused or the plan returns False; returns True if it made them."""
+        """Make all moves of a plan, or none if one is refused or the plan returns False; True if it made them."""
         # Most plans succeed. Replaying a few moves after a failure is faster than copying the state for each plan.
         mark, noted = self.game.mark(keeps=not self.game.programs.is_near()), len(self.notes)
         try:

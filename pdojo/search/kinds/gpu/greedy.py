@@ -5,23 +5,17 @@ from __future__ import annotations
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove
-from pdojo.search.kinds.common.builder import Note, PassBuilder
-from pdojo.search.kinds.common.greedy import place_buffers
+from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.greedy import naive, place_buffers
 from pdojo.search.kinds.common.loops import Tiles, tile
-from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.transforms.game import Game
 
 THREADS = 256
 """Greatest number of threads of a loop."""
 
 
-def greedy(game: Game) -> list[Note]:
+def greedy(builder: PassBuilder) -> None:
     """The naive pass, then `:g`, `:b`, `:w` and faster memory wherever they are legal."""
-    return PassBuilder.play(game, _tune).notes
-
-
-def _tune(builder: PassBuilder) -> None:
-    fuse_and_reuse(builder)
+    naive(builder)
     for identifier in [node.id for node in builder.nest.children]:
         _launch(builder, identifier)
     place_buffers(builder)

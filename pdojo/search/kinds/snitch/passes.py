@@ -12,11 +12,10 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.view.nest import Leaf, Node, Scope
-from pdojo.search.kinds.common.builder import Note, PassBuilder
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import CHEAP, recompute
+from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, indexing, sink, straighten, tile
-from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.transforms.game import Game
 
 UNROLLED = 96
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
@@ -24,23 +23,15 @@ COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
 
 
-def greedy(game: Game) -> list[Note]:
+def greedy(builder: PassBuilder) -> None:
     """The naive pass, then every hardware move wherever it is legal."""
-    return PassBuilder.play(game, _greedily).notes
-
-
-def _greedily(builder: PassBuilder) -> None:
     _simplify(builder)
-    fuse_and_reuse(builder)
+    naive(builder)
     use_hardware(builder)
 
 
-def heuristic(game: Game) -> list[Note]:
+def heuristic(builder: PassBuilder) -> None:
     """Fuse loops, tile each nest's outermost loop by four and unroll the tile innermost; then every hardware move."""
-    return PassBuilder.play(game, _tune).notes
-
-
-def _tune(builder: PassBuilder) -> None:
     _simplify(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
