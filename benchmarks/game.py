@@ -30,7 +30,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.search.contract.candidates import legal_candidates
 from pdojo.search.environment.actions import Action
-from pdojo.search.kinds.passes import expert_pass
+from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
@@ -74,7 +74,7 @@ def _milliseconds(work: Callable[[], object]) -> float:
 def _state(name: str, machine_name: str) -> Game:
     """The heuristic pass's state, before any analysis of its program."""
     game = Game(load_kernel(name), machine(machine_name))
-    expert_pass("heuristic", game.machine)(game)
+    play_pass("heuristic", game)
     return game
 
 
@@ -148,10 +148,9 @@ def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, floa
     plain = Game(load_kernel(name), machine(machine_name))
     game = plain.fork()
     try:
-        tune = expert_pass("heuristic", game.machine)
+        took = _milliseconds(lambda: play_pass("heuristic", game))
     except UsageError:
         return _walked([plain], moves, Random(seed))
-    took = _milliseconds(lambda: tune(game))
     tuned = game.fork()
     if game.machine.gpu.block_threads:
         # A search on a GPU does not begin with plain programs.

@@ -23,7 +23,7 @@ from pdojo.errors import UsageError
 from pdojo.files import read_bytes, replace_file
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.search.kinds.common.parameters import ParameterValues, TuningParameter
-from pdojo.search.kinds.gpu.heuristic import open_heuristic
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 
 JSON: TypeAlias = dict[str, Any]
@@ -216,7 +216,7 @@ def programs_of(task: Workload, machine: Machine, *, varied: bool) -> Iterator[t
 
     def play(decisions: ParameterValues) -> tuple[Game, tuple[TuningParameter, ...]]:
         game = Game(with_alignment(task.instantiate(), ALIGNMENT), machine)
-        return game, open_heuristic(game, decisions).choices
+        return game, play_pass("heuristic", game, decisions).choices
 
     first, choices = play({})
     yield "the pass", first

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from pdojo.errors import PluginError
 
@@ -56,10 +57,20 @@ def find(group: str, name: str, own: Mapping[str, str]) -> object | None:
     Raises PluginError.
     """
     if name in own:
-        module, _, attribute = own[name].partition(":")
-        return getattr(import_module(module), attribute)
+        return named(own[name])
     others = plugins(group, own)
     return load(others[name]) if name in others else None
+
+
+def named(path: str) -> Any:
+    """The object at a path `module:attribute`."""
+    module, _, attribute = path.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def lazy(path: str) -> Callable[[], Any]:
+    """A function that returns the object at a path `module:attribute`, and imports its module when it is called."""
+    return partial(named, path)
 
 
 def describe(entry: EntryPoint) -> str:

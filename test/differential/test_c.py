@@ -30,7 +30,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import workload
 from pdojo.search.contract.names import EXPERT_PASSES
-from pdojo.search.kinds.passes import expert_pass
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from property.kernels import kernel_texts
 from sample import sampled
@@ -115,7 +115,7 @@ def test_library(name: str, tmp_path: Path) -> None:
     close(run_c(plain, inputs, tmp_path), wanted, plain)
     for number, target in enumerate(("x86-64-avx512", "neoverse-v2", "rv64gcv")):
         game = Game(plain, machine(target))
-        expert_pass(EXPERT_PASSES[-1 - number], game.machine)(game)
+        play_pass(EXPERT_PASSES[-1 - number], game)
         close(run_c(game.kernel, inputs, tmp_path), wanted, plain)
 
 
@@ -205,7 +205,7 @@ def test_dot_products_of_the_host(name: str, tmp_path: Path) -> None:
     require()
     plain = workload(f"{name}:21x24x40").instantiate()
     game = Game(plain, host())
-    expert_pass("heuristic", game.machine)(game)
+    play_pass("heuristic", game)
     if not any(scope.mapping is Mapping.TENSOR for scope in game.program.nest.scopes):
         pytest.skip(f"{host().name} has no instruction for {name}")
     if "amx-tile" in host().features:

@@ -24,7 +24,7 @@ from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.kernels import kernel_names
-from pdojo.search.kinds.passes import expert_pass
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from sample import SAMPLE
 
@@ -44,7 +44,7 @@ LIBRARY = [
 def test_tuned_library(target: str, name: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     game = Game(library_kernel(name, len(name)), machine(target))
-    expert_pass("heuristic", game.machine)(game)
+    play_pass("heuristic", game)
     inputs = random_inputs(parameters_of(nest_of(game.kernel)), len(name))
     close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
 
@@ -66,7 +66,7 @@ t {0} [7, 48] heap
 def test_tuned_types(target: str, dtype: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     game = Game(kernel(TYPED.format(dtype)), machine(target))
-    expert_pass("heuristic", game.machine)(game)
+    play_pass("heuristic", game)
     inputs = random_inputs(parameters_of(nest_of(game.kernel)), 3)
     close(run_object(game.kernel, target, inputs, tmp_path), interpret(game.programs[0].kernel, inputs), game.kernel)
 
@@ -227,7 +227,7 @@ def test_printed_c(target: str, tmp_path: Path) -> None:
     PLATFORMS[target].require()
     for name in ("softmax", "matmul", "gelu"):
         game = Game(library_kernel(name, 5), machine(target))
-        expert_pass("heuristic", game.machine)(game)
+        play_pass("heuristic", game)
         inputs = random_inputs(parameters_of(nest_of(game.kernel)), 5)
         (tmp_path / "kernel.c").write_text(c_text(game.kernel))
         (tmp_path / "kernel.h").write_text(header_text([nest_of(game.kernel)]))

@@ -21,7 +21,7 @@ from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import compilers
 from pdojo.backends.gpu.ir.convert import ConvertPdojoToGpuPass
-from pdojo.backends.gpu.ir.dialect import complete_gpu
+from pdojo.backends.gpu.ir.dialect import GPU_COMPLETE
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.ops import KernelOp
@@ -47,7 +47,7 @@ def lowered(program: KernelOp, warp: int) -> ModuleOp:
     Printer(text).print_op(module)
     ctx = Context()
     for name, factory in get_all_dialects().items():
-        ctx.register_dialect(name, complete_gpu if name == "gpu" else factory)
+        ctx.register_dialect(name, (lambda: GPU_COMPLETE) if name == "gpu" else factory)
     again = Parser(ctx, text.getvalue()).parse_module()
     again.verify()
     assert again.is_structurally_equivalent(module)

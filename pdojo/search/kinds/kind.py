@@ -6,7 +6,7 @@ A target has the name of the machine's backend. It is a module here, or an entry
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
@@ -14,17 +14,13 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import TARGETS, find
 from pdojo.errors import PluginError, UsageError
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.transforms.game import Game
 
 if TYPE_CHECKING:
-    from pdojo.search.kinds.common.builder import Note
-    from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
+    from pdojo.search.kinds.common.builder import PassBuilder
     from pdojo.search.neighbourhoods.proposals import Proposals
 
-ExpertPass: TypeAlias = "Callable[[Game], list[Note]]"
-"""Makes moves on a game; returns a note for each."""
-OpenPass: TypeAlias = "Callable[[Game, ParameterValues | None], PassResult]"
-"""Makes moves on a game, with decisions as answers to its questions; the result includes the questions."""
+ExpertPass: TypeAlias = "Callable[[PassBuilder], None]"
+"""Makes moves; it may leave questions open (`PassBuilder.choices`), whose answers are raced."""
 MakeEvaluator: TypeAlias = Callable[[Machine, KernelOp, int], Evaluator]
 """Makes an evaluator for a machine and a plain kernel, with a seed. The caller closes it."""
 
@@ -48,13 +44,11 @@ class Target:
     """Tuning for a kind of machine."""
 
     passes: Mapping[str, Callable[[], ExpertPass]]
-    """Expert passes by name, weakest first."""
+    """Expert passes by name, weakest first; each is imported when it is needed (`pdojo.dialect.plugins.lazy`)."""
     evaluators: Mapping[str, EvaluatorKind]
     """Evaluators by name; the first one is the default."""
     proposals: Callable[[], Proposals] | None = None
     """Alternatives to a trace; None if there are none."""
-    open_passes: Mapping[str, Callable[[], OpenPass]] = field(default_factory=dict[str, "Callable[[], OpenPass]"])
-    """The passes of `passes` with tuning parameters, by name."""
 
 
 _OWN = {

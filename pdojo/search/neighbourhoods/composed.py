@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -14,6 +15,7 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.nest import Scope
+from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import indexing, sink, straighten
@@ -108,7 +110,8 @@ def _into_registers(lanes: int, game: Game, known: Known, *, all_loops: bool) ->
             builder.attempt("reuse_dims", f"{array}:{dimension}", WHY)
         for scope in indexing(builder, array):
             if all_loops or scope not in known.scopes:
-                straighten(builder, scope, lanes, WHY)
+                with suppress(IllegalMove, LocationError):
+                    straighten(builder, scope, lanes, WHY)
         builder.attempt("set_location", array, WHY, location=Memory.REGISTER.value)
 
 

@@ -64,7 +64,7 @@ class Heuristic:
         known = self._tuned
         if known is None or not _is_same(known[0], game):
             tuned = game.fork()
-            proposals.expert(tuned)
+            PassBuilder.play(tuned, proposals.expert)
             self._tuned = known = game.fork(), tuned
         return known[1]
 
@@ -83,7 +83,7 @@ def _edited(game: Game, edit: Edit, proposals: Proposals) -> Game:
     near = game.fork()
     skipped = near.become(edit.moves)
     if edit.is_start:
-        proposals.expert(near)
+        PassBuilder.play(near, proposals.expert)
     elif skipped:
         proposals.mend(PassBuilder(near), skipped, edit.spared)
     return near

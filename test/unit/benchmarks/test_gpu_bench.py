@@ -148,12 +148,12 @@ def test_questions_with_the_same_options_get_the_same_answer() -> None:
 
 
 def test_answers_that_open_behind_others_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def play(_: Game, decisions: Mapping[str, str]) -> PassResult:
+    def play(_: str, __: Game, decisions: Mapping[str, str]) -> PassResult:
         chosen = TuningParameter("products", ("exact", "tf32"), decisions.get("products", "exact"))
         warp = TuningParameter("tile of a warp", ("64", "32"), decisions.get("tile of a warp", "64"))
         return PassResult([], (chosen, warp) if chosen.taken == "tf32" else (chosen,))
 
-    monkeypatch.setattr(programs, "open_heuristic", play)
+    monkeypatch.setattr(programs, "play_pass", play)
     machine = known_machine("nvidia-sm90")
     titles = [title for title, _ in programs_of(workload("mul:3x5"), machine, varied=True)]
     assert titles == ["the pass", "tf32", "tf32; 32"]

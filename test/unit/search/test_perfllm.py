@@ -24,7 +24,7 @@ from pdojo.search.environment.actions import Action, actions_of
 from pdojo.search.environment.rules import Rules
 from pdojo.search.features.structure import SIZE as FEATURES
 from pdojo.search.features.structure import named_structure, structure
-from pdojo.search.kinds.passes import expert_pass
+from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
 from pdojo.search.perfllm.kept import Kept
@@ -237,7 +237,7 @@ def states(kernel: str, seed: int, steps: int) -> list[Game]:
     for is_passed in (False, True):
         game = Game(workload(kernel).instantiate(), MACHINE)
         if is_passed:
-            expert_pass("heuristic", MACHINE)(game)
+            play_pass("heuristic", game)
         game = game.fork()
         for _ in range(steps):
             found.append(game.fork())

@@ -17,7 +17,7 @@ from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.dialect.view.nest import Scope
 from pdojo.errors import IllegalMove, UsageError
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.cpu.heuristic import heuristic
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
 from pdojo.transforms.structure.fusion import JoinScopes
@@ -74,7 +74,7 @@ def test_transact_is_all_or_nothing(builder: PassBuilder) -> None:
 @pytest.mark.parametrize("kernel", ["softmax:64x1000", pytest.param("batchnorm:2x3x7x9", marks=pytest.mark.slow)])
 def test_moves_in_place_lead_where_moves_on_copies_lead(kernel: str) -> None:
     in_place = Game(load(kernel), machine("x86-64-avx512"))
-    heuristic(in_place)
+    play_pass("heuristic", in_place)
     on_copies = Game(load(kernel), machine("x86-64-avx512"))
     on_copies.apply_all(step.resolved for step in in_place.trace.steps)
     assert print_notation(on_copies.kernel) == print_notation(in_place.kernel)

@@ -11,7 +11,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.search.kinds.cpu.heuristic import heuristic
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.apply import candidates
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
@@ -88,7 +88,7 @@ def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played:
     """Every move that is listed without being tried leads to a legal program, and no other is missing."""
     game = Game(parse_notation(chain(4))[0], machine("x86-64-avx2"))
     if played:
-        heuristic(game)
+        play_pass("heuristic", game)
     listed = [(move, refusal is None) for move, refusal in candidates(game.program)]
     tried = Game(game.kernel, machine("x86-64-avx2"))
     monkeypatch.setattr(Transformation, "proves", never)

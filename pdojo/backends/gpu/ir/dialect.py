@@ -1,6 +1,6 @@
 """Parts of MLIR's gpu dialect that xDSL's lacks: shuffles, dynamic shared memory, memory spaces.
 
-Names and generic syntax are MLIR's. Tools that read them register `complete_gpu`; stock `xdsl-opt` reads them with
+Names and generic syntax are MLIR's. Tools that read them register `GPU_COMPLETE`; stock `xdsl-opt` reads them with
 `--allow-unregistered-dialect`.
 """
 
@@ -124,9 +124,8 @@ _OPERATIONS = (ShuffleOp, DynamicSharedMemoryOp)
 _ATTRIBUTES: tuple[type[Attribute], ...] = (AddressSpaceAttr, ShuffleModeAttr)
 
 
-def complete_gpu() -> Dialect:
-    """xDSL's dialect `gpu`, completed."""
-    return Dialect("gpu", [*GPU.operations, *_OPERATIONS], [*GPU.attributes, *_ATTRIBUTES])
+GPU_COMPLETE = Dialect("gpu", [*GPU.operations, *_OPERATIONS], [*GPU.attributes, *_ATTRIBUTES])
+"""xDSL's dialect `gpu`, completed."""
 
 
 def complete(ctx: Context) -> None:

@@ -53,25 +53,41 @@ class PassBuilder:
         """True if the statement's innermost scope is sealed."""
         return leaf.parent is not None and leaf.parent.id in self.sealed
 
+    def loop(self, statement: str, depth: int) -> Scope:
+        """The loop around a statement at a depth; -1 is the innermost one."""
+        return self.leaf(statement).chain[depth]
+
+    def make(self, name: str, at: Node | str, why: str = "", **params: Param) -> None:
+        """Make a move. Raises IllegalMove or LocationError if it is refused, which ends the plan of a `transact`."""
+        location = at if isinstance(at, str) else f"%{at.id}"
+        self.game.apply(Move(name, location, tuple(params.items())))
+        self.notes.append(Note(self.game.trace.steps[-1].move, why))
+
     def attempt(self, name: str, at: Node | str, why: str = "", **params: Param) -> bool:
         """Make a move if it is legal; returns True if it was."""
-        location = at if isinstance(at, str) else f"%{at.id}"
         try:
-            self.game.apply(Move(name, location, tuple(params.items())))
+            self.make(name, at, why, **params)
         except (IllegalMove, LocationError):
             return False
-        self.notes.append(Note(self.game.trace.steps[-1].move, why))
         return True
 
-    def transact(self, plan: Callable[[], bool]) -> bool:
-        """Make all moves of a plan, or none if the plan returns False; returns the plan's result."""
+    def transact(self, plan: Callable[[], bool | None]) -> bool:
+        """Make all moves of a plan, or none if one is refused or the plan returns False; True if it made them."""
         # Most plans succeed. Replaying a few moves after a failure is faster than copying the state for each plan.
         mark, noted = self.game.mark(keeps=not self.game.programs.is_near()), len(self.notes)
-        if plan():
-            return True
-        self.game.rewind(mark)
-        del self.notes[noted:]
-        return False
+        try:
+            is_made = plan() is not False
+        except (IllegalMove, LocationError):
+            is_made = False
+        if not is_made:
+            self.game.rewind(mark)
+            del self.notes[noted:]
+        return is_made
+
+    def first(self, plans: Iterable[Callable[[], bool | None]]) -> None:
+        """Make all moves of the first plan that `transact` makes. Raises IllegalMove if there is none."""
+        if not any(self.transact(plan) for plan in plans):
+            raise IllegalMove("no plan is legal")
 
     @classmethod
     def play(

@@ -11,9 +11,9 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.loops import reorder
+from pdojo.search.kinds.common.sums import part_sum
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance, costs_threads
-from pdojo.search.kinds.cpu.contraction import reorder
-from pdojo.search.kinds.cpu.sums import part_sum
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
@@ -164,10 +164,9 @@ def _chunk(builder: PassBuilder, identifier: str) -> bool:
     why = f"a chunk of {size} iterations for each thread"
     family = _related(builder, leaf)
     for scope in family:
-        if size * threads < loop.extent and not builder.attempt("peel_scope", f"%{scope}", why, after=size * threads):
-            return False
-        if not builder.attempt("tile_scope", f"%{scope}", why, size=size):
-            return False
+        if size * threads < loop.extent:
+            builder.make("peel_scope", f"%{scope}", why, after=size * threads)
+        builder.make("tile_scope", f"%{scope}", why, size=size)
     return size > 0
 
 
@@ -193,13 +192,10 @@ def _related(builder: PassBuilder, leaf: Leaf) -> list[str]:
     return [s.id for s in builder.nest.scopes if s.id in found]
 
 
-def _split(builder: PassBuilder, identifier: str, depth: int, count: int, why: str) -> bool:
+def _split(builder: PassBuilder, identifier: str, depth: int, count: int, why: str) -> None:
     """Split a sum for the threads; the loop that combines the partial results stays out of the threads' loops."""
     parts = part_sum(builder, identifier, depth, count, why)
-    if parts is None:
-        return False
-    builder.sealed.add(builder.leaf(parts.combined).chain[-1].id)
-    return True
+    builder.sealed.add(builder.loop(parts.combined, -1).id)
 
 
 def _recompute(builder: PassBuilder) -> None:
@@ -240,17 +236,16 @@ def _kept(builder: PassBuilder, name: str) -> int:
     return prod(shape[d] for d in free) * byte_width(array.dtype)
 
 
-def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> bool:
+def recompute(builder: PassBuilder, leaf: Leaf, name: str) -> None:
     """Inline a statement at all of its uses, and delete it."""
     why = f"computed once more where it is used: '{name}' need not be kept in between"
     for reader in [r.id for r in builder.nest.readers[name]]:
         while (use := _use(builder, reader, name)) is not None:
             before = set(builder.nest.arrays)
-            if not builder.attempt("inline_op", builder.leaf(reader), why, input=use):
-                return False
+            builder.make("inline_op", builder.leaf(reader), why, input=use)
             for made in builder.nest.arrays.keys() - before:
                 _materialize(builder, made)
-    return builder.attempt("delete_op", builder.leaf(leaf.id), "nobody reads it any more")
+    builder.make("delete_op", builder.leaf(leaf.id), "nobody reads it any more")
 
 
 def _materialize(builder: PassBuilder, name: str) -> None:

@@ -1,21 +1,21 @@
-"""The greedy pass (paper section 4.1): naive, then every hardware move wherever it is legal."""
+"""The naive pass, and the greedy pass for CPUs: naive, then every hardware move that is legal (paper section 4.1)."""
 
 from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.kinds.common.builder import Note, PassBuilder
-from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.transforms.game import Game
+from pdojo.search.kinds.common.builder import PassBuilder
 
 
-def greedy(game: Game) -> list[Note]:
+def naive(builder: PassBuilder) -> None:
+    """Join scopes and reuse dimensions until nothing more is legal."""
+    builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in cache")
+    builder.exhaust(builder.dimensions, "reuse_dims", "the dimension is dead after each iteration: less memory")
+
+
+def greedy(builder: PassBuilder) -> None:
     """The naive pass, then threads, vectors, unrolling and faster memory wherever they are legal."""
-    return PassBuilder.play(game, _tune).notes
-
-
-def _tune(builder: PassBuilder) -> None:
-    fuse_and_reuse(builder)
+    naive(builder)
     parallelize_outermost(builder)
     for leaf in list(builder.nest.leaves):
         _vectorize_innermost(builder, leaf.id)

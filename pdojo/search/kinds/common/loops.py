@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Intent, Mapping
-from pdojo.dialect.view.nest import Access, Scope
+from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
+from pdojo.errors import LocationError
 from pdojo.search.kinds.common.builder import PassBuilder
 
 
@@ -80,27 +81,49 @@ def sink(builder: PassBuilder, identifier: str, why: str) -> list[str]:
     return found
 
 
-def straighten(builder: PassBuilder, identifier: str, lanes: int, why: str) -> bool:
+def straighten(builder: PassBuilder, identifier: str, lanes: int, why: str) -> None:
     """Turn a loop into straight code: vectors of `lanes` lanes, or scalars if `lanes` is 1."""
     scope = builder.scope(identifier)
     assert scope is not None
     if lanes in (1, scope.extent):
-        return builder.attempt("unroll" if lanes == 1 else "vectorize", scope, why)
+        builder.make("unroll" if lanes == 1 else "vectorize", scope, why)
+        return
     tiles = tile(builder, scope, lanes, why)
-    return (
-        tiles is not None
-        and builder.attempt("vectorize", f"%{tiles.inner}", why)
-        and builder.attempt("unroll", f"%{tiles.outer}", why)
-    )
+    builder.make("vectorize", f"%{tiles.inner}", why)
+    builder.make("unroll", f"%{tiles.outer}", why)
 
 
-def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> Tiles | None:
-    """Cut a loop into groups of `size` iterations, and unroll a group around every vector; None if that is illegal."""
+def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> Tiles:
+    """Cut a loop into groups of `size` iterations, and unroll a group around every vector."""
     groups = tile(builder, loop, size, why)
-    if groups is None:
-        return None
-    unrolled = all(builder.attempt("unroll", f"%{part}", why) for part in sink(builder, groups.inner, why))
-    return groups if unrolled else None
+    for part in sink(builder, groups.inner, why):
+        builder.make("unroll", f"%{part}", why)
+    return groups
+
+
+def reorder(builder: PassBuilder, statement: str, wanted: Sequence[str]) -> None:
+    """Interchange the loops around a statement into the wanted order, outermost first."""
+    for position, target in enumerate(wanted):
+        while (depth := _depth(builder.leaf(statement), target)) != position:
+            builder.make("swap_scopes", builder.loop(statement, depth - 1), "the order of loops that reuses most")
+
+
+def _depth(leaf: Leaf, loop: str) -> int:
+    """The depth of a loop around a statement. Raises LocationError if the loop is not around it."""
+    for scope in leaf.chain:
+        if scope.id == loop:
+            return scope.depth
+    raise LocationError(f"the loop '{loop}' is not around '{leaf.id}'")
+
+
+def isolate(builder: PassBuilder, statement: str, why: str, depth: int | None = None) -> None:
+    """Split the first `depth` loops around a statement (None: all), innermost first, until they hold nothing else."""
+    chain = builder.leaf(statement).chain
+    for level in reversed(range(len(chain) if depth is None else depth)):
+        while len((scope := builder.loop(statement, level)).children) > 1:
+            chain = builder.leaf(statement).chain
+            position = chain[level + 1].position if level + 1 < len(chain) else builder.leaf(statement).position
+            builder.make("split_scopes", scope, why, after=position or 1)
 
 
 class Tiles(NamedTuple):
@@ -110,11 +133,10 @@ class Tiles(NamedTuple):
     inner: str
 
 
-def tile(builder: PassBuilder, scope: Scope, size: int, why: str) -> Tiles | None:
-    """Cut a loop into tiles of `size` iterations; None if that is illegal."""
+def tile(builder: PassBuilder, scope: Scope | str, size: int, why: str) -> Tiles:
+    """Cut a loop, given by itself or by its identifier, into tiles of `size` iterations."""
     known = builder.nest.by_id.keys()
-    if not builder.attempt("tile_scope", scope, why, size=size):
-        return None
+    builder.make("tile_scope", scope if isinstance(scope, Scope) else f"%{scope}", why, size=size)
     return Tiles(*(scope.id for scope in builder.nest.scopes if scope.id not in known))
 
 

@@ -27,10 +27,9 @@ def share_outputs(builder: PassBuilder) -> None:
             any(builder.transact(lambda name=name, other=other: _share(builder, name, other)) for other in outputs)
 
 
-def _share(builder: PassBuilder, name: str, other: str) -> bool:
+def _share(builder: PassBuilder, name: str, other: str) -> None:
     """Put an array with all its elements into the memory of another one."""
     reused = [d for d, slots in enumerate(builder.nest.arrays[name].buffer.reuse) if slots]
     for dimension in reused:
-        if not builder.attempt("materialize_dims", f"{name}:{dimension}", WHY):
-            return False
-    return builder.attempt("share_buffer", name, WHY, **{"with": other})
+        builder.make("materialize_dims", f"{name}:{dimension}", WHY)
+    builder.make("share_buffer", name, WHY, **{"with": other})

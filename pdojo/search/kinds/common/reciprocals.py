@@ -29,7 +29,7 @@ def share_reciprocals(builder: PassBuilder) -> None:
             )
 
 
-def _share(builder: PassBuilder, identifier: str, depth: int) -> bool:
+def _share(builder: PassBuilder, identifier: str, depth: int) -> None:
     """Compute the reciprocal before the scope at `depth`, for all iterations of the loops that index the divisor."""
     leaf = builder.leaf(identifier)
     divisor = leaf.inputs[1]
@@ -44,12 +44,12 @@ def _share(builder: PassBuilder, identifier: str, depth: int) -> bool:
     written = ",".join(f"{{{places[d]}}}" for d in loops)
     read = ",".join(e.render(lambda d: f"{{{places[d]}}}") for e in divisor.index)
     heads = "".join(f"{leaf.chain[d].extent} " for d in inner)
-    return builder.attempt(
+    builder.make(
         "insert_op",
         leaf.chain[depth],
         why,
         text=f"{heads}{name}[{written}] = 1 / {divisor.array.name}[{read}]",
         declare=f"{name} {divisor.array.dtype} [{', '.join(map(str, extents))}] heap",
-    ) and builder.attempt(
-        "reciprocal", builder.leaf(identifier), why, array=name, index=",".join(f"{{{d}}}" for d in loops)
     )
+    index = ",".join(f"{{{d}}}" for d in loops)
+    builder.make("reciprocal", builder.leaf(identifier), why, array=name, index=index)

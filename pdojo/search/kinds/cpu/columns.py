@@ -14,10 +14,10 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.loops import jam
+from pdojo.search.kinds.common.contraction import contraction_shape, spatial_loops
+from pdojo.search.kinds.common.loops import isolate, jam, reorder
+from pdojo.search.kinds.common.sums import split_terms
 from pdojo.search.kinds.common.threads import SMALL
-from pdojo.search.kinds.cpu.contraction import has_terms, loop_at, reorder, spatial_loops
-from pdojo.search.kinds.cpu.sums import alone, split_terms
 
 ROWS = 4
 """Rows that are added to a vector of results at a time."""
@@ -39,11 +39,10 @@ def sum_columns(builder: PassBuilder) -> set[str]:
 
 def _is_of_columns(leaf: Leaf) -> bool:
     """True for a reduction of one operand over one loop, with result and operand contiguous along another loop."""
-    if any(s.mapping is not Mapping.SEQUENTIAL or s.guard for s in leaf.chain) or not has_terms(leaf):
-        return False
-    terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
-    alone = len(leaf.inputs) == len(leaf.reads) == 1 and leaf.function is None
-    return alone and len(terms) == 1 and _columns(leaf) is not None and prod(s.extent for s in leaf.chain) >= SMALL
+    shape = contraction_shape(leaf)
+    plain = len(leaf.inputs) == len(leaf.reads) == 1 and leaf.function is None
+    one = shape is not None and len(shape.terms) == 1
+    return plain and one and _columns(leaf) is not None and prod(s.extent for s in leaf.chain) >= SMALL
 
 
 def _columns(leaf: Leaf) -> Scope | None:
@@ -53,24 +52,22 @@ def _columns(leaf: Leaf) -> Scope | None:
 
 
 def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> bool:
-    if not alone(builder, identifier, WHY):
-        return False
+    isolate(builder, identifier, WHY)
     leaf = builder.leaf(identifier)
     columns = _columns(leaf)
     assert columns is not None
     spatial = [s.id for s in leaf.chain if s.depth in spatial_loops(leaf)]
     (terms,) = (s for s in leaf.chain if s.id not in spatial)
     outer = [s for s in spatial if s != columns.id]
-    if not reorder(builder, identifier, [*outer, columns.id, terms.id]):
-        return False
+    reorder(builder, identifier, [*outer, columns.id, terms.id])
     total = identifier
     machine = builder.game.machine
     results = prod(s.extent for s in leaf.chain if s.id in spatial)
     size = machine.threads * results * byte_width(leaf.output.array.dtype)
     if machine.threads > 1 and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
         parts = split_terms(builder, identifier, machine.threads, WHY)
-        if parts is None or not all(alone(builder, i, WHY) for i in (parts.zero, parts.total, parts.combined)):
-            return False
+        for statement in (parts.zero, parts.total, parts.combined):
+            isolate(builder, statement, WHY)
         total = parts.total
     leaf = builder.leaf(total)
     columns = _columns(leaf)
@@ -79,9 +76,8 @@ def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> boo
     spatial = sorted(spatial_loops(leaf) - {columns.depth})
     rows = [s.id for s in leaf.chain if s.depth not in (*spatial, columns.depth)]
     parts_first = [leaf.chain[d].id for d in spatial[:: -1 if total != identifier else 1]]
-    if not reorder(builder, total, [*parts_first, *rows, columns.id]):
-        return False
-    builder.sealed.add(loop_at(builder, total, -2).id)
+    reorder(builder, total, [*parts_first, *rows, columns.id])
+    builder.sealed.add(builder.loop(total, -2).id)
     found.add(builder.leaf(total).output.array.name)
     return True
 
@@ -108,7 +104,10 @@ def _join(builder: PassBuilder, identifier: str) -> bool:
     assert loop is not None
     why = f"{ROWS} rows at a time: a vector of results is loaded and stored once for all"
     whole = loop.extent // ROWS * ROWS
-    if whole < loop.extent and not builder.attempt("peel_scope", loop, why, after=whole):
-        return False
+    if whole < loop.extent:
+        builder.make("peel_scope", loop, why, after=whole)
     loop = builder.scope(identifier)
-    return loop is not None and whole > ROWS and jam(builder, loop, ROWS, why) is not None
+    if loop is None or whole <= ROWS:
+        return False
+    jam(builder, loop, ROWS, why)
+    return True

@@ -11,12 +11,11 @@ the loops that balance best (`threads.py`); unrolls; and hints non-temporal stor
 
 from __future__ import annotations
 
-from pdojo.search.kinds.common.builder import Note, PassBuilder
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import fuse_outer
 from pdojo.search.kinds.common.greedy import place_buffers
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, unfold
 from pdojo.search.kinds.common.output_sharing import share_outputs
-from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.common.threads import share_work
 from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
@@ -26,20 +25,10 @@ from pdojo.search.kinds.cpu.streams import join_rows, part_streams, stream
 from pdojo.search.kinds.cpu.tall import split_tall
 from pdojo.search.kinds.cpu.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
 from pdojo.search.kinds.cpu.windows import part_windows
-from pdojo.transforms.game import Game
 
 
-def heuristic(game: Game) -> list[Note]:
+def heuristic(builder: PassBuilder) -> None:
     """Tune for a CPU by general rules; no kernel gets special treatment."""
-    return open_heuristic(game).notes
-
-
-def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
-    """`heuristic` with the decisions as answers to its questions; the result includes the questions."""
-    return PassBuilder.play(game, _tune, decisions)
-
-
-def _tune(builder: PassBuilder) -> None:
     builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
     unfold(builder)
     drop_unit_loops(builder)

@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import lazy
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.kinds.kind import EvaluatorKind, ExpertPass, OpenPass, Target
+from pdojo.search.kinds.kind import EvaluatorKind, Target
 
-if TYPE_CHECKING:
-    from pdojo.search.neighbourhoods.proposals import Proposals
-
-
-def naive_pass() -> ExpertPass:
-    """The naive pass, which fits any machine."""
-    from pdojo.search.kinds.common.naive import naive
-
-    return naive
-
-
-def _greedy() -> ExpertPass:
-    from pdojo.search.kinds.common.greedy import greedy
-
-    return greedy
-
-
-def _heuristic() -> ExpertPass:
-    from pdojo.search.kinds.cpu.heuristic import heuristic
-
-    return heuristic
-
-
-def _open_heuristic() -> OpenPass:
-    from pdojo.search.kinds.cpu.heuristic import open_heuristic
-
-    return open_heuristic
-
-
-def _proposals() -> Proposals:
-    from pdojo.search.kinds.cpu.proposals import PROPOSALS
-
-    return PROPOSALS
+naive_pass = lazy("pdojo.search.kinds.common.greedy:naive")
+"""The naive pass, which fits any machine."""
 
 
 def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
@@ -50,7 +18,8 @@ def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     return Runtime(machine, plain, seed=seed)
 
 
-def _runtime_version() -> object:
+def runtime_version() -> object:
+    """The facts of this computer and its tools that times depend on."""
     from pdojo.backends.measure.environment import environment
 
     return environment()
@@ -62,20 +31,17 @@ def _analytical(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     return Analytical(machine)
 
 
-def _analytical_version() -> object:
-    from pdojo.search.evaluators.analytical import VERSION
-
-    return VERSION
-
-
 CPU = Target(
-    passes={"naive": naive_pass, "greedy": _greedy, "heuristic": _heuristic},
-    evaluators={
-        "runtime": EvaluatorKind(_runtime, _runtime_version),
-        "analytical": EvaluatorKind(_analytical, _analytical_version, runs=False),
+    passes={
+        "naive": naive_pass,
+        "greedy": lazy("pdojo.search.kinds.common.greedy:greedy"),
+        "heuristic": lazy("pdojo.search.kinds.cpu.heuristic:heuristic"),
     },
-    proposals=_proposals,
-    open_passes={"heuristic": _open_heuristic},
+    evaluators={
+        "runtime": EvaluatorKind(_runtime, runtime_version),
+        "analytical": EvaluatorKind(_analytical, lazy("pdojo.search.evaluators.analytical:VERSION"), runs=False),
+    },
+    proposals=lazy("pdojo.search.kinds.cpu.proposals:PROPOSALS"),
 )
 ANY = Target(passes=CPU.passes, evaluators=CPU.evaluators)
 """Machines without a backend: passes and evaluators of CPUs."""

@@ -53,7 +53,7 @@ def _several_at_once(
     builder: PassBuilder,
     question: str,
     fits: Callable[[PassBuilder, Scope], bool],
-    cut: Callable[[PassBuilder, str], bool],
+    cut: Callable[[PassBuilder, str], None],
 ) -> None:
     """Cut fitting outermost loops into `STREAMS` parts, if the arrays exceed the caches and the answer is not one."""
     machine = builder.game.machine
@@ -82,18 +82,15 @@ def _stores(root: Scope) -> bool:
     return any(_is_vector(leaf, leaf.output) for leaf in outputs)
 
 
-def _join_rows(builder: PassBuilder, identifier: str) -> bool:
+def _join_rows(builder: PassBuilder, identifier: str) -> None:
     """Cut a loop over rows into groups, and make the rows of a group the innermost loop around every vector."""
     loop = builder.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} rows at a time: more misses are in flight"
     groups = jam(builder, loop, STREAMS, why)
-    if groups is None:
-        return False
     for name, dimension in _indexed_by(builder, groups.outer):
         # Values that only one group of rows needs get their own dimension, which can be reused.
         builder.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
-    return True
 
 
 def _indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
@@ -111,12 +108,12 @@ def _indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
     return [place for place in dict.fromkeys(found) if place[0] in mine]
 
 
-def _part(builder: PassBuilder, identifier: str) -> bool:
+def _part(builder: PassBuilder, identifier: str) -> None:
     loop = builder.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} places at a time"
     parts = tile(builder, loop, loop.extent // STREAMS, why)
-    return parts is not None and builder.attempt("swap_scopes", f"%{parts.outer}", why)
+    builder.make("swap_scopes", f"%{parts.outer}", why)
 
 
 def _is_single(builder: PassBuilder, loop: Scope) -> bool:

@@ -319,11 +319,11 @@ def _without_lanes(builder: PassBuilder) -> list[str]:
     return [place for place in builder.dimensions() if place not in laned]
 
 
-def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> bool:
+def _cut_row(builder: PassBuilder, name: str, dimension: int, size: int) -> None:
     """Keep `size` elements of a row instead of the whole row."""
     why = "values stay in registers between the statements of a group"
-    tiled = builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
-    return tiled and builder.attempt("reuse_dims", f"{name}:{dimension}", why)
+    builder.make("tile_dim", f"{name}:{dimension}", why, size=size)
+    builder.make("reuse_dims", f"{name}:{dimension}", why)
 
 
 def unroll_groups(builder: PassBuilder) -> None:

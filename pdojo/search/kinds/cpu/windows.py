@@ -6,7 +6,8 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.cpu.contraction import FEW_APART, has_terms
+from pdojo.search.kinds.common.contraction import has_terms
+from pdojo.search.kinds.cpu.contraction import FEW_APART
 
 
 def part_windows(builder: PassBuilder) -> None:
@@ -39,7 +40,7 @@ def _apart(builder: PassBuilder, leaf: Leaf) -> tuple[str, int] | None:
     return None
 
 
-def _part(builder: PassBuilder, array: str, step: int) -> bool:
+def _part(builder: PassBuilder, array: str, step: int) -> None:
     """Split the last dimension into remainder and quotient, and reorder the loops that write it."""
     why = f"every {step}th element is read by neighbouring lanes"
     last = len(builder.nest.arrays[array].shape) - 1
@@ -47,13 +48,9 @@ def _part(builder: PassBuilder, array: str, step: int) -> bool:
     for writer in builder.nest.writers[array]:
         used = [d for d in writer.output.index[last].variables() if writer.output.index[last].coefficient(d) == 1]
         loops += [writer.chain[d].id for d in used]
-    parted = builder.attempt("tile_dim", f"{array}:{last}", why, size=step) and builder.attempt(
-        "swap_dims", f"{array}:{last}", why
-    )
-    if not parted:
-        return False
+    builder.make("tile_dim", f"{array}:{last}", why, size=step)
+    builder.make("swap_dims", f"{array}:{last}", why)
     for loop in dict.fromkeys(loops):
         if builder.attempt("tile_scope", f"%{loop}", why, size=step):
             numbers = next(s for s in builder.nest.scopes if s.id.startswith(f"{loop}.") and s.id.endswith("o"))
             builder.attempt("swap_scopes", numbers, why)
-    return True

@@ -9,6 +9,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
+from pdojo.errors import IllegalMove
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import Tiles, tile
 from pdojo.search.kinds.common.threads import perfect
@@ -77,17 +78,16 @@ def _is_scattered(access: Access, depth: int) -> bool:
 # Elements
 
 
-def _elements(builder: PassBuilder, statement: str) -> bool:
+def _elements(builder: PassBuilder, statement: str) -> None:
     why = "neighbouring threads have neighbouring elements"
     lanes = vector_lanes(builder, list(_root(builder, statement).leaves))
     while len(chain := perfect(_root(builder, statement))) > 1 and chain[-1].extent < THREADS * lanes[0]:
-        if not builder.attempt("collapse_scopes", chain[-2], why):
-            return False
+        builder.make("collapse_scopes", chain[-2], why)
     alone = len(perfect(_root(builder, statement))) == 1
     for name in _private(builder, _root(builder, statement)) if alone else ():
         for dimension in reversed(range(len(builder.nest.arrays[name].shape) - 1)):
             builder.attempt("collapse_dims", f"{name}:{dimension}", why)
-    return any(builder.transact(lambda n=n: _in_vectors(builder, statement, n, why)) for n in lanes)
+    builder.first(lambda n=n: _in_vectors(builder, statement, n, why) for n in lanes)
 
 
 def _in_vectors(builder: PassBuilder, statement: str, lanes: int, why: str) -> bool:
@@ -101,36 +101,29 @@ def _in_vectors(builder: PassBuilder, statement: str, lanes: int, why: str) -> b
     temporaries = _private(builder, chain[0])
     group = threads * lanes * turns
     tiles = tile(builder, chain[-1], group, why)
-    if tiles is None:
-        return False
     found = spread(builder, tiles.inner, threads, lanes, why)
-    if found is None or (found.lanes is not None and not may_be_vectors(builder, found.lanes)):
+    if found.lanes is not None and not may_be_vectors(builder, found.lanes):
         return False
     outer = [*(s.id for s in chain[:-1]), tiles.outer]
-    if lanes > 1 and not all(_tile_last(builder, name, group) for name in temporaries):
-        return False
+    for name in temporaries if lanes > 1 else ():
+        # The last dimension is tiled like the loop that indexes it.
+        last = len(builder.nest.arrays[name].shape) - 1
+        builder.make("tile_dim", f"{name}:{last}", "a block needs its own part only", size=group)
     _reuse(builder, outer if lanes > 1 else [s.id for s in perfect(_root(builder, statement))], temporaries)
-    if not _grid(builder, outer):
-        return False
-    if not builder.attempt("map_block", f"%{found.threads}", why):
-        return False
+    _grid(builder, outer)
+    builder.make("map_block", f"%{found.threads}", why)
     if found.turns is not None:
         builder.attempt("unroll", f"%{found.turns}", "loads of several vectors are under way together")
-    if found.lanes is not None and not vectors(builder, found.lanes, f"{lanes} neighbouring elements in one access"):
-        return False
-    return _keep(builder, temporaries)
-
-
-def _tile_last(builder: PassBuilder, name: str, size: int) -> bool:
-    """Tile the last dimension of a temporary like the loop that indexes it."""
-    last = len(builder.nest.arrays[name].shape) - 1
-    return builder.attempt("tile_dim", f"{name}:{last}", "a block needs its own part only", size=size)
+    if found.lanes is not None:
+        vectors(builder, found.lanes, f"{lanes} neighbouring elements in one access")
+    _keep(builder, temporaries)
+    return True
 
 
 # Results
 
 
-def _cells(builder: PassBuilder, statement: str) -> bool:
+def _cells(builder: PassBuilder, statement: str) -> None:
     """Give each iteration of the outer loops a thread."""
     why = "a thread for each result"
     temporaries = _private(builder, _root(builder, statement))
@@ -142,43 +135,38 @@ def _cells(builder: PassBuilder, statement: str) -> bool:
     threads = power_of_two(cells / multiprocessors(builder), machine.gpu.warp_size, THREADS)
     ids = [s.id for s in chain]
     if chain[-1].extent > threads or len(ids) == 1:
-        tiles = tile(builder, chain[-1], min(threads, chain[-1].extent), why)
-        if tiles is None:
-            return False
-        ids[-1:] = tiles
+        ids[-1:] = tile(builder, chain[-1], min(threads, chain[-1].extent), why)
     _reuse(builder, ids, temporaries)
-    if not _grid(builder, ids[:-1]) or not builder.attempt("map_block", f"%{ids[-1]}", why):
-        return False
-    return _keep(builder, temporaries)
+    _grid(builder, ids[:-1])
+    builder.make("map_block", f"%{ids[-1]}", why)
+    _keep(builder, temporaries)
 
 
 # Rows
 
 
-def _rows(builder: PassBuilder, statement: str) -> bool:
+def _rows(builder: PassBuilder, statement: str) -> None:
     """Give each iteration of the outer loops a warp or a block, whose threads share the inner loops."""
     why = "the threads of a row have neighbouring elements"
-    if not all(collapse(builder, child.id, why) for child in _phases(builder, statement)):
-        return False
+    for child in [child.id for child in _phases(builder, statement)]:
+        collapse(builder, child, why)
     longest = max(child.extent for child in _phases(builder, statement))
     leaves = list(_root(builder, statement).leaves)
     lanes = [n for n in vector_lanes(builder, leaves) if longest >= builder.game.machine.gpu.warp_size * n]
     ways = [(n, fast) for fast in (True, False) for n in lanes or [1]]
-    return any(builder.transact(lambda w=way: _spread_rows(builder, statement, longest, *w)) for way in ways)
+    builder.first(lambda w=way: _spread_rows(builder, statement, longest, *w) for way in ways)
 
 
-def _alone(builder: PassBuilder, statement: str) -> bool:
+def _alone(builder: PassBuilder, statement: str) -> None:
     """Use one block, whose threads add up one result."""
     why = "the threads of one block add up"
-    if not collapse(builder, _root(builder, statement).id, why):
-        return False
+    collapse(builder, _root(builder, statement).id, why)
     root, machine = _root(builder, statement), builder.game.machine
     threads = min(largest_power(root.extent), machine.gpu.block_threads)
     tiles = tile(builder, root, root.extent, why)
-    found = None if tiles is None else spread(builder, tiles.inner, threads, 1, why)
-    if tiles is None or found is None or not _grid(builder, [tiles.outer]):
-        return False
-    return map_threads(builder, found.threads, machine.gpu.warp_size, why)
+    found = spread(builder, tiles.inner, threads, 1, why)
+    _grid(builder, [tiles.outer])
+    map_threads(builder, found.threads, machine.gpu.warp_size, why)
 
 
 def _phases(builder: PassBuilder, statement: str) -> list[Scope]:
@@ -186,7 +174,7 @@ def _phases(builder: PassBuilder, statement: str) -> list[Scope]:
     return [c for c in perfect(_root(builder, statement))[-1].children if isinstance(c, Scope)]
 
 
-def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int, fast: bool) -> bool:
+def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int, fast: bool) -> None:
     """Give rows to warps or blocks, with `lanes` neighbouring elements per thread at a time.
 
     If `fast`, temporaries must stay within the block; else a block has one row, and large temporaries are in global
@@ -203,26 +191,24 @@ def _spread_rows(builder: PassBuilder, statement: str, longest: int, lanes: int,
         _stage(builder, statement)
     _stage_results(builder, statement)
     temporaries = _private(builder, _root(builder, statement))
-    found = [spread(builder, child.id, threads, lanes, why) for child in _phases(builder, statement)]
-    parts = [part for part in found if part is not None]
-    if None in found or not all(
-        p.lanes is None or vectors(builder, p.lanes, f"{lanes} elements in one access") for p in parts
-    ):
-        return False
+    parts = [spread(builder, child.id, threads, lanes, why) for child in _phases(builder, statement)]
+    for part in parts:
+        if part.lanes is not None:
+            vectors(builder, part.lanes, f"{lanes} elements in one access")
     ids = [s.id for s in perfect(_root(builder, statement))]
     group = _group(builder, ids[-1], 4 * warp // threads) if fast else None
     if group is not None:
         ids[-1] = group.outer
     _reuse(builder, [s.id for s in perfect(_root(builder, statement))], temporaries)
-    if not _grid(builder, ids):
-        return False
-    if group is not None and not builder.attempt("map_block", f"%{group.inner}", "a warp for each row of a block"):
-        return False
+    _grid(builder, ids)
+    if group is not None:
+        builder.make("map_block", f"%{group.inner}", "a warp for each row of a block")
     _fuse_phases(builder, parts)
-    if not all(map_threads(builder, s.threads, warp, why) for s in parts if builder.scope(s.threads) is not None):
-        return False
+    for part in parts:
+        if builder.scope(part.threads) is not None:
+            map_threads(builder, part.threads, warp, why)
     _unroll(builder, [s.turns for s in parts if s.turns is not None], PER_THREAD // lanes)
-    return _keep(builder, temporaries, fast=fast)
+    _keep(builder, temporaries, fast=fast)
 
 
 def _unroll(builder: PassBuilder, loops: Sequence[str], most: int) -> None:
@@ -262,18 +248,16 @@ def _copy_as(builder: PassBuilder, statement: str, name: str, form: str) -> bool
     why = f"'{name}' is read once"
     depth = len(perfect(_root(builder, statement)))
     position = _root(builder, statement).position
-    root = _root(builder, statement)
-    if not builder.attempt("stage_in", root, why, array=name, location="heap", form=form):
-        return False
+    builder.make("stage_in", _root(builder, statement), why, array=name, location="heap", form=form)
     copy = builder.nest.children[position]
     assert isinstance(copy, Scope)
     chain = [s.id for s in perfect(copy)]
     if len(chain) < depth + 1:
         return False
     for one in chain[:depth]:
-        if not builder.attempt("join_scopes", f"%{one}", why):
-            return False
-    return collapse(builder, chain[depth], why)
+        builder.make("join_scopes", f"%{one}", why)
+    collapse(builder, chain[depth], why)
+    return True
 
 
 def _stage_results(builder: PassBuilder, statement: str) -> None:
@@ -296,11 +280,9 @@ def _copy_out(builder: PassBuilder, statement: str, name: str) -> bool:
     why = f"'{name}' is stored when it is complete"
     root = _root(builder, statement)
     depth = len(perfect(root))
-    if not builder.attempt("stage_out", root, why, array=name, location="heap"):
-        return False
+    builder.make("stage_out", root, why, array=name, location="heap")
     for level in range(depth):
-        if not builder.attempt("join_scopes", builder.leaf(statement).chain[level], why):
-            return False
+        builder.make("join_scopes", builder.loop(statement, level), why)
     return len(perfect(_root(builder, statement))) == depth
 
 
@@ -320,9 +302,13 @@ def _root(builder: PassBuilder, statement: str) -> Scope:
     return builder.leaf(statement).chain[0]
 
 
-def _grid(builder: PassBuilder, ids: Sequence[str]) -> bool:
-    """Map as many of the loops as legal to the grid, outermost first; False if the last one is not mapped."""
-    return all([builder.attempt("map_grid", f"%{i}", "independent: a block for each iteration") for i in ids][-1:])
+def _grid(builder: PassBuilder, ids: Sequence[str]) -> None:
+    """Map as many of the loops as legal to the grid, outermost first; the last one must be legal."""
+    why = "independent: a block for each iteration"
+    for identifier in ids[:-1]:
+        builder.attempt("map_grid", f"%{identifier}", why)
+    for identifier in ids[-1:]:
+        builder.make("map_grid", f"%{identifier}", why)
 
 
 def _private(builder: PassBuilder, scope: Scope) -> list[str]:
@@ -346,10 +332,10 @@ def _reuse(builder: PassBuilder, loops: Sequence[str], temporaries: Sequence[str
                 builder.attempt("reuse_dims", f"{name}:{dimension}", "no other iteration needs it")
 
 
-def _keep(builder: PassBuilder, temporaries: Sequence[str], *, fast: bool = False) -> bool:
+def _keep(builder: PassBuilder, temporaries: Sequence[str], *, fast: bool = False) -> None:
     """Put temporaries into registers, else into shared memory or on the stack; others get an element for each index.
 
-    False if `fast` and a temporary fits nowhere but on the heap.
+    If `fast`, a temporary must not fit the heap only.
     """
     places = {
         "register": "each thread keeps its own elements",
@@ -360,7 +346,6 @@ def _keep(builder: PassBuilder, temporaries: Sequence[str], *, fast: bool = Fals
         if any(builder.attempt("set_location", name, why, location=place) for place, why in places.items()):
             continue
         if fast:
-            return False
+            raise IllegalMove(f"'{name}' is too large for the memory of a block")
         for dimension in range(len(builder.nest.arrays[name].shape)):
             builder.attempt("materialize_dims", f"{name}:{dimension}", "too large for the memory of a block")
-    return True

@@ -2,53 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.rules.async_copies import async_copy_problem
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Array, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.loops import Tiles, tile
-from pdojo.search.kinds.cpu.contraction import loop_at
+from pdojo.search.kinds.common.contraction import own_buffer
+from pdojo.search.kinds.gpu.launches import multiprocessors
 from pdojo.search.kinds.gpu.threads import collapse, spread
 
 PADDING = 4
 """Padding elements between rows of shared memory, so that columns are in different banks."""
 
 
-def cut(builder: PassBuilder, identifier: str, size: int, why: str) -> Tiles | None:
-    """Cut the identified loop into tiles of `size` iterations; None if that is illegal."""
-    scope = builder.scope(identifier)
-    assert scope is not None
-    return tile(builder, scope, size, why)
+@dataclass(frozen=True, slots=True)
+class BlockTile:
+    """Sizes of a block's tile of results, and of a thread's or a warp's part of it."""
+
+    rows: int
+    columns: int
+    height: int
+    width: int
+
+    @property
+    def parts(self) -> int:
+        """Number of parts of a tile."""
+        return -(-self.rows // self.height) * (self.columns // self.width)
+
+    def title(self, owner: str) -> str:
+        """The sizes in a few words; `owner` has a part."""
+        return f"{self.rows} x {self.columns} results of a block, {self.height} x {self.width} of a {owner}"
 
 
-def to_registers(builder: PassBuilder, identifier: str, name: str, depth: int) -> str | None:
-    """Keep a block's results in their own buffer until complete; returns the statement that stores them, None if
-    illegal.
+def fastest_first(
+    builder: PassBuilder, tiles: Iterable[BlockTile], chain: Sequence[Scope], load: int
+) -> list[BlockTile]:
+    """The tiles that fit the loops over rows and columns, by loads from shared memory and idle multiprocessors.
+
+    The loops end with those over rows, columns and terms; `load` is the time of a load in multiply-adds of one result.
     """
-    why = "each thread keeps its results in registers"
-    known = builder.nest.by_id.keys()
-    scope = loop_at(builder, identifier, depth + 1)
-    if not builder.attempt("stage_out", scope, why, array=name, location="heap"):
-        return None
-    stored = next(leaf.id for leaf in builder.nest.leaves if leaf.id not in known)
-    copied = builder.leaf(identifier).output.array.name
-    if loop_at(builder, identifier, depth + 1).extent == 1:
-        # Copies have no scopes of one iteration.
-        beside = loop_at(builder, stored, depth + 1)
-        builder.attempt("tile_scope", beside, why, size=beside.extent)
-    if not builder.attempt("join_scopes", loop_at(builder, identifier, depth + 1), why):
-        return None
-    _reuse_outer(builder, copied, depth + 2)
-    return stored
+    *outer, rows, columns, _ = (s.extent for s in chain)
+
+    def cost(tile: BlockTile) -> float:
+        blocks = prod(outer) * -(-rows // tile.rows) * -(-columns // tile.columns)
+        rounds = -(-blocks // multiprocessors(builder))
+        return rounds * tile.rows * tile.columns * (1 + load / tile.height + load / tile.width)
+
+    return sorted((tile for tile in tiles if tile.rows <= rows and tile.columns <= columns), key=cost)
 
 
-def _reuse_outer(builder: PassBuilder, name: str, count: int) -> None:
-    for dimension in range(count):
+def to_registers(builder: PassBuilder, identifier: str, depth: int) -> str:
+    """Keep a block's results in their own buffer until complete; returns the statement that stores them."""
+    stored = own_buffer(builder, identifier, depth + 1, "each thread keeps its results in registers")
+    name = builder.leaf(identifier).output.array.name
+    for dimension in range(depth + 2):
         builder.attempt("reuse_dims", f"{name}:{dimension}", "a block needs its own part only")
+    return stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,64 +81,55 @@ class Copy:
     """The statement that first reads the operand into registers; None if the copy is direct."""
 
 
-def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy | None:
+def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy:
     """Copy the part of an operand that a step needs to shared memory, one row for each term."""
     leaf = builder.leaf(identifier)
     access = leaf.reads[position]
     threads, terms = leaf.chain[depth + 3], leaf.chain[depth + 5]
     along = lane_stride(access.index, access.array.shape, terms.depth) is Stride.CONTIGUOUS
     why = "the threads of a block share it"
-    made = None
+    made: list[str] = []
     if all(e.is_linear for e in access.index):
-        made = staged(builder, threads, access.array.name, "box", why)
+        builder.transact(lambda: made.extend(staged(builder, threads, access.array.name, "box", why)))
     number = 1 if along else 0
-    if made is None or len(builder.leaf(made[1]).chain) != depth + 5:
+    if not made or len(builder.leaf(made[1]).chain) != depth + 5:
         # A loop over threads, the loop over terms, a thread's part.
-        made, number = made or staged(builder, threads, access.array.name, "iteration", why), 1
-    if made is None:
-        return None
+        made, number = made or [*staged(builder, threads, access.array.name, "iteration", why)], 1
     shared, store = made
     first = len(builder.nest.arrays[shared].shape) - (len(builder.leaf(store).chain) - depth - 3)
     for dimension in reversed(range(first, first + number)):
-        if not builder.attempt("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements"):
-            return None
-    if not _order_copy(builder, store, depth + 3, number, last=along):
-        return None
+        builder.make("swap_dims", f"{shared}:{dimension}", "neighbouring threads read neighbouring elements")
+    _order_copy(builder, store, depth + 3, number, last=along)
     if along:
         shape = builder.nest.arrays[shared].shape
         builder.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
     return Copy(shared, access.array.name, store, is_transposed=along, through=along)
 
 
-def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, last: bool) -> bool:
+def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, last: bool) -> None:
     """Make the copy's loop over terms, which is number `number`, the last or the first loop."""
-    why = "neighbouring threads copy neighbouring elements"
     count = len(builder.leaf(store).chain) - depth
-    moves = range(number, count - 1) if last else reversed(range(number))
-    return all(builder.attempt("swap_scopes", loop_at(builder, store, depth + k), why) for k in moves)
+    for k in range(number, count - 1) if last else reversed(range(number)):
+        builder.make("swap_scopes", builder.loop(store, depth + k), "neighbouring threads copy neighbouring elements")
 
 
-def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -> tuple[str, str] | None:
+def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -> tuple[str, str]:
     """Stage an array for a scope; returns the copy's name and the statement that writes it."""
     leaves, arrays = {leaf.id for leaf in builder.nest.leaves}, set(builder.nest.arrays)
-    if not builder.attempt("stage_in", scope, why, array=name, location="heap", form=form):
-        return None
+    builder.make("stage_in", scope, why, array=name, location="heap", form=form)
     (made,) = builder.nest.arrays.keys() - arrays
     (writer,) = (leaf.id for leaf in builder.nest.leaves if leaf.id not in leaves)
     return made, writer
 
 
-def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy] | None:
+def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy]:
     """Map copies to all threads of the block: neighbours copy neighbouring elements, in vectors if aligned."""
     found: list[Copy] = []
     for copy in copies:
-        for way, lanes in _ways(builder, copy):
-            made: list[Copy] = []
-            if builder.transact(lambda c=way, n=lanes, m=made: _map_copy(builder, c, threads, n, depth, m)):
-                found += made
-                break
-        else:
-            return None
+        builder.first(
+            lambda c=way, n=lanes: _map_copy(builder, c, threads, n, depth, found)
+            for way, lanes in _ways(builder, copy)
+        )
     return found
 
 
@@ -148,23 +152,19 @@ def _most_lanes(array: Array) -> int:
 def _map_copy(builder: PassBuilder, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
     """Map a copy to the threads, through registers if necessary; appends the mapped copy to `made`."""
     why = "neighbouring threads copy neighbouring elements"
-    if not collapse(builder, loop_at(builder, copy.store, depth + 3).id, why):
-        return False
-    found = spread(builder, loop_at(builder, copy.store, depth + 3).id, threads, lanes, why)
-    if found is None:
-        return False
+    collapse(builder, builder.loop(copy.store, depth + 3).id, why)
+    found = spread(builder, builder.loop(copy.store, depth + 3).id, threads, lanes, why)
     statements = [copy.store]
     if copy.through:
         threads_scope = builder.scope(found.threads)
         assert threads_scope is not None
         why_through = "it is transposed on the way" if copy.is_transposed else "the loads have time until the stores"
-        loaded = staged(builder, threads_scope, copy.operand, "iteration", why_through)
-        if loaded is None:
+        _, load = staged(builder, threads_scope, copy.operand, "iteration", why_through)
+        copy = replace(copy, load=load)
+        statements.insert(0, load)
+    for statement in statements:
+        if not _map_loops(builder, statement, statement != copy.store or not copy.is_transposed, depth, why):
             return False
-        copy = replace(copy, load=loaded[1])
-        statements.insert(0, loaded[1])
-    if not all(_map_loops(builder, s, s != copy.store or not copy.is_transposed, depth, why) for s in statements):
-        return False
     if copy.through is None:
         if async_copy_problem(builder.leaf(copy.store), builder.game.machine) is not None:
             return False
@@ -176,8 +176,7 @@ def _map_copy(builder: PassBuilder, copy: Copy, threads: int, lanes: int, depth:
 def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: int, why: str) -> bool:
     """Map the loops of a copy: threads, turns, and the elements that a thread copies together."""
     threads, *inner = (s.id for s in builder.leaf(statement).chain[depth + 3 :])
-    if not builder.attempt("map_block", f"%{threads}", why):
-        return False
+    builder.make("map_block", f"%{threads}", why)
     for loop in inner:
         scope = builder.scope(loop)
         assert scope is not None
@@ -186,17 +185,15 @@ def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: in
         if not (in_vectors and last and builder.attempt("vectorize", scope, why)):
             if in_vectors and last and len(inner) > 1:
                 return False
-            if not builder.attempt("unroll", scope, why):
-                return False
+            builder.make("unroll", scope, why)
     return True
 
 
-def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
+def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> None:
     """Copy the next step's tiles during the computation of this step; the steps run one by one if that is illegal."""
     if not builder.transact(lambda: _pipeline(builder, identifier, copies, depth)):
         for name in _step_buffers(builder, copies):
             builder.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
-    return True
 
 
 def _step_buffers(builder: PassBuilder, copies: Sequence[Copy]) -> list[str]:
@@ -204,41 +201,33 @@ def _step_buffers(builder: PassBuilder, copies: Sequence[Copy]) -> list[str]:
     return [builder.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
 
 
-def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> bool:
+def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> None:
     why = "the next tiles come while these are in use"
     # Reads of memory come first, stores from registers last.
     first = [copy.store if copy.load is None else copy.load for copy in copies]
     last = [copy.store for copy in copies if copy.load is not None]
-    if not _order(builder, [*first, *last], depth, why):
-        return False
+    _order(builder, [*first, *last], depth, why)
     for name in _step_buffers(builder, copies):
-        if not builder.attempt("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2):
-            return False
-    steps = loop_at(builder, identifier, depth + 2)
-    if not builder.attempt("pipeline", steps, why, stages=2, after=len(first) + len(last)):
-        return False
+        builder.make("fold_dim", f"{name}:{depth + 2}", "two tiles: one in use, one that comes", slots=2)
+    steps = builder.loop(identifier, depth + 2)
+    builder.make("pipeline", steps, why, stages=2, after=len(first) + len(last))
     if last:
-        stage = loop_at(builder, last[0], depth + 3)
-        if not builder.attempt("split_scopes", stage, why, after=len(first)):
-            return False
-        stage = loop_at(builder, last[0], depth + 3)
-        if not builder.attempt("swap_nodes", stage, "stored when the block has computed: the loads have time"):
-            return False
+        builder.make("split_scopes", builder.loop(last[0], depth + 3), why, after=len(first))
+        stage = builder.loop(last[0], depth + 3)
+        builder.make("swap_nodes", stage, "stored when the block has computed: the loads have time")
     for copy in copies:
         if copy.load is not None:
             name = builder.leaf(copy.load).output.array.name
             builder.attempt("reuse_dims", f"{name}:{depth + 2}", "in registers for one step only")
-    return True
 
 
-def _order(builder: PassBuilder, statements: Sequence[str], depth: int, why: str) -> bool:
+def _order(builder: PassBuilder, statements: Sequence[str], depth: int, why: str) -> None:
     """Put the nodes with these statements first in a step, in this order."""
     for number, statement in enumerate(statements):
-        while (node := loop_at(builder, statement, depth + 3)).position > number:
+        while (node := builder.loop(statement, depth + 3)).position > number:
             before = builder.nest.previous_sibling(node)
-            if before is None or not builder.attempt("swap_nodes", before, why):
-                return False
-    return True
+            assert before is not None
+            builder.make("swap_nodes", before, why)
 
 
 def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequence[Copy]) -> bool:

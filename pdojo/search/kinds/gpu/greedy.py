@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.kinds.common.builder import Note, PassBuilder
-from pdojo.search.kinds.common.greedy import place_buffers
-from pdojo.search.kinds.common.loops import tile
-from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.transforms.game import Game
+from pdojo.errors import IllegalMove
+from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.greedy import naive, place_buffers
+from pdojo.search.kinds.common.loops import Tiles, tile
 
 THREADS = 256
 """Greatest number of threads of a loop."""
 
 
-def greedy(game: Game) -> list[Note]:
+def greedy(builder: PassBuilder) -> None:
     """The naive pass, then `:g`, `:b`, `:w` and faster memory wherever they are legal."""
-    return PassBuilder.play(game, _tune).notes
-
-
-def _tune(builder: PassBuilder) -> None:
-    fuse_and_reuse(builder)
+    naive(builder)
     for identifier in [node.id for node in builder.nest.children]:
         _launch(builder, identifier)
     place_buffers(builder)
@@ -33,7 +28,7 @@ def _launch(builder: PassBuilder, identifier: str) -> None:
         return
     inside = [child.id for child in scope.children if isinstance(child, Scope)]
     if not inside and scope.extent > THREADS:
-        tiles = tile(builder, scope, THREADS, f"{THREADS} threads of a block")
+        tiles = _tiled(builder, scope, THREADS, f"{THREADS} threads of a block")
         if tiles is not None and builder.attempt("map_grid", f"%{tiles.outer}", "independent: a block for each"):
             _threads(builder, tiles.inner)
             return
@@ -54,7 +49,7 @@ def _threads(builder: PassBuilder, identifier: str) -> None:
         and scope.extent % warp == 0
         and scope.extent <= builder.game.machine.gpu.block_threads
     ):
-        tiles = tile(builder, scope, warp, "warps of a block")
+        tiles = _tiled(builder, scope, warp, "warps of a block")
         if tiles is not None and builder.attempt("map_block", f"%{tiles.outer}", "independent: a warp for each"):
             builder.attempt("map_warp", f"%{tiles.inner}", "neighbouring threads")
             return
@@ -64,3 +59,11 @@ def _threads(builder: PassBuilder, identifier: str) -> None:
         return
     for child in inside:
         _threads(builder, child)
+
+
+def _tiled(builder: PassBuilder, scope: Scope, size: int, why: str) -> Tiles | None:
+    """The loops of a loop in tiles; None if tiling is illegal."""
+    try:
+        return tile(builder, scope, size, why)
+    except IllegalMove:
+        return None

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from pdojo.dialect.view.nest import Scope
-from pdojo.search.kinds.common.builder import Note, PassBuilder
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, unfold
-from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.gpu.blocks import map_nest
 from pdojo.search.kinds.gpu.launches import fuse, part_sums
 from pdojo.search.kinds.gpu.tiles import split_terms_of_few, tile_contractions
-from pdojo.transforms.game import Game
 
 
-def heuristic(game: Game) -> list[Note]:
+def heuristic(builder: PassBuilder) -> None:
     """Tune for a graphics processor by general rules; no kernel gets special treatment."""
-    return open_heuristic(game).notes
-
-
-def open_heuristic(game: Game, decisions: ParameterValues | None = None) -> PassResult:
-    """`heuristic` with the decisions as answers to its questions; the result includes the questions."""
-    return PassBuilder.play(game, _tune, decisions)
-
-
-def _tune(builder: PassBuilder) -> None:
     builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
     unfold(builder)
     drop_unit_loops(builder)

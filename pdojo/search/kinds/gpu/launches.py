@@ -9,11 +9,13 @@ from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.rules.atomics import atomic_operation
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Node, Scope
+from pdojo.errors import IllegalMove
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.contraction import spatial_loops
 from pdojo.search.kinds.common.fusion import align
+from pdojo.search.kinds.common.loops import isolate, reorder
+from pdojo.search.kinds.common.sums import Parts, split_terms
 from pdojo.search.kinds.common.threads import work
-from pdojo.search.kinds.cpu.contraction import reorder, spatial_loops
-from pdojo.search.kinds.cpu.sums import Parts, alone, split_terms
 from pdojo.search.kinds.gpu.threads import collapse
 
 SMALL = 1 << 20
@@ -108,14 +110,13 @@ def part_sums(builder: PassBuilder) -> None:
                 builder.transact(lambda i=identifier, n=parts, w=why: part_terms(builder, i, n, w))
 
 
-def _terms_last(builder: PassBuilder, identifier: str) -> bool:
+def _terms_last(builder: PassBuilder, identifier: str) -> None:
     """Move the loops over the terms of a sum inside of the loops over its results."""
-    why = "one launch computes a result"
     chain, spatial = builder.leaf(identifier).chain, spatial_loops(builder.leaf(identifier))
     order = sorted(chain, key=lambda s: s.depth not in spatial)
-    if order == list(chain):
-        return True
-    return alone(builder, identifier, why) and reorder(builder, identifier, [s.id for s in order])
+    if order != list(chain):
+        isolate(builder, identifier, "one launch computes a result")
+        reorder(builder, identifier, [s.id for s in order])
 
 
 def _has_atomics(builder: PassBuilder, leaf: Leaf) -> bool:
@@ -125,20 +126,17 @@ def _has_atomics(builder: PassBuilder, leaf: Leaf) -> bool:
     return operation in gpu.atomics and all(builder.game.program.permits(numerics) for numerics in wanted)
 
 
-def _add_up(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
+def _add_up(builder: PassBuilder, identifier: str, count: int, why: str) -> None:
     """Cut the loops over the terms of a sum into parts; blocks add each part to the results."""
     parts = _cut_terms(builder, identifier, count, why)
-    if parts is None:
-        return False
     loops = {i: _loop_over_parts(builder.leaf(i), parts.array) for i in (parts.zero, parts.total, parts.combined)}
-    if not all(_part_first(builder, statement, loop) for statement, loop in loops.items()):
-        return False
+    for statement, loop in loops.items():
+        others = [s.id for s in builder.leaf(statement).chain if s.id != loop]
+        reorder(builder, statement, [loop, *others])
     for level in range(len(builder.leaf(parts.zero).chain)):
         for _ in (parts.total, parts.combined):
-            if not builder.attempt("join_scopes", builder.leaf(parts.zero).chain[level], why):
-                return False
+            builder.make("join_scopes", builder.loop(parts.zero, level), why)
     _rest_first(builder, parts.combined)
-    return True
 
 
 def _rest_first(builder: PassBuilder, identifier: str) -> None:
@@ -161,32 +159,28 @@ def _columns(leaf: Leaf) -> bool:
     )
 
 
-def part_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> bool:
+def part_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> None:
     """Cut the loops over the terms of a sum into `count` parts with their own nests."""
     columns = _columns(builder.leaf(identifier))
     parts = _cut_terms(builder, identifier, count, why)
-    if parts is None:
-        return False
     _sink_initial(builder, parts.combined, why)
-    if columns and not all(_parts_first(builder, i) for i in (parts.zero, parts.total)):
-        return False
+    for statement in (parts.zero, parts.total) if columns else ():
+        _parts_first(builder, statement)
     for level in range(len(builder.leaf(parts.zero).chain)):
-        if not builder.attempt("join_scopes", builder.leaf(parts.zero).chain[level], why):
-            return False
-    return True
+        builder.make("join_scopes", builder.loop(parts.zero, level), why)
 
 
-def _cut_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> Parts | None:
-    """A sum in parts whose statements have their own nests; None if a move is illegal."""
-    if not alone(builder, identifier, why):
-        return None
+def _cut_terms(builder: PassBuilder, identifier: str, count: int, why: str) -> Parts:
+    """A sum in parts whose statements have their own nests."""
+    isolate(builder, identifier, why)
     leaf = builder.leaf(identifier)
     terms = [s for s in leaf.chain if s.depth not in spatial_loops(leaf)]
-    if terms != list(leaf.chain[-len(terms) :]) or not collapse(builder, terms[0].id, why):
-        return None
+    if terms != list(leaf.chain[-len(terms) :]):
+        raise IllegalMove("the loops over the terms are not the innermost ones")
+    collapse(builder, terms[0].id, why)
     parts = split_terms(builder, identifier, count, why)
-    if parts is None or not all(alone(builder, i, why) for i in (parts.zero, parts.total, parts.combined)):
-        return None
+    for statement in (parts.zero, parts.total, parts.combined):
+        isolate(builder, statement, why)
     return parts
 
 
@@ -211,14 +205,9 @@ def _loop_over_parts(leaf: Leaf, array: str) -> str:
     return leaf.chain[depth].id
 
 
-def _part_first(builder: PassBuilder, identifier: str, part: str) -> bool:
-    """Move the loop over the parts of a sum outside of all others."""
-    return reorder(builder, identifier, [part, *(s.id for s in builder.leaf(identifier).chain if s.id != part)])
-
-
-def _parts_first(builder: PassBuilder, identifier: str) -> bool:
+def _parts_first(builder: PassBuilder, identifier: str) -> None:
     """Move the loop over the parts of a sum outside of the loops over its results."""
     leaf = builder.leaf(identifier)
     spatial = sorted(spatial_loops(leaf))
     rest = [s.id for s in leaf.chain if s.depth not in spatial]
-    return reorder(builder, identifier, [leaf.chain[spatial[-1]].id, *(leaf.chain[d].id for d in spatial[:-1]), *rest])
+    reorder(builder, identifier, [leaf.chain[spatial[-1]].id, *(leaf.chain[d].id for d in spatial[:-1]), *rest])

@@ -21,60 +21,50 @@ class Spread(NamedTuple):
     lanes: str | None
 
 
-def collapse(builder: PassBuilder, identifier: str, why: str) -> bool:
+def collapse(builder: PassBuilder, identifier: str, why: str) -> None:
     """Collapse a scope and all loops perfectly nested in it into one loop."""
     while True:
         scope = builder.scope(identifier)
         assert scope is not None
         if len(perfect(scope)) == 1:
-            return True
+            return
         known = builder.nest.by_id.keys()
-        if not builder.attempt("collapse_scopes", scope, why):
-            return False
+        builder.make("collapse_scopes", scope, why)
         if builder.scope(identifier) is None:
             identifier = next(s.id for s in builder.nest.scopes if s.id not in known)
 
 
-def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why: str) -> Spread | None:
-    """Split a loop into turns of `threads` threads with `lanes` neighbouring elements each; None if illegal."""
+def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why: str) -> Spread:
+    """Split a loop into turns of `threads` threads with `lanes` neighbouring elements each."""
     turns = inner = None
     scope = builder.scope(identifier)
     assert scope is not None
     lanes = max(1, min(lanes, largest_power(scope.extent / threads)))
     if scope.extent > threads * lanes:
-        tiles = tile(builder, scope, threads * lanes, why)
-        if tiles is None:
-            return None
-        turns, identifier = tiles
+        turns, identifier = tile(builder, scope, threads * lanes, why)
     if lanes > 1:
-        scope = builder.scope(identifier)
-        assert scope is not None
-        tiles = tile(builder, scope, lanes, why)
-        if tiles is None:
-            return None
-        identifier, inner = tiles
-    if turns is not None and not builder.attempt("swap_scopes", f"%{turns}", why):
-        return None
+        identifier, inner = tile(builder, identifier, lanes, why)
+    if turns is not None:
+        builder.make("swap_scopes", f"%{turns}", why)
     return Spread(identifier, turns, inner)
 
 
-def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> bool:
+def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> None:
     """Map a loop to the threads of a block, as warps if there are several."""
     scope = builder.scope(identifier)
     assert scope is not None
     if scope.extent <= warp:
-        return builder.attempt("map_warp" if warp % scope.extent == 0 else "map_block", scope, why)
+        builder.make("map_warp" if warp % scope.extent == 0 else "map_block", scope, why)
+        return
     tiles = tile(builder, scope, warp, why)
-    return (
-        tiles is not None
-        and builder.attempt("map_block", f"%{tiles.outer}", why)
-        and builder.attempt("map_warp", f"%{tiles.inner}", why)
-    )
+    builder.make("map_block", f"%{tiles.outer}", why)
+    builder.make("map_warp", f"%{tiles.inner}", why)
 
 
-def vectors(builder: PassBuilder, identifier: str, why: str) -> bool:
+def vectors(builder: PassBuilder, identifier: str, why: str) -> None:
     """Vectorise each statement of a loop."""
-    return all(builder.attempt("vectorize", f"%{part}", why) for part in sink(builder, identifier, why))
+    for part in sink(builder, identifier, why):
+        builder.make("vectorize", f"%{part}", why)
 
 
 def may_be_vectors(builder: PassBuilder, identifier: str) -> bool:

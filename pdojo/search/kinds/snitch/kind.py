@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.plugins import lazy
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.kinds.cpu.kind import naive_pass
-from pdojo.search.kinds.kind import EvaluatorKind, ExpertPass, Target
-
-
-def _greedy() -> ExpertPass:
-    from pdojo.search.kinds.snitch.passes import greedy
-
-    return greedy
-
-
-def _heuristic() -> ExpertPass:
-    from pdojo.search.kinds.snitch.passes import heuristic
-
-    return heuristic
+from pdojo.search.kinds.kind import EvaluatorKind, Target
 
 
 def _cycles(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
@@ -34,6 +23,10 @@ def _version() -> object:
 
 
 SNITCH = Target(
-    passes={"naive": naive_pass, "greedy": _greedy, "heuristic": _heuristic},
+    passes={
+        "naive": naive_pass,
+        "greedy": lazy("pdojo.search.kinds.snitch.passes:greedy"),
+        "heuristic": lazy("pdojo.search.kinds.snitch.passes:heuristic"),
+    },
     evaluators={"cycles": EvaluatorKind(_cycles, _version)},
 )

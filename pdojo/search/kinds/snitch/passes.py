@@ -12,11 +12,10 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.rules.lanes import Stride, known_alignment, lane_stride
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS, WORD, streams_of
 from pdojo.dialect.view.nest import Leaf, Node, Scope
-from pdojo.search.kinds.common.builder import Note, PassBuilder
+from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import CHEAP, recompute
+from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, indexing, sink, straighten, tile
-from pdojo.search.kinds.common.naive import fuse_and_reuse
-from pdojo.transforms.game import Game
 
 UNROLLED = 96
 """Greatest number of statements of an unrolled loop body that no hardware loop repeats."""
@@ -24,23 +23,15 @@ COPIES = 4
 """Number of interleaved results: the latency in cycles from an operation to its use."""
 
 
-def greedy(game: Game) -> list[Note]:
+def greedy(builder: PassBuilder) -> None:
     """The naive pass, then every hardware move wherever it is legal."""
-    return PassBuilder.play(game, _greedily).notes
-
-
-def _greedily(builder: PassBuilder) -> None:
     _simplify(builder)
-    fuse_and_reuse(builder)
+    naive(builder)
     use_hardware(builder)
 
 
-def heuristic(game: Game) -> list[Note]:
+def heuristic(builder: PassBuilder) -> None:
     """Fuse loops, tile each nest's outermost loop by four and unroll the tile innermost; then every hardware move."""
-    return PassBuilder.play(game, _tune).notes
-
-
-def _tune(builder: PassBuilder) -> None:
     _simplify(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
@@ -71,14 +62,11 @@ def _unroll_rest(builder: PassBuilder) -> None:
             builder.transact(lambda scope=scope, most=most: _unroll(builder, scope, most))
 
 
-def _unroll(builder: PassBuilder, scope: Scope, count: int) -> bool:
+def _unroll(builder: PassBuilder, scope: Scope, count: int) -> None:
     why = "fewer loops to count, equal loads become one"
     if count < scope.extent:
-        tiles = tile(builder, scope, count, why)
-        if tiles is None:
-            return False
-        scope = _scope(builder, tiles.inner)
-    return builder.attempt("unroll", scope, why)
+        scope = _scope(builder, tile(builder, scope, count, why).inner)
+    builder.make("unroll", scope, why)
 
 
 def _instances(scope: Scope) -> int:
@@ -116,7 +104,9 @@ def _vectorize(builder: PassBuilder, identifier: str) -> None:
         builder.transact(lambda: _packed(builder, identifier, lanes))
     elif len(scope.children) == 1 and scope.children[0] is sums[0] and sums[0].accumulate is not None:
         alone = all(s.extent % COPIES for s in scope.chain[:-1]) and scope.extent % (COPIES * lanes) == 0
-        builder.transact(lambda: _packed_sum(builder, identifier, lanes, COPIES if alone else 1))
+        copies = COPIES if alone else 1
+        why = f"{lanes * copies} partial sums, {lanes} in a register"
+        builder.transact(lambda: _partial_sums(builder, identifier, lanes, copies, why))
 
 
 def _has_lanes(scope: Scope) -> bool:
@@ -125,12 +115,10 @@ def _has_lanes(scope: Scope) -> bool:
 
 def _packed(builder: PassBuilder, identifier: str, lanes: int) -> bool:
     why = f"{lanes} numbers in a register"
-    tiles = tile(builder, _scope(builder, identifier), lanes, why)
-    if tiles is None:
-        return False
-    parts = sink(builder, tiles.inner, why)
-    made = all(builder.attempt("vectorize", f"%{part}", why) for part in parts)
-    return made and all(_is_aligned(leaf) for part in parts for leaf in _scope(builder, part).leaves)
+    parts = sink(builder, tile(builder, identifier, lanes, why).inner, why)
+    for part in parts:
+        builder.make("vectorize", f"%{part}", why)
+    return all(_is_aligned(leaf) for part in parts for leaf in _scope(builder, part).leaves)
 
 
 def _is_aligned(leaf: Leaf) -> bool:
@@ -140,16 +128,13 @@ def _is_aligned(leaf: Leaf) -> bool:
     return not any(known_alignment(access, leaf, lanes) % WORD for access in moving)
 
 
-def _packed_sum(builder: PassBuilder, identifier: str, lanes: int, copies: int) -> bool:
-    return _partial_sums(builder, identifier, lanes, copies, f"{lanes * copies} partial sums, {lanes} in a register")
-
-
-def _partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> bool:
+def _partial_sums(builder: PassBuilder, identifier: str, lanes: int, copies: int, why: str) -> None:
     scopes, arrays = builder.nest.by_id.keys(), builder.nest.arrays.keys()
-    if not builder.attempt("split_reduction", f"%{identifier}", why, size=lanes * copies):
-        return False
+    builder.make("split_reduction", f"%{identifier}", why, size=lanes * copies)
     (parts,) = builder.nest.arrays.keys() - arrays
-    return all(straighten(builder, s, lanes, why) for s in indexing(builder, parts) if s not in scopes)
+    for loop in indexing(builder, parts):
+        if loop not in scopes:
+            straighten(builder, loop, lanes, why)
 
 
 def _join_behind_zeros(builder: PassBuilder) -> None:
@@ -188,9 +173,7 @@ def _interleave(builder: PassBuilder, identifier: str) -> None:
 
 def _four_at_a_time(builder: PassBuilder, identifier: str) -> bool:
     why = "four results at a time hide the latency of the FPU"
-    tiles = tile(builder, _scope(builder, identifier), COPIES, why)
-    if tiles is None:
-        return False
+    tiles = tile(builder, identifier, COPIES, why)
     _stage_sums(builder, tiles.inner)
     parts = sink(builder, tiles.inner, why)
     for part in parts:
@@ -221,9 +204,10 @@ def _cut_temporaries(builder: PassBuilder, why: str) -> None:
                 builder.transact(lambda name=name, d=dimension: _cut(builder, name, d, why))
 
 
-def _cut(builder: PassBuilder, name: str, dimension: int, why: str) -> bool:
+def _cut(builder: PassBuilder, name: str, dimension: int, why: str) -> None:
     place = f"{name}:{dimension}"
-    return builder.attempt("tile_dim", place, why, size=COPIES) and builder.attempt("reuse_dims", place, why)
+    builder.make("tile_dim", place, why, size=COPIES)
+    builder.make("reuse_dims", place, why)
 
 
 def _simplify(builder: PassBuilder) -> None:
@@ -279,18 +263,14 @@ def _keep_sums(builder: PassBuilder) -> None:
             builder.transact(lambda scope=scope, name=leaf.output.array.name: _in_registers(builder, scope, name))
 
 
-def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> bool:
+def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> None:
     """Let a scope accumulate one element, or a few unrolled ones, in registers."""
     why = "sums are in registers until they are complete"
     if len(builder.nest.siblings(scope)) > 1 and scope.parent is not None:
         # Include the zeros before the loop and the statements behind it.
-        tiles = tile(builder, scope.parent, 1, why)
-        if tiles is None:
-            return False
-        scope = _scope(builder, tiles.inner)
+        scope = _scope(builder, tile(builder, scope.parent, 1, why).inner)
     before = set(builder.nest.arrays)
-    if not builder.attempt("stage_out", scope, why, array=name, location="stack"):
-        return False
+    builder.make("stage_out", scope, why, array=name, location="stack")
     (copy,) = set(builder.nest.arrays) - before
     users = [*builder.nest.writers[copy], *builder.nest.readers[copy]]
     packed = any(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in users)
@@ -299,7 +279,7 @@ def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> bool:
             if inner.mapping is Mapping.SEQUENTIAL and any(e.uses(inner.depth) for e in leaf.output.index):
                 is_lanes = packed and inner is leaf.parent
                 builder.attempt("vectorize" if is_lanes else "unroll", f"%{inner.id}", why)
-    return builder.attempt("set_location", copy, why, location="register")
+    builder.make("set_location", copy, why, location="register")
 
 
 def _scope(builder: PassBuilder, identifier: str) -> Scope:
@@ -350,7 +330,7 @@ def _spare_streams(builder: PassBuilder, identifier: str) -> None:
     if not loops or _streams(builder, loops[0]) <= most:
         return
     for loop in [s.id for s in loops]:
-        if builder.transact(lambda loop=loop: _innermost(builder, loop) and _shared(builder, loop) <= most):
+        if builder.transact(lambda loop=loop: _shared_innermost(builder, loop) <= most):
             return
 
 
@@ -369,17 +349,13 @@ def _perfect(builder: PassBuilder, identifier: str) -> list[Scope]:
     return found
 
 
-def _innermost(builder: PassBuilder, identifier: str) -> bool:
-    """Move a loop of a perfect nest inwards, up to the unrolled loops."""
-    why = "its iterations share what they read"
-    while isinstance(child := _scope(builder, identifier).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
-        if not builder.attempt("swap_scopes", f"%{identifier}", why):
-            return False
-    return True
+def _shared_innermost(builder: PassBuilder, loop: str) -> int:
+    """Move a loop of a perfect nest inwards, up to the unrolled loops, and load the values that its iterations share.
 
-
-def _shared(builder: PassBuilder, loop: str) -> int:
-    """Load values read by all iterations of the innermost loop into registers; returns the streams still needed."""
+    Returns the number of streams still needed.
+    """
+    while isinstance(child := _scope(builder, loop).children[0], Scope) and child.mapping is Mapping.SEQUENTIAL:
+        builder.make("swap_scopes", f"%{loop}", "its iterations share what they read")
     why = "all iterations read it: a register instead of a stream"
     for name in _invariants(_scope(builder, loop)):
         builder.transact(lambda name=name: _load(builder, _scope(builder, loop), name, why))
@@ -405,13 +381,13 @@ def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
                 builder.transact(lambda at=inside[0], name=access.array.name: _load(builder, at, name, why))
 
 
-def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> bool:
+def _load(builder: PassBuilder, scope: Scope, name: str, why: str) -> None:
     """Load a scope's reads of an array into registers before the scope, without a stream."""
     before = set(builder.nest.arrays)
-    if not builder.attempt("stage_in", scope, why, array=name, location="register"):
-        return False
+    builder.make("stage_in", scope, why, array=name, location="register")
     (copy,) = set(builder.nest.arrays) - before
-    return all(builder.attempt("hint", w, why, kind="ordinary", access=1) for w in list(builder.nest.writers[copy]))
+    for writer in list(builder.nest.writers[copy]):
+        builder.make("hint", writer, why, kind="ordinary", access=1)
 
 
 def _stream(builder: PassBuilder, identifier: str) -> None:
@@ -445,6 +421,6 @@ def _beside_scalars(builder: PassBuilder, identifier: str, why: str) -> bool:
     return found and builder.attempt("stream", f"%{identifier}", why)
 
 
-def _wrapped(builder: PassBuilder, scope: Scope, why: str) -> bool:
+def _wrapped(builder: PassBuilder, scope: Scope, why: str) -> None:
     tiles = tile(builder, scope, scope.extent, "the region has one iteration, the loop is inside")
-    return tiles is not None and builder.attempt("stream", f"%{tiles.outer}", why)
+    builder.make("stream", f"%{tiles.outer}", why)

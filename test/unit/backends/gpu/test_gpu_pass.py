@@ -21,8 +21,7 @@ from pdojo.dialect.view.build import nest_of, nest_on
 from pdojo.dialect.view.nest import Buffer
 from pdojo.kernels import workload
 from pdojo.search.kinds.gpu.cost_model import UPDATE, estimate_gpu
-from pdojo.search.kinds.gpu.greedy import greedy
-from pdojo.search.kinds.gpu.heuristic import heuristic
+from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 
 MEMORY_BOUND = (
@@ -37,7 +36,7 @@ CONTRACTIONS = (
 
 def played(text: str, name: str = "nvidia-sm90") -> KernelOp:
     game = Game(with_alignment(workload(text).instantiate(), 64), machine(name))
-    heuristic(game)
+    play_pass("heuristic", game)
     return game.program.kernel
 
 
@@ -141,6 +140,6 @@ def test_hip_code_spills_nothing(text: str) -> None:
 @pytest.mark.parametrize("text", ["softmax:64x512", "matmul:64x64x64", "batchnorm:2x4x6x8", "cumsum:16x32"])
 def test_greedy_maps_every_nest_to_a_grid(text: str) -> None:
     game = Game(workload(text).instantiate(), machine("nvidia-sm90"))
-    greedy(game)
+    play_pass("greedy", game)
     text_of_it = device_text(game.program.kernel, spelling=CudaSpelling(), machine=machine("nvidia-sm90")).text
     assert "blockIdx" in text_of_it
