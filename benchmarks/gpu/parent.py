@@ -8,13 +8,12 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from benchmarks.origin import commit
+from benchmarks.origin import JSON, commit
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import read_text, replace_file
 
-JSON: TypeAlias = dict[str, Any]
 LONGEST = {"device": 90.0, "small": 30.0, "check": 90.0, "time": 240.0}
 """Seconds after which a job's process is killed, by kind of job."""
 _LARGEST = 16 << 20
