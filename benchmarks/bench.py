@@ -16,23 +16,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benchmarks.awkward import AWKWARD
-from benchmarks.origin import commit
+from benchmarks.origin import JSON, commit
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
-from benchmarks.searching import EVALUATIONS, plan_of
+from benchmarks.searching import EVALUATIONS, Listener, plan_of
 from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
+from benchmarks.tables import console_for, run_jobs
 from pdojo.backends.common.backend import backend_of
-from pdojo.backends.common.gc_pause import collect_now
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, NotationError, UsageError
@@ -42,11 +40,7 @@ from pdojo.search.contract.names import STRATEGIES as SEARCHES
 from pdojo.search.database import Database
 from pdojo.search.strategies import strategy
 
-JSON: TypeAlias = dict[str, Any]
-
 FOLDER = Path("benchmarks")
-WIDTH = 150
-"""Width of files with tables."""
 _FIXED = (
     *(
         "workloads",
@@ -157,9 +151,7 @@ def _seconds(text: str) -> float:
 def _run(args: Sequence[str] | None) -> None:
     parser = _arguments()
     given = parser.parse_args(args)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    console = console_for()
     if given.show is not None:
         _refuse_others(parser, given, "show")
         _show(console, Path(given.show), given.assembly)
@@ -335,23 +327,15 @@ def _measure_all(console: Console, partial: Partial) -> None:
     """Measure everything missing in the partial file."""
     settings = partial.settings
     jobs = [(Workload.from_json(data), n) for data in settings["workloads"] for n in settings["threads"]]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # A frequently redrawn display would be foreign load.
-    with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
-        task = progress.add_task("", total=len(jobs))
-        for job, threads in jobs:
-            label = job.label
-            if not partial.has(label, threads):
 
-                def tell(what: str, label: str = label) -> None:
-                    progress.update(task, description=f"{label}: {what}")
+    def measured(job: tuple[Workload, int], tell: Listener) -> None:
+        if not partial.has(job[0].label, job[1]):
+            _measure(console, partial, *job, tell)
 
-                _measure(console, partial, job, threads, tell)
-                collect_now()
-            progress.advance(task)
+    run_jobs(console, jobs, lambda job: job[0].label, measured)
 
 
-def _measure(console: Console, partial: Partial, job: Workload, threads: int, tell: Any) -> None:
+def _measure(console: Console, partial: Partial, job: Workload, threads: int, tell: Listener) -> None:
     from benchmarks.job import measure, options_for
     from benchmarks.report import print_record
 
@@ -420,7 +404,7 @@ def _show(console: Console, path: Path, assembly: str | None) -> None:
 
 
 def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) -> None:
-    from benchmarks.plots import MISSING, write_plots
+    from benchmarks.plots import print_drawn, write_plots
     from benchmarks.report import print_summary
 
     records = sorted(partial.records, key=lambda record: record.threads)
@@ -428,9 +412,7 @@ def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) ->
     partial.finish(output)
     console.print(f"results in {output}", highlight=False, soft_wrap=True)
     if plots:
-        drawn = write_plots(records, output)
-        shown = f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING
-        console.print(shown, highlight=False, soft_wrap=True)
+        print_drawn(console, write_plots(records, output))
     failed = [_failure(record) for record in records if record.median is None]
     if failed:
         raise MeasurementError(f"our program has no result: {'; '.join(failed)}")

@@ -1,33 +1,58 @@
 """`python -m benchmarks.chart`: stored results as SVG, with a bar per workload for the ratio to the fastest peer.
 
-The default FILES are the stored results of Table 3 on two threads, one panel for each processor.
+The default FILES are the stored results of Table 3 on two threads, and the newest of a GPU; each has a panel.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import log2
 from pathlib import Path
+from statistics import geometric_mean
 from xml.sax.saxutils import escape
 
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
 
 from benchmarks.compare import RESULTS, Results
+from benchmarks.gpu.parent import Results as DeviceResults
+from benchmarks.gpu.tables import best
 from benchmarks.origin import processor_of
 from benchmarks.peers import LIBRARIES
-from benchmarks.records import geometric_mean
 from pdojo.errors import UsageError
 
 CHART = Path(__file__).parents[1] / "docs" / "table3.svg"
 STORED = "table3-2-threads-*.json"
+DEVICES = "gpu/*.json"
+EXACT = {"strict": "PyTorch", "compile": "torch.compile"}
+"""The peers on a GPU that use no TF32, with their titles."""
 
-LABELS, PANEL, GAP, ROW, HEAD, FOOT = 110, 350, 60, 22, 76, 34
+LABELS, PANEL, GAP, ROW, HEAD, FOOT = 110, 240, 80, 22, 76, 34
 """Lengths in pixels: the column of names, the bars of a panel, the space between panels, a row, both margins."""
 OCTAVES = (-1, 2)
 """Ends of the axis, as powers of two."""
 FASTER, SLOWER, INK, PALE = "#2f6f9f", "#b8743a", "#222222", "#888888"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A workload: the time of the fastest peer divided by ours; None without a result."""
+
+    workload: str
+    ratio: float | None
+    peer: str
+
+
+@dataclass(frozen=True)
+class Panel:
+    """The bars of a machine."""
+
+    machine: str
+    date: str
+    peers: Sequence[str]
+    bars: Sequence[Bar]
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -40,18 +65,53 @@ def _run(args: Sequence[str] | None) -> None:
     parser.add_argument("files", nargs="*", metavar="FILES", help="results, one panel each")
     parser.add_argument("-o", "--output", metavar="FILE.svg", default=str(CHART), help="docs/table3.svg by default")
     given = parser.parse_args(args)
-    write_output(drawn([Results.read(Path(path)) for path in given.files or shown_files()]), given.output)
+    write_output(drawn([panel_of(Path(path)) for path in given.files or shown_files()]), given.output)
 
 
 def shown_files() -> list[Path]:
-    """The stored results in the chart, the newest last."""
-    return sorted(RESULTS.glob(STORED), key=lambda path: str(Results.read(path).settings["started"]))
+    """The stored results in the chart: those of processors, the newest last, then those of a GPU."""
+    processors = sorted(RESULTS.glob(STORED), key=lambda path: str(Results.read(path).settings["started"]))
+    return [*processors, max(RESULTS.glob(DEVICES))]
 
 
-def drawn(panels: Sequence[Results]) -> str:
-    """The chart. Raises UsageError if the results differ in workloads, or have no peers."""
-    labels = [record.label for record in panels[0].records]
-    if any([record.label for record in panel.records] != labels for panel in panels):
+def panel_of(path: Path) -> Panel:
+    """The panel of a file of results. Raises UsageError for another file."""
+    try:
+        return _device_panel(DeviceResults.read(path))
+    except UsageError:
+        return _processor_panel(Results.read(path))
+
+
+def _processor_panel(results: Results) -> Panel:
+    threads = max(record.threads for record in results.records)
+    return Panel(
+        f"{processor_of(results.settings) or 'unknown processor'}, {threads} thread{'s' * (threads > 1)}",
+        results.settings["started"][:10],
+        [LIBRARIES[name].title for name in results.settings["libraries"]],
+        [
+            Bar(r.label, r.ratio, "" if r.fastest_peer is None else LIBRARIES[r.fastest_peer.library].title)
+            for r in results.records
+        ],
+    )
+
+
+def _device_panel(results: DeviceResults) -> Panel:
+    bars: list[Bar] = []
+    for workload, row in results.of("time").items():
+        times = {name: row["warm"][name] for name in EXACT if name in row.get("warm", ())}
+        peer = min(times, key=lambda name: times[name], default=None)
+        bars.append(
+            Bar(workload, None, "") if peer is None else Bar(workload, times[peer] / best(row["warm"])[1], EXACT[peer])
+        )
+    return Panel(
+        results.device["name"], results.started[:10], [f"{EXACT['strict']} without TF32", EXACT["compile"]], bars
+    )
+
+
+def drawn(panels: Sequence[Panel]) -> str:
+    """The chart. Raises UsageError if the panels differ in workloads, or have no peers."""
+    labels = [bar.workload for bar in panels[0].bars]
+    if any([bar.workload for bar in panel.bars] != labels for panel in panels):
         raise UsageError("the results have different workloads")
     width = LABELS + len(panels) * (PANEL + GAP)
     height = HEAD + ROW * len(labels) + FOOT
@@ -61,39 +121,34 @@ def drawn(panels: Sequence[Results]) -> str:
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     rows += [_text(LABELS - 8, _middle(number), label, anchor="end") for number, label in enumerate(labels)]
+    rows.append(_text(LABELS - 8, height - FOOT + 18, "peer's time / ours", anchor="end", colour=PALE))
     for number, panel in enumerate(panels):
         rows += _panel(panel, LABELS + number * (PANEL + GAP))
     return "\n".join([*rows, "</svg>"]) + "\n"
 
 
-def _panel(results: Results, left: int) -> Iterator[str]:
-    ratios = [record.ratio for record in results.records]
-    known = [ratio for ratio in ratios if ratio is not None]
-    mean = geometric_mean(known)
-    if mean is None:
-        raise UsageError(f"'{results.path}' has no peers")
-    threads = max(record.threads for record in results.records)
-    names = [LIBRARIES[name].title for name in results.settings["libraries"]]
-    heading = f"{processor_of(results.settings) or 'unknown processor'}, {threads} thread{'s' * (threads > 1)}"
-    yield _text(left, 18, f"{heading}: geometric mean {mean:.2f}", weight="bold")
-    yield _text(left, 36, f"fastest peer's time / pdojo's, {results.settings['started'][:10]}")
-    yield _text(left, 52, f"peers: {', '.join(names)}", colour=PALE)
-    bottom = HEAD + ROW * len(ratios)
+def _panel(panel: Panel, left: int) -> Iterator[str]:
+    known = [bar.ratio for bar in panel.bars if bar.ratio is not None]
+    if not known:
+        raise UsageError(f"the results of {panel.machine} have no peers")
+    yield _text(left, 18, panel.machine, weight="bold")
+    yield _text(left, 36, f"geometric mean {geometric_mean(known):.2f}", panel.date)
+    yield _text(left, 52, ", ".join(panel.peers), colour=PALE)
+    bottom = HEAD + ROW * len(panel.bars)
     for tick in (0.5, 1, 2, 4):
         x = _x(left, tick)
         stroke = INK if tick == 1 else "#dddddd"
         yield f'<line x1="{x}" y1="{HEAD - 8}" x2="{x}" y2="{bottom}" stroke="{stroke}"/>'
         yield _text(x, bottom + 18, f"{tick:g}", anchor="middle", colour=PALE)
-    for number, record in enumerate(results.records):
-        if record.ratio is None or record.fastest_peer is None:
+    for number, bar in enumerate(panel.bars):
+        if bar.ratio is None:
             yield _text(_x(left, 1) + 6, _middle(number), "no result", colour=PALE)
             continue
-        ends = sorted((_x(left, 1), _x(left, record.ratio)))
-        colour = FASTER if record.ratio >= 1 else SLOWER
+        ends = sorted((_x(left, 1), _x(left, bar.ratio)))
+        colour = FASTER if bar.ratio >= 1 else SLOWER
         y = HEAD + ROW * number + 3
         yield f'<rect x="{ends[0]}" y="{y}" width="{ends[1] - ends[0]:.1f}" height="{ROW - 6}" fill="{colour}"/>'
-        peer = LIBRARIES[record.fastest_peer.library].title
-        yield _text(ends[1] + 5, _middle(number), f"{record.ratio:.2f}", peer)
+        yield _text(ends[1] + 5, _middle(number), f"{bar.ratio:.2f}", bar.peer)
 
 
 def _x(left: int, ratio: float) -> float:

@@ -16,18 +16,17 @@ from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from benchmarks.awkward import AWKWARD
 from benchmarks.origin import JSON, kind_of, origin, processor_of
 from benchmarks.records import Record, geometric_mean, read_results, results_of
 from benchmarks.report import title
+from benchmarks.tables import console_for, number, table
 from pdojo.backends.measure import Ok
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
 
 RESULTS = Path(__file__).parent / "results"
-WIDTH = 150
 NOTICED = 0.05
 """Relative change above which a figure is coloured."""
 
@@ -105,9 +104,7 @@ def _run(args: Sequence[str] | None) -> None:
     given = _arguments().parse_args(args)
     if given.keep and given.before is not None:
         raise UsageError("--keep replaces the stored results of the processor; leave out BEFORE")
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    console = console_for()
     after = Results.read(newest(RESULTS) if given.after is None else Path(given.after))
     if given.before is not None:
         before = [Results.read(Path(given.before))]
@@ -229,14 +226,8 @@ def _print(console: Console, before: Sequence[Results], after: Results) -> None:
     found = changes(before, after)
     if not found:
         raise UsageError("no workload is in both, with the same number of threads and the same caches")
-    table = Table()
-    table.add_column("")
-    for heading in ("threads", "ratio before", "after", "change", "of roofline before", "after", "change"):
-        table.add_column(heading, justify="right")
-    table.add_column("fastest peer")
-    for change in found:
-        table.add_row(*_cells(change))
-    console.print(table)
+    headings = ("threads", "ratio before", "after", "change", "of roofline before", "after", "change", "fastest peer")
+    console.print(table(("", *headings), map(_cells, found), words=(0, 8)))
     for text, values in (
         ("ratio to the fastest peer", [c.ratio for c in found]),
         ("part of the roofline", [c.share for c in found]),
@@ -268,20 +259,12 @@ def _cells(change: Change) -> list[str]:
     return [
         escape(after.label),
         str(after.threads),
-        *(_number(each.ratio) for each in (before, after)),
+        *(number(each.ratio) for each in (before, after)),
         _coloured(change.ratio),
-        *(_percent(each.share_of_roofline(each.ours)) for each in (before, after)),
+        *(number(each.share_of_roofline(each.ours), ".0%") for each in (before, after)),
         _coloured(change.share),
         escape(peer or "-"),
     ]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
 
 
 def _coloured(change: float | None) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from benchmarks.origin import JSON
 from benchmarks.peers import TVM_TRIALS, peers_of, ranges_of, reference_of
 from benchmarks.peers.tvm_cache import trials_of
 from benchmarks.peers.tvm_cache import tune as tune_tvm
@@ -27,7 +28,6 @@ from pdojo.search.tuning.run import SearchConfig
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.search.tuning.variants import Remake
 
-JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Receives the current activity."""
 

@@ -2,57 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from benchmarks.peers import LIBRARIES
 from benchmarks.records import OURS, Record
 from benchmarks.report import best_of
 from pdojo.backends.measure import Ok
 
-MISSING = "plots are left out: pip install matplotlib"
+
+def print_drawn(console: Console, paths: Sequence[Path]) -> None:
+    """Print the names of plots, or why there are none."""
+    shown = f"plots in {', '.join(map(str, paths))}" if paths else "plots are left out: pip install matplotlib"
+    console.print(shown, highlight=False, soft_wrap=True)
+
+
+def draw(figures: Mapping[str, Callable[[], Any]], output: Path) -> list[Path]:
+    """Draw figures and store them with the results as OUTPUT-NAME.png; none without matplotlib."""
+    if find_spec("matplotlib") is None:
+        return []
+    import_module("matplotlib").use("Agg")
+    written: list[Path] = []
+    for name, figure_of in figures.items():
+        figure = figure_of()
+        written.append(output.with_name(f"{output.stem}-{name}.png"))
+        figure.savefig(written[-1], dpi=120, bbox_inches="tight")
+        import_module("matplotlib.pyplot").close(figure)
+    return written
+
+
+def grouped_bars(groups: Sequence[str], heights: Mapping[str, Sequence[float]], measure: str) -> tuple[Any, Any]:
+    """A figure and its axes: for each group a bar of each series, beside a line at 1."""
+    pyplot: Any = import_module("matplotlib.pyplot")
+    figure, axes = pyplot.subplots(figsize=(max(6, len(groups)), 4.5))
+    width = 0.8 / max(1, len(heights))
+    for number, (label, series) in enumerate(heights.items()):
+        axes.bar([place - 0.4 + (number + 0.5) * width for place in range(len(groups))], series, width, label=label)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set_xticks(range(len(groups)), groups, rotation=45, ha="right")
+    axes.set_ylabel(measure)
+    return figure, axes
 
 
 def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
     """Two plots for each number of threads, stored with the results; none without matplotlib."""
-    if find_spec("matplotlib") is None:
-        return []
-    matplotlib: Any = import_module("matplotlib")
-    matplotlib.use("Agg")
-    written: list[Path] = []
+    figures: dict[str, Callable[[], Any]] = {}
     for threads in sorted({record.threads for record in records}):
-        chosen = [r for r in records if r.threads == threads and r.fastest_peer is not None]
-        for name, draw in (("bars", _bars), ("roofline", _roofline)):
-            figure = draw(chosen if name == "bars" else [r for r in records if r.threads == threads])
-            path = output.with_name(f"{output.stem}-{threads}-threads-{name}.png")
-            figure.savefig(path, dpi=120, bbox_inches="tight")
-            import_module("matplotlib.pyplot").close(figure)
-            written.append(path)
-    return written
+        chosen = [record for record in records if record.threads == threads]
+        figures[f"{threads}-threads-bars"] = partial(_bars, [r for r in chosen if r.fastest_peer is not None])
+        figures[f"{threads}-threads-roofline"] = partial(_roofline, chosen)
+    return draw(figures, output)
 
 
 def _bars(records: Sequence[Record]) -> Any:
     """Bars of the speed of each library's best variant; 1 is the fastest peer."""
-    pyplot: Any = import_module("matplotlib.pyplot")
     libraries = [OURS, *dict.fromkeys(row.library for r in records for row in r.rows if row.library != OURS)]
-    figure, axes = pyplot.subplots(figsize=(max(6, 1.1 * len(records)), 4.5))
-    width = 0.8 / len(libraries)
-    for number, library in enumerate(libraries):
-        heights = [_speed(record, library) for record in records]
-        places = [place - 0.4 + (number + 0.5) * width for place in range(len(records))]
-        axes.bar(places, heights, width, label=LIBRARIES[library].title if library in LIBRARIES else library)
+    heights = {
+        LIBRARIES[name].title if name in LIBRARIES else name: [_speed(record, name) for record in records]
+        for name in libraries
+    }
+    measure = "speed, the fastest peer is 1 (dotted: roofline)"
+    figure, axes = grouped_bars([record.label for record in records], heights, measure)
     for place, record in enumerate(records):
         found = record.data.get("roofline")
         peer = record.fastest_peer
         if found is not None and peer is not None and isinstance(peer.outcome, Ok):
             limit = peer.outcome.median / found["seconds"]
             axes.plot([place - 0.4, place + 0.4], [limit, limit], color="black", linewidth=1, linestyle=":")
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(records)), [record.label for record in records], rotation=45, ha="right")
-    axes.set_ylabel("speed, the fastest peer is 1 (dotted: roofline)")
     axes.legend(fontsize="small", ncols=2)
     return figure
 

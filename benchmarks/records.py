@@ -12,16 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from pdojo_tools.outputs import check_writable, write_output
 
+from benchmarks.origin import JSON
 from pdojo import files
 from pdojo.backends.measure import Ok, Outcome
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.errors import UsageError
-
-JSON: TypeAlias = dict[str, Any]
 
 FORMAT = 2
 """Format of the file; format 1 belonged to a script."""

@@ -14,7 +14,13 @@ from rich.table import Table
 
 from benchmarks.peers import LIBRARIES
 from benchmarks.records import OURS, Record, Row, fastest, summary
+from benchmarks.tables import first_line, number, table
 from pdojo.backends.measure import Ok
+
+HEADINGS = (
+    *("", "median ms", "min ms", "spread", "first call", "of roofline", "times ours", "max error", "relative"),
+    "result",
+)
 
 
 def print_record(console: Console, record: Record) -> None:
@@ -22,27 +28,12 @@ def print_record(console: Console, record: Record) -> None:
     kind = "cold" if record.data["cold"] else "warm"
     threads = f"{record.threads} thread{'s' * (record.threads > 1)}"
     console.print(Rule(escape(f"{record.label}, {threads}, {kind}"), align="left"))
-    table = Table()
-    table.add_column("", no_wrap=True)
-    for heading in (
-        "median ms",
-        "min ms",
-        "spread",
-        "first call",
-        "of roofline",
-        "times ours",
-        "max error",
-        "relative",
-    ):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result")
     tuned = any(row.tuning_seconds is not None for row in record.rows)
-    if tuned:
-        table.add_column("looked for", justify="right")
+    shown = table((*HEADINGS, "looked for") if tuned else HEADINGS, (), words=(0, HEADINGS.index("result")))
     for row in sorted(record.rows, key=lambda row: row.outcome.median if isinstance(row.outcome, Ok) else 1e9):
         sought = [] if not tuned else ["" if row.tuning_seconds is None else duration(row.tuning_seconds)]
-        table.add_row(*_cells(record, row), *sought, style="bold" if row.library == OURS else None)
-    console.print(table)
+        shown.add_row(*_cells(record, row), *sought, style="bold" if row.library == OURS else None)
+    console.print(shown)
     found = record.data.get("roofline")
     if found is not None:
         rate = found["copy"]["bytes_per_second"] / 1e9, found["read"]["bytes_per_second"] / 1e9
@@ -69,16 +60,16 @@ def title(row: Row) -> str:
 def _cells(record: Record, row: Row) -> list[str]:
     outcome = row.outcome
     if not isinstance(outcome, Ok):
-        return [escape(title(row)), *[""] * 8, f"[red]{escape(_short(outcome.summary))}[/red]"]
+        return [escape(title(row)), *[""] * 8, f"[red]{escape(first_line(outcome.summary, 100))}[/red]"]
     check = outcome.check
     return [
         escape(title(row)),
         f"{outcome.median * 1e3:.4g}",
         f"{outcome.minimum * 1e3:.4g}",
         f"{outcome.spread:.0%}",
-        _times(outcome.first_call),
-        _percent(record.share_of_roofline(row)),
-        _times(record.ratio_to(row)),
+        number(outcome.first_call),
+        number(record.share_of_roofline(row), ".0%"),
+        number(record.ratio_to(row)),
         "" if check is None else f"{check.absolute:.1e}",
         "" if check is None else f"{check.relative:.1e}",
         "not checked" if check is None else "[green]right[/green]",
@@ -94,23 +85,23 @@ def print_summary(console: Console, records: Sequence[Record]) -> None:
 
 
 def _overview(records: Sequence[Record]) -> Table:
-    table = Table()
-    for heading in ("", "ours ms", "of roofline", "fastest peer", "ms", "of roofline", "ratio", "of minima", "errors"):
-        table.add_column(heading, justify="left" if heading in ("", "fastest peer") else "right")
-    for record in records:
-        peer = record.fastest_peer
-        table.add_row(
-            escape(record.label),
-            _milliseconds(record.ours),
-            _percent(record.share_of_roofline(record.ours)),
-            "-" if peer is None else escape(title(peer)),
-            _milliseconds(peer),
-            _percent(record.share_of_roofline(peer)),
-            _times(record.ratio),
-            _times(record.ratio_of_minima),
-            f"{_error(record.ours)} / {_error(peer)}",
-        )
-    return table
+    headings = ("", "ours ms", "of roofline", "fastest peer", "ms", "of roofline", "ratio", "of minima", "errors")
+    return table(headings, map(_line, records), words=(0, 3))
+
+
+def _line(record: Record) -> list[str]:
+    peer = record.fastest_peer
+    return [
+        escape(record.label),
+        _milliseconds(record.ours),
+        number(record.share_of_roofline(record.ours), ".0%"),
+        "-" if peer is None else escape(title(peer)),
+        _milliseconds(peer),
+        number(record.share_of_roofline(peer), ".0%"),
+        number(record.ratio),
+        number(record.ratio_of_minima),
+        f"{_error(record.ours)} / {_error(peer)}",
+    ]
 
 
 def _print_means(console: Console, means: dict[str, Any]) -> None:
@@ -153,17 +144,3 @@ def _error(row: Row | None) -> str:
     if row is None or not isinstance(row.outcome, Ok) or row.outcome.check is None:
         return "-"
     return f"{row.outcome.check.relative:.0e}"
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.0%}"
-
-
-def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:.2f}"
-
-
-def _short(text: str) -> str:
-    """The first line, cut to fit a table."""
-    line = text.splitlines()[0]
-    return line if len(line) <= 100 else f"{line[:97]}..."

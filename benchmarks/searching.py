@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pdojo_tools.tuning.limits import cost_text
 
@@ -19,7 +19,6 @@ from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.task import TuningTask
 from pdojo.search.tuning.variants import Raced, Remake, VariantRace
 
-JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Receives the current activity."""
 

@@ -62,7 +62,8 @@ def _prepare(given: argparse.Namespace, console: Console) -> None:
 def _run(given: argparse.Namespace, console: Console) -> None:
     programs = Programs.read(given.file)
     target = given.resume or given.output or FOLDER / f"{strftime('%Y-%m-%d-%H%M')}.json"
-    results = Results.read(target) if given.resume else Results(target, programs.digest)
+    started = strftime("%Y-%m-%d %H:%M")
+    results = Results.read(target) if given.resume else Results(target, programs.digest, started=started)
     if results.digest != programs.digest:
         raise UsageError(f"{target} has results of other programs than those of {given.file}")
     with Runner.of(given.file) as runner:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.programs import Prepared, Programs
+from benchmarks.origin import JSON
 from benchmarks.peers import ranges_of
 from benchmarks.work import work_of
 from pdojo.backends.gpu.executable import GpuKernel
@@ -28,7 +29,6 @@ from pdojo.errors import PdojoError
 from pdojo.kernels import Workload
 from pdojo.kernels.meaning import meaning
 
-JSON: TypeAlias = dict[str, Any]
 Array: TypeAlias = NDArray[Any]
 CACHE = 2
 """Size of cold arrays together, as a multiple of the last-level cache."""

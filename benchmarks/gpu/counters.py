@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shutil import which
-from typing import Any, TypeAlias
 
 from benchmarks.gpu.programs import Programs
+from benchmarks.origin import JSON
 from pdojo.errors import MeasurementError
 
-JSON: TypeAlias = dict[str, Any]
 METRICS = {
     "seconds": "gpu__time_duration.sum",
     "dram_bytes": "dram__bytes.sum",

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from benchmarks.origin import JSON
 from benchmarks.peers.pytorch import EXPRESSIONS
 from pdojo.backends.gpu.executable import GpuKernel
 from pdojo.kernels import Workload
 
-JSON: TypeAlias = dict[str, Any]
 Tensors: TypeAlias = list[Tensor]
 Call: TypeAlias = Callable[[Tensors], Tensor]
 ROUNDS = 15

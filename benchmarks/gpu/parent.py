@@ -8,13 +8,12 @@ import subprocess
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from benchmarks.origin import commit
+from benchmarks.origin import JSON, commit
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import read_text, replace_file
 
-JSON: TypeAlias = dict[str, Any]
 LONGEST = {"device": 90.0, "small": 30.0, "check": 90.0, "time": 240.0}
 """Seconds after which a job's process is killed, by kind of job."""
 _LARGEST = 16 << 20
@@ -53,13 +52,16 @@ class Results:
     """Results by job."""
     counters: dict[str, JSON] = field(default_factory=dict[str, JSON])
     """Hardware counters by program; if there are none, the reason in `error`."""
+    started: str = ""
+    """Date and time of the run's begin."""
 
     @staticmethod
     def read(path: Path) -> Results:
         """The results in a file. Raises UsageError if there are none."""
         try:
             data = json.loads(read_text(path, _LARGEST))
-            return Results(path, *(data[name] for name in ("digest", "device", "done", "counters")))
+            parts = (data[name] for name in ("digest", "device", "done", "counters"))
+            return Results(path, *parts, started=data.get("started", ""))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} has no results of this benchmark: {error}") from None
 
@@ -81,8 +83,9 @@ class Results:
     def write(self) -> None:
         """Replace the file."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        data = {"commit": commit(), "digest": self.digest, "device": self.device, "done": self.done}
-        replace_file(self.path, json.dumps({**data, "counters": self.counters}, indent=1).encode())
+        data = {"started": self.started, "commit": commit(), "digest": self.digest, "device": self.device}
+        data |= {"done": self.done, "counters": self.counters}
+        replace_file(self.path, json.dumps(data, indent=1).encode())
 
 
 class Runner:

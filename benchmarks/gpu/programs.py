@@ -9,8 +9,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from benchmarks.origin import JSON
 from pdojo.backends.common.source_digest import source_digest
 from pdojo.backends.gpu.executable import CUDA, HIP, GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
@@ -26,7 +27,6 @@ from pdojo.search.kinds.common.parameters import ParameterValues, TuningParamete
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 
-JSON: TypeAlias = dict[str, Any]
 Group: TypeAlias = Literal["small", "time", "check"]
 LARGEST = 64 << 20
 """Greatest size of a file of programs in bytes, packed or unpacked."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import exp, log
-from typing import Any, TypeAlias
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.gpu.parent import Results
+from benchmarks.origin import JSON
 
-JSON: TypeAlias = dict[str, Any]
 OURS = "pdojo: "
 INEXACT = 1e-5
 """Error above which a peer's error is printed."""

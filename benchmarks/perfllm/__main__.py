@@ -26,6 +26,7 @@ from benchmarks.perfllm.results import Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher
 from benchmarks.perfllm.statistics import Findings
 from benchmarks.perfllm.tables import conditions, print_sheets, sheets
+from benchmarks.tables import console_for
 from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.machines.registry import host, known_machine
 from pdojo.errors import LoweringError, MeasurementError, UsageError, did_you_mean
@@ -78,9 +79,7 @@ def _seeds(text: str) -> list[int]:
 def _main(arguments: Sequence[str] | None) -> None:
     parser = _parser()
     given = parser.parse_args(arguments)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=WIDTH)
+    console = console_for(WIDTH)
     if given.show is not None:
         _refuse_others(parser, given)
         show(console, given.show, given.against)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, isfinite
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from benchmarks.origin import JSON
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.sampling import Sampling
 from benchmarks.snitch.kernels import MICRO_KERNELS
@@ -30,7 +31,6 @@ from pdojo.search.tuning.scheduled_kernel import make_moves
 from pdojo.search.tuning.task import TuningTask
 from pdojo.transforms.game import Game
 
-JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[Progress], None]
 DTYPE = "f64"
 """Element type of micro-kernels: the one for which other authors' programs are known."""

@@ -11,15 +11,14 @@ import sys
 import traceback
 from threading import Thread
 from time import monotonic
-from typing import Any, TypeAlias
 
+from benchmarks.origin import JSON
 from benchmarks.perfllm.cell import reference, searched
 from benchmarks.perfllm.grid import Cell, Task
 from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.errors import PdojoError
 from pdojo.search.contract.progress import Progress
 
-JSON: TypeAlias = dict[str, Any]
 EVERY = 1.0
 """Seconds between two lines of progress."""
 

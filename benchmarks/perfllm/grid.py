@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, TypeAlias
 
+from benchmarks.origin import JSON
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.perfllm.settings import TARGETS, Settings
-
-JSON: TypeAlias = dict[str, Any]
 
 EVALUATIONS = 2000
 """Number of evaluations of a search on the Snitch simulator."""

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import strftime
-from typing import Any, Self, TypeAlias, cast
+from typing import Self, cast
 
+from benchmarks.origin import JSON
 from benchmarks.perfllm.grid import Grid, Task
 from benchmarks.records import read_text
 from pdojo.backends.measure.environment import environment
@@ -22,7 +23,6 @@ from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import UsageError
 from pdojo.search.evaluators.named import version_of
 
-JSON: TypeAlias = dict[str, Any]
 FORMAT = 1
 _PACKAGES = ("torch", "transformers", "scikit-learn", "numpy")
 

@@ -16,13 +16,12 @@ from queue import Empty, SimpleQueue
 from statistics import median
 from threading import Thread
 from time import monotonic
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
-from benchmarks.origin import commit
+from benchmarks.origin import JSON, commit
 from benchmarks.perfllm.grid import Cell, Task
 from benchmarks.perfllm.results import Done, Ledger
 
-JSON: TypeAlias = dict[str, Any]
 ATTEMPTS = 2
 """Number of starts of a job whose process dies."""
 _DETAIL = 2000

@@ -11,11 +11,11 @@ from pdojo_tools.tuning.limits import cost_text, duration, many
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
-from rich.table import Table as RichTable
 
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.sampling import PARTS
 from benchmarks.perfllm.statistics import LEVEL, NEAR, RESAMPLES, Findings, Range, contests, standings
+from benchmarks.tables import table
 
 EVALUATIONS = (100, 400, 1000, 2000)
 """Evaluations at which fractions are shown, in addition to the budget."""
@@ -52,12 +52,7 @@ def print_sheets(console: Console, found: Sequence[Sheet]) -> None:
     """Print tables with their notes."""
     for sheet in found:
         console.print(Rule(escape(sheet.title), align="left"))
-        shown = RichTable()
-        for number, heading in enumerate(sheet.headings):
-            shown.add_column(escape(heading), justify="left" if number in sheet.words else "right", no_wrap=True)
-        for row in sheet.rows:
-            shown.add_row(*map(escape, row))
-        console.print(shown)
+        console.print(table(sheet.headings, [[escape(cell) for cell in row] for row in sheet.rows], words=sheet.words))
         for note in sheet.notes:
             console.print(escape(note), highlight=False, soft_wrap=True)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 from pdojo_tools.outputs import write_output
 
+from benchmarks.origin import JSON
 from benchmarks.records import OURS, Record
 from benchmarks.snitch.figures import best
 from benchmarks.snitch.kernels import MICRO_KERNELS
@@ -21,8 +21,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.errors import UsageError
-
-JSON: TypeAlias = dict[str, Any]
 
 
 def write_assembly(records: Sequence[Record], machine: Machine, folder: Path) -> list[Path]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
 
+from benchmarks.origin import JSON
 from benchmarks.records import OURS, Record, geometric_mean
 from benchmarks.snitch.job import COMPILER, SEARCH, STRATEGIES
 from pdojo.backends.measure import SimulatedOnSnitch
 
-JSON: TypeAlias = dict[str, Any]
 OTHERS = ("gcc -O2", "handwritten", "xDSL")
 """Authors with known cycles on RTL."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from benchmarks.origin import JSON
 from benchmarks.records import OURS
 from benchmarks.searching import plan_of, searched
 from benchmarks.snitch.baselines import baselines_of
@@ -23,7 +24,6 @@ from pdojo.search.kinds.snitch.cycles import Cycles
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from pdojo.transforms.trace import Trace
 
-JSON: TypeAlias = dict[str, Any]
 Listener: TypeAlias = Callable[[str], None]
 """Receives the current activity."""
 

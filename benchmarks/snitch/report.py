@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
+from benchmarks.plots import draw, grouped_bars
 from benchmarks.records import OURS, Record
 from benchmarks.snitch.baselines import SOURCE
 from benchmarks.snitch.figures import OTHERS, best, cycles_of, part_of_peak, simulated, summary
 from benchmarks.snitch.job import COMPILER, STRATEGIES
-from pdojo.backends.measure import Outcome, SimulatedOnSnitch
+from benchmarks.tables import first_line, number, table
+from pdojo.backends.measure import SimulatedOnSnitch
 
 
 def print_figures(console: Console, records: Sequence[Record]) -> None:
@@ -41,22 +42,18 @@ def print_figures(console: Console, records: Sequence[Record]) -> None:
 
 
 def _figure_8(records: Sequence[Record], strategies: Sequence[str]) -> Table:
-    table = Table()
-    table.add_column("", no_wrap=True)
-    for strategy in strategies:
-        for heading in (strategy, "of peak", "FPU", "fma"):
-            table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    for record in records:
-        cells: list[str] = []
-        for strategy in strategies:
-            found = simulated(record, strategy)
-            cells += ["-", "", "", ""] if found is None else _parts(record, found)
-        table.add_row(escape(_name(record)), *cells, _verdict(record))
-    return table
+    headings = ["", *(heading for strategy in strategies for heading in (strategy, "of peak", "FPU", "fma")), "result"]
+    rows = (
+        [escape(_name(record)), *(cell for s in strategies for cell in _parts(record, s)), _verdict(record)]
+        for record in records
+    )
+    return table(headings, rows, words=(0, len(headings) - 1))
 
 
-def _parts(record: Record, found: SimulatedOnSnitch) -> list[str]:
+def _parts(record: Record, strategy: str) -> list[str]:
+    found = simulated(record, strategy)
+    if found is None:
+        return ["-", "", "", ""]
     peak = part_of_peak(record, found.cycles)
     return [f"{found.cycles:,}", f"{peak:.0%}", f"{found.utilisation:.0%}", f"{found.fraction_of_peak:.0%}"]
 
@@ -72,21 +69,19 @@ def _verdict(record: Record) -> str:
 
 
 def _figure_9(records: Sequence[Record]) -> Table:
-    table = Table()
-    table.add_column("", no_wrap=True)
-    for heading in ("ours", "by", COMPILER, *OTHERS, *(f"/ {by}" for by in (COMPILER, *OTHERS))):
-        table.add_column(heading, justify="left" if heading == "by" else "right", no_wrap=True)
-    for record in records:
-        winner = best(record)
-        others = [cycles_of(record, by) for by in (COMPILER, *OTHERS)]
-        cells = ["-" if cycles is None else f"{cycles:,}" for cycles in others]
-        if winner is None:
-            table.add_row(escape(_name(record)), "-", "", *cells, *[""] * len(others))
-            continue
-        strategy, found = winner
-        ratios = ["" if cycles is None else f"{cycles / found.cycles:.2f}" for cycles in others]
-        table.add_row(escape(_name(record)), f"{found.cycles:,}", strategy, *cells, *ratios)
-    return table
+    headings = ("", "ours", "by", COMPILER, *OTHERS, *(f"/ {by}" for by in (COMPILER, *OTHERS)))
+    return table(headings, map(_beside_others, records), words=(0, 2))
+
+
+def _beside_others(record: Record) -> list[str]:
+    winner = best(record)
+    others = [cycles_of(record, by) for by in (COMPILER, *OTHERS)]
+    cells = [number(cycles, ",") for cycles in others]
+    if winner is None:
+        return [escape(_name(record)), "-", "", *cells, *[""] * len(others)]
+    strategy, found = winner
+    ratios = ["" if cycles is None else f"{cycles / found.cycles:.2f}" for cycles in others]
+    return [escape(_name(record)), f"{found.cycles:,}", strategy, *cells, *ratios]
 
 
 def _print_means(console: Console, records: Sequence[Record]) -> None:
@@ -121,16 +116,11 @@ def _print_notes(console: Console, records: Sequence[Record]) -> None:
         for row in record.rows:
             if not isinstance(row.outcome, SimulatedOnSnitch):
                 style = "red" if row.library == OURS else "yellow"
-                reasons.setdefault((style, row.variant, _short(row.outcome)), []).append(_name(record))
+                reasons.setdefault((style, row.variant, first_line(row.outcome.summary, 200)), []).append(_name(record))
     for (style, variant, reason), names in reasons.items():
         console.print(
             f"no result of {variant} for {', '.join(names)}: {reason}", style=style, markup=False, soft_wrap=True
         )
-
-
-def _short(outcome: Outcome) -> str:
-    line = outcome.summary.splitlines()[0]
-    return line if len(line) <= 200 else f"{line[:197]}..."
 
 
 def _name(record: Record) -> str:
@@ -139,38 +129,24 @@ def _name(record: Record) -> str:
 
 def write_plots(records: Sequence[Record], output: Path) -> list[Path]:
     """Draw both figures for each type, stored with the results; none without matplotlib."""
-    if find_spec("matplotlib") is None:
-        return []
-    import_module("matplotlib").use("Agg")
-    written: list[Path] = []
+    figures: dict[str, Callable[[], Any]] = {}
     for dtype in dict.fromkeys(record.data["dtype"] for record in records):
         mine = [record for record in records if record.data["dtype"] == dtype]
         known = [record for record in mine if record.data["baselines"]]
         for name, chosen, bars in (("figure8", mine, STRATEGIES), ("figure9", known, (*STRATEGIES, COMPILER, *OTHERS))):
             if chosen:
-                path = output.with_name(f"{output.stem}-{dtype}-{name}.png")
-                figure = _bars(chosen, bars, dtype)
-                figure.savefig(path, dpi=120, bbox_inches="tight")
-                import_module("matplotlib.pyplot").close(figure)
-                written.append(path)
-    return written
+                figures[f"{dtype}-{name}"] = partial(_bars, chosen, bars, dtype)
+    return draw(figures, output)
 
 
 def _bars(records: Sequence[Record], bars: Sequence[str], dtype: str) -> Any:
     """Fractions of the peak, with a bar per kernel and program."""
-    pyplot: Any = import_module("matplotlib.pyplot")
-    shown = [by for by in bars if any(cycles_of(record, by) is not None for record in records)]
-    figure, axes = pyplot.subplots(figsize=(max(6, 0.9 * len(records)), 4.5))
-    width = 0.8 / max(1, len(shown))
-    for number, by in enumerate(shown):
-        heights = [
-            0.0 if (cycles := cycles_of(record, by)) is None else part_of_peak(record, cycles) for record in records
-        ]
-        places = [place - 0.4 + (number + 0.5) * width for place in range(len(records))]
-        label = by if by in STRATEGIES or by == COMPILER else f"{by} (RTL)"
-        axes.bar(places, heights, width, label=label)
-    axes.axhline(1, color="black", linewidth=0.8)
-    axes.set_xticks(range(len(records)), [record.data["title"] for record in records], rotation=45, ha="right")
-    axes.set_ylabel(f"part of the peak, {dtype}")
+    heights: dict[str, list[float]] = {}
+    for by in bars:
+        cycles = [cycles_of(record, by) for record in records]
+        if any(cycles):
+            label = by if by in STRATEGIES or by == COMPILER else f"{by} (RTL)"
+            heights[label] = [part_of_peak(r, c) if c else 0.0 for r, c in zip(records, cycles, strict=True)]
+    figure, axes = grouped_bars([record.data["title"] for record in records], heights, f"part of the peak, {dtype}")
     axes.legend(fontsize="small", ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

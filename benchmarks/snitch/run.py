@@ -6,19 +6,20 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from benchmarks.origin import JSON
+from benchmarks.plots import print_drawn
 from benchmarks.records import OURS, Partial, Record
+from benchmarks.searching import Listener
 from benchmarks.snitch.assembly import write_assembly
 from benchmarks.snitch.compiler import MISSING, find_compiler
 from benchmarks.snitch.figures import summary
 from benchmarks.snitch.job import USUAL, label_of, measure
 from benchmarks.snitch.kernels import DTYPES, MicroKernel, chosen
 from benchmarks.snitch.report import print_figures, write_plots
-from pdojo.backends.common.gc_pause import collect_now
+from benchmarks.tables import run_jobs
 from pdojo.backends.measure import SimulatedOnSnitch
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.snitch.backend import version
@@ -26,10 +27,8 @@ from pdojo.dialect.machines.machine_file import machine_to_json
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import MeasurementError, UsageError
 
-JSON: TypeAlias = dict[str, Any]
 _OF_CPUS = ("expert", "threads", "peers", "cold", "autotune", "tvm_trials", "samples", "budget", "search", "database")
 """Arguments that do not apply to a simulated core."""
-NO_PLOTS = "plots are left out: pip install matplotlib"
 
 
 def settings_of(console: Console, given: argparse.Namespace, defaults: argparse.Namespace) -> JSON:
@@ -70,22 +69,15 @@ def measure_all(console: Console, partial: Partial) -> None:
             raise UsageError(f"cannot resume: {name} was {settings[name]} and is {value}; begin a new run")
     described = known_machine(settings["simulated"])
     jobs: list[tuple[MicroKernel, str]] = [(k, t) for k in chosen(settings["kernels"]) for t in settings["dtypes"]]
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
     simulators = Workers()
+
+    def measured(job: tuple[MicroKernel, str], tell: Listener) -> None:
+        if not partial.has(label_of(*job), 1):
+            partial.add(measure(*job, described, *wanted, simulators, tell))
+
     try:
-        with Progress(*columns, console=console, refresh_per_second=1, transient=True) as progress:
-            task = progress.add_task("", total=len(jobs))
-            for kernel, dtype in jobs:
-                label = label_of(kernel, dtype)
-                if not partial.has(label, 1):
-
-                    def tell(what: str, label: str = label) -> None:
-                        progress.update(task, description=f"{label}: {what}")
-
-                    wanted = settings["strategies"], settings["evaluations"], compiler, settings["seed"]
-                    partial.add(measure(kernel, dtype, described, *wanted, simulators, tell))
-                    collect_now()
-                progress.advance(task)
+        run_jobs(console, jobs, lambda job: label_of(*job), measured)
     finally:
         simulators.close()
 
@@ -97,8 +89,7 @@ def finish(console: Console, partial: Partial, output: Path, assembly: str | Non
     partial.finish(output, summary(records))
     console.print(f"results in {output}", highlight=False, soft_wrap=True)
     if plots:
-        drawn = write_plots(records, output)
-        console.print(f"plots in {', '.join(map(str, drawn))}" if drawn else NO_PLOTS, highlight=False, soft_wrap=True)
+        print_drawn(console, write_plots(records, output))
     if assembly is not None:
         store_assembly(console, records, partial.settings, assembly)
     failed = _failed(records)

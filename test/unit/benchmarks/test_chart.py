@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from benchmarks import chart
-from benchmarks.chart import CHART, drawn, shown_files
-from benchmarks.compare import Results
+from benchmarks.chart import CHART, drawn, panel_of, shown_files
+from benchmarks.gpu.tables import INEXACT
 from benchmarks.records import OURS
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
@@ -22,9 +22,18 @@ ROOT = Path(__file__).parents[3]
 
 
 def ratios(path: Path) -> list[float]:
-    """The fastest peer's median over that of our last row, for each workload, from the file as it is stored."""
+    """The fastest peer's time over ours, for each workload, from the file as it is stored.
+
+    Of a processor: the medians, ours that of our last row. Of a GPU: warm; our fastest program, PyTorch without TF32.
+    """
     found: list[float] = []
-    for record in json.loads(path.read_text())["records"]:
+    stored = json.loads(path.read_text())
+    for key, result in stored.get("done", {}).items():
+        if key.startswith("time "):
+            warm = result["warm"]
+            ours = min(seconds for name, seconds in warm.items() if name.startswith("pdojo: "))
+            found.append(min(warm["strict"], warm["compile"]) / ours)
+    for record in stored.get("records", []):
         rows = [row for row in record["rows"] if row["outcome"]["kind"] == "Ok"]
         ours = [row for row in rows if row["library"] == OURS][-1]
         peers = min(middle(row) for row in rows if row["library"] != OURS)
@@ -36,12 +45,21 @@ def middle(row: dict[str, Any]) -> float:
     return median(row["outcome"]["samples"])
 
 
+def test_every_program_of_the_gpu_is_right() -> None:
+    """Every job of the stored run ended well, and no timed program of ours has an error of TF32's size."""
+    stored = json.loads(shown_files()[-1].read_text())
+    assert len(stored["done"]) == 33 + len(TABLE_3) + 62
+    for key, result in stored["done"].items():
+        assert "error" not in result, key
+        assert all(error < INEXACT for name, error in result.get("errors", {}).items() if name.startswith(OURS)), key
+
+
 def texts(svg: str) -> list[str]:
     return [" ".join(element.itertext()) for element in ElementTree.fromstring(svg) if element.tag.endswith("text")]
 
 
 def test_the_chart_is_that_of_the_stored_results() -> None:
-    assert CHART.read_text() == drawn([Results.read(path) for path in shown_files()]), "run python -m benchmarks.chart"
+    assert CHART.read_text() == drawn([panel_of(path) for path in shown_files()]), "run python -m benchmarks.chart"
 
 
 def test_the_chart_names_all_ratios_and_their_means() -> None:
@@ -49,7 +67,7 @@ def test_the_chart_names_all_ratios_and_their_means() -> None:
     assert set(TABLE_3) <= set(shown)
     named = [text.split()[0] for text in shown if re.fullmatch(r"\d\.\d\d  ?\S.*", text)]
     assert named == [f"{ratio:.2f}" for path in shown_files() for ratio in ratios(path)]
-    means = [text.rpartition(" ")[2] for text in shown if "geometric mean" in text]
+    means = [text.split()[2] for text in shown if "geometric mean" in text]
     assert means == [f"{geometric_mean(ratios(path)):.2f}" for path in shown_files()]
 
 
@@ -57,7 +75,8 @@ def test_the_readme_quotes_the_stored_results() -> None:
     readme = (ROOT / "README.md").read_text()
     for path in shown_files():
         assert f"**{geometric_mean(ratios(path)):.2f}**, least {min(ratios(path)):.2f} " in readme
-    newest = shown_files()[-1]
+    *_, newest, device = shown_files()
+    assert json.loads(device.read_text())["device"]["name"] in readme
     assert f"programs are {geometric_mean(ratios(newest)):.2f} times as fast as the fastest" in readme
 
 
@@ -66,6 +85,6 @@ def test_results_of_other_workloads_have_no_common_chart(tmp_path: Path) -> None
     part = tmp_path / "part.json"
     part.write_text(json.dumps({**whole, "records": whole["records"][:3]}))
     with pytest.raises(UsageError, match="different workloads"):
-        drawn([Results.read(shown_files()[0]), Results.read(part)])
+        drawn([panel_of(shown_files()[0]), panel_of(part)])
     assert chart.main([str(part), "-o", str(tmp_path / "part.svg")]) == 0
     assert texts((tmp_path / "part.svg").read_text()).count(TABLE_3[0]) == 1
