@@ -184,7 +184,7 @@ def gain_of(
     rows = connection.rows(
         "SELECT x.*, NULL AS cost, NULL AS facts FROM races x JOIN programs p ON p.id = x.program"
         " JOIN programs a ON a.id = x.against JOIN settings s ON s.id = x.settings"
-        " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.kind IN ('match', 'final') ORDER BY x.kind",
+        " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.inputs IS NOT NULL ORDER BY x.inputs DESC",
         program,
         root,
         run.settings,
