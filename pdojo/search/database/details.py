@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import race_of
 from pdojo.search.database.queries import Found, find_run, gain_of, standings
 from pdojo.search.database.rows import read_json
-from pdojo.search.database.schema import JSON
 
 
 def details(connection: Connection, found: Found) -> JSON:

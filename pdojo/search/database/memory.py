@@ -10,13 +10,13 @@ from statistics import median
 from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
-from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.evaluation import JSON, Evaluation
 from pdojo.search.contract.progress import Row
 from pdojo.search.database import checkpoints
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
-from pdojo.search.database.schema import JSON, canonical
+from pdojo.search.database.schema import canonical
 from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 from pdojo.errors import DatabaseError, UsageError
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.memory import race_of
 from pdojo.search.database.rows import read_json
-from pdojo.search.database.schema import JSON
 from pdojo.transforms.trace import Trace
 
 Kind: TypeAlias = Literal["problems", "programs", "traces", "runs"]

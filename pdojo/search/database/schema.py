@@ -105,7 +105,6 @@ def create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-JSON: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["text", "json", "integer", "real"]
 
 
