@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from pdojo_tools.outputs import write_output
 
 from pdojo.errors import UsageError
 from pdojo.files import exists, read_text
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.progress import Result
 
-JSON: TypeAlias = dict[str, Any]
 FORMAT = 2
 LARGEST = 1 << 28
 """Greatest size of a comparison file in bytes."""

@@ -27,7 +27,7 @@ from pdojo.files import default_database
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.database import Database
 from pdojo.search.engine.campaign import Stage, Standing, Task, Turn, campaign
-from pdojo.search.engine.costs import CHECKS
+from pdojo.search.engine.costs import LAST
 from pdojo.search.engine.racing import STAGES, TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
 from pdojo.search.evaluators.cluster.evaluator import WORKER_LOST
@@ -111,7 +111,7 @@ def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> S
         return ()
     best, passed = found.result.known.game, subject.start("pass")
     rival = None if passed.fingerprint == best.fingerprint else Candidate.of(passed)
-    (race,) = evaluator.heat(TimingRequest([Candidate.of(best)], rival, STAGES[-1], CHECKS + 1))
+    (race,) = evaluator.heat(TimingRequest([Candidate.of(best)], rival, STAGES[-1], LAST + 1))
     evaluations = [each for each in (race.evaluation, race.other) if each is not None]
     lost = next((each for each in evaluations if each.failure == WORKER_LOST), None)
     if lost is not None:

@@ -8,10 +8,9 @@ from math import inf
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pdojo.backends.measure import MeasuredProgram
+from pdojo.backends.measure.outcome import JSON
 from pdojo.dialect.view.nest import Nest
 from pdojo.transforms.game import Game, fingerprint_of
-
-JSON: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)

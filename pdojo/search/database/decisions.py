@@ -11,10 +11,10 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.view.nest import Nest
 from pdojo.errors import DatabaseError
-from pdojo.search.database.database import Database
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.rows import now, read_json
-from pdojo.search.database.schema import JSON, canonical, digest
+from pdojo.search.database.schema import canonical, digest
 from pdojo.search.kinds.common.parameters import ParameterValues
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
@@ -40,26 +40,39 @@ class Decided:
     """True if they were decided for this very kernel; False for another kernel of the same kind."""
 
 
+def find_decision(memory: SearchMemory, kind: str) -> JSON | None:
+    """What was decided about a kind of kernels; None if nothing was. Raises DatabaseError for an invalid row."""
+    query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
+    row = memory.connection.row(query, kind, memory.settings.id)
+    return None if row is None else read_json(row["text"], memory.connection.path)
+
+
+def keep_decision(memory: SearchMemory, kind: str, decided: JSON, gain: float) -> None:
+    """Store what was decided in place of an earlier decision; `gain` is the speed-up."""
+    with memory.connection.transaction() as connection:
+        connection.execute(
+            "INSERT OR REPLACE INTO decisions (kind, settings, text, gain, measured) VALUES (?, ?, ?, ?, ?)",
+            (kind, memory.settings.id, canonical(decided), gain, now()),
+        )
+
+
 class DecisionMemory:
     """The decisions about kernels of one kind, under the settings of an evaluator."""
 
-    def __init__(self, database: Database, memory: SearchMemory, plain: Nest) -> None:
-        self._connection = database.connection
-        self._settings = memory.settings.id
+    def __init__(self, memory: SearchMemory, plain: Nest) -> None:
+        self._memory = memory
         self._kind, self._program = kind_of(plain), digest(print_nest(plain))
 
     def find(self) -> Decided | None:
         """The latest decisions; None if there are none. Raises DatabaseError for an invalid row."""
-        query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
-        rows = self._connection.rows(query, self._kind, self._settings)
-        if not rows:
+        found = find_decision(self._memory, self._kind)
+        if found is None:
             return None
-        found = read_json(rows[0]["text"], self._connection.path)
         own = found.get("programs", {})
         is_own = isinstance(own, dict) and self._program in own
         answers = cast("JSON", own)[self._program] if is_own else found.get("answers")
         if not isinstance(answers, dict):
-            raise DatabaseError(f"the database '{self._connection.path}' holds decisions without answers")
+            raise DatabaseError(f"the database '{self._memory.connection.path}' holds decisions without answers")
         given = cast("JSON", answers)
         return Decided({question: str(answer) for question, answer in given.items()}, is_own)
 
@@ -68,15 +81,6 @@ class DecisionMemory:
 
         Decisions about other kernels of the kind are kept.
         """
-        with self._connection.transaction() as connection:
-            query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
-            rows = connection.execute(query, (self._kind, self._settings)).fetchall()
-            known = read_json(rows[0]["text"], self._connection.path).get("programs") if rows else None
-            programs = {**(cast("JSON", known) if isinstance(known, dict) else {}), self._program: dict(answers)}
-            text = canonical({"answers": dict(answers), "programs": programs})
-            connection.execute(
-                "INSERT INTO decisions (kind, settings, text, gain, measured) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (kind, settings) DO UPDATE SET text = excluded.text, gain = excluded.gain,"
-                " measured = excluded.measured",
-                (self._kind, self._settings, text, gain, now()),
-            )
+        known = (find_decision(self._memory, self._kind) or {}).get("programs")
+        programs = {**(cast("JSON", known) if isinstance(known, dict) else {}), self._program: dict(answers)}
+        keep_decision(self._memory, self._kind, {"answers": dict(answers), "programs": programs}, gain)

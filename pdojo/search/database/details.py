@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.connection import Connection
 from pdojo.search.database.memory import race_of
 from pdojo.search.database.queries import Found, find_run, gain_of, standings
 from pdojo.search.database.rows import read_json
-from pdojo.search.database.schema import JSON
 
 
 def details(connection: Connection, found: Found) -> JSON:
@@ -72,8 +72,9 @@ def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
         "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
         " x.seconds, x.against, x.against_failure, e.text AS environment FROM ("
         " SELECT 'told' AS how, NULL AS against, '' AS against_failure, program, settings, cost, failure, detail,"
-        " environment, seconds, measured FROM measurements UNION ALL SELECT kind, against, against_failure, program,"
-        " settings, NULL, failure, detail, environment, seconds, measured FROM races"
+        " environment, seconds, measured FROM measurements"
+        " UNION ALL SELECT iif(inputs IS NULL, 'race', 'match'), against, against_failure, program, settings, NULL,"
+        " failure, detail, environment, seconds, measured FROM races"
         ") x JOIN programs p ON p.id = x.program JOIN settings s ON s.id = x.settings"
         " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? ORDER BY x.measured",
         fingerprint,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.database import Database
 from pdojo.search.database.memory import SearchMemory
-from pdojo.search.database.schema import JSON, canonical
+from pdojo.search.database.schema import canonical
 from pdojo.transforms.trace import Trace
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn, cast
 
 from pdojo.errors import DatabaseError
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.connection import Connection, damaged_cell
 from pdojo.search.database.memory import race_of, samples_of
 from pdojo.search.database.rows import Key, insert, read_json, visible
-from pdojo.search.database.schema import JSON, TABLES, Column, Table, canonical, fits
+from pdojo.search.database.schema import TABLES, Column, Table, canonical, fits
 
 FORMAT = "pdojo searches"
 LAYOUT = 1

@@ -10,13 +10,13 @@ from statistics import median
 from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
-from pdojo.search.contract.evaluation import Evaluation
+from pdojo.search.contract.evaluation import JSON, Evaluation
 from pdojo.search.contract.progress import Row
 from pdojo.search.database import checkpoints
 from pdojo.search.database.checkpoints import Checkpoint
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
-from pdojo.search.database.schema import JSON, canonical
+from pdojo.search.database.schema import canonical
 from pdojo.search.engine.racing import Race
 from pdojo.transforms.trace import Trace
 
@@ -54,8 +54,6 @@ class Incumbent:
     trace: Trace
     cost: float
     """Its cost at the time when it became the incumbent."""
-    since: str
-    """The time at which it became the incumbent."""
 
 
 class StoredRun:
@@ -98,8 +96,8 @@ class StoredRun:
         """The run's identifier, the same in every file."""
         return self._key.hash
 
-    def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]], amended: Sequence[Row]) -> None:
-        """Log the evaluations `entries`, other traces to known programs (`others`: text and trace), and `amended` rows.
+    def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
+        """Log the evaluations `entries`, and other traces to known programs (`others`: text and trace).
 
         A different program at a logged number deletes the later evaluations. Raises DatabaseError if the run was
         pruned.
@@ -117,7 +115,11 @@ class StoredRun:
                 self._trace(connection, text, trace)
             for entry in entries:
                 self._entry(connection, entry)
-            for row in amended:
+
+    def amend(self, rows: Sequence[Row]) -> None:
+        """Correct logged evaluations."""
+        with self._connection.transaction() as connection:
+            for row in rows:
                 connection.execute(
                     "UPDATE evaluations SET cost = :cost, failure = :failure, best = :best"
                     " WHERE run = :run AND number = :number",
@@ -199,7 +201,7 @@ class SearchMemory:
     """Evaluations of the programs of a problem, under settings that make costs comparable."""
 
     def __init__(self, connection: Connection, problem: Key, settings: Key) -> None:
-        self._connection = connection
+        self.connection = connection
         self.problem = problem
         self.settings = settings
 
@@ -212,15 +214,15 @@ class SearchMemory:
             "SELECT x.*, e.text AS facts FROM {} x JOIN programs p ON p.id = x.program"
             " LEFT JOIN environments e ON e.id = x.environment WHERE p.hash = ? AND x.settings = ?"
         )
-        known = self._connection.row(query.format("measurements"), fingerprint, self.settings.id)
+        known = self.connection.row(query.format("measurements"), fingerprint, self.settings.id)
         if known is None:
             return None
-        failed = None if alone else self._connection.row(query.format(_FAILED), fingerprint, self.settings.id)
-        return evaluation_of(failed or known, self._connection.path)
+        failed = None if alone else self.connection.row(query.format(_FAILED), fingerprint, self.settings.id)
+        return evaluation_of(failed or known, self.connection.path)
 
     def keep(self, text: str, trace: Trace, evaluation: Evaluation) -> Evaluation:
         """Store a measurement; returns the valid one, which is another process's if that came first."""
-        with self._connection.transaction() as connection:
+        with self.connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
             values = {"program": program, "settings": self.settings, **self._measured(connection, evaluation)}
@@ -228,34 +230,32 @@ class SearchMemory:
                 return evaluation
         return self.find(program.hash) or evaluation
 
-    def find_race(self, fingerprint: str, against: str | None, kind: str, since: str = "") -> Race | None:
-        """A race of a program with `against` (None: alone), measured at `since` or later; None if there is none.
+    def find_race(self, fingerprint: str, against: str | None, inputs: int | None) -> Race | None:
+        """The race of a program with `against` (None: alone) on a set of inputs; None if there is none.
 
-        The kind is `race` (with the incumbent), `match` (on fresh inputs, with the root of the search), `final`
-        (the same at the end), `known` (with an incumbent from elsewhere) or `last` (with the pass's program, in the
-        last measurement); `quoted` holds the whole last measurement (`pdojo.search.tuning.quoted`).
+        Without `inputs` it is a race with the incumbent, which checked no results.
         """
-        row = self._connection.row(
+        row = self.connection.row(
             "SELECT x.*, NULL AS cost, e.text AS facts FROM races x JOIN programs p ON p.id = x.program"
             " LEFT JOIN programs a ON a.id = x.against LEFT JOIN environments e ON e.id = x.environment"
-            " WHERE p.hash = ? AND x.settings = ? AND a.hash IS ? AND x.kind = ? AND x.measured >= ?",
+            " WHERE p.hash = ? AND x.settings = ? AND a.hash IS ? AND x.inputs IS ?",
             fingerprint,
             self.settings.id,
             against,
-            kind,
-            since,
+            inputs,
         )
-        return None if row is None else race_of(row, self._connection.path)
+        return None if row is None else race_of(row, self.connection.path)
 
-    def keep_race(self, text: str, against: str | None, kind: str, race: Race, since: str = "") -> Race:
-        """Store a race with the program text `against`, replacing one before `since`; returns the valid race."""
-        with self._connection.transaction() as connection:
+    def keep_race(self, text: str, against: str | None, inputs: int | None, race: Race, *, again: bool = False) -> Race:
+        """Store a race with the program text `against`; returns the valid one, an earlier one unless `again` is set."""
+        with self.connection.transaction() as connection:
             program = put(connection, "programs", {"text": text})
             other = None if against is None else put(connection, "programs", {"text": against})
-            connection.execute(
-                "DELETE FROM races WHERE program = ? AND against IS ? AND settings = ? AND kind = ? AND measured < ?",
-                (program.id, other and other.id, self.settings.id, kind, since),
-            )
+            if again:
+                connection.execute(
+                    "DELETE FROM races WHERE program = ? AND against IS ? AND settings = ? AND inputs IS ?",
+                    (program.id, other and other.id, self.settings.id, inputs),
+                )
             measured = self._measured(connection, race.evaluation)
             del measured["cost"]
             beside = {} if race.other is None else {"other": {"samples": race.other.detail.get("samples", ())}}
@@ -263,14 +263,14 @@ class SearchMemory:
                 "program": program,
                 "against": other,
                 "settings": self.settings,
-                "kind": kind,
+                "inputs": inputs,
                 "against_failure": "" if race.other is None else race.other.failure,
                 **measured,
                 "detail": canonical({**read_json(measured["detail"], ""), **beside}),
             }
             if insert(connection, "races", values, unless_there=True):
                 return race
-        return self.find_race(program.hash, other and other.hash, kind) or race
+        return self.find_race(program.hash, other and other.hash, inputs) or race
 
     def keep_incumbent(
         self,
@@ -282,15 +282,14 @@ class SearchMemory:
         over: str,
         once: bool = False,
         beside: tuple[str, float] | None = None,
-        since: str = "",
     ) -> None:
         """Make the program of a trace the incumbent.
 
         For computed costs, the program with the least cost is the incumbent. A `timed` program becomes the incumbent
         only if there is none, if it failed, or if its fingerprint is `over`; with `once`, never a second time. `beside`
-        is the text of another program and the speed-up over it; `since` is the time, '' for now.
+        is the text of another program and the speed-up over it.
         """
-        with self._connection.transaction() as connection:
+        with self.connection.transaction() as connection:
             held = self.best()
             program = put(connection, "programs", {"text": text})
             put(connection, "traces", {"problem": self.problem, "program": program, "text": trace.dump()})
@@ -308,13 +307,13 @@ class SearchMemory:
                 return
             connection.execute(f"DELETE FROM incumbents WHERE {where}", key)
             values: Values = {"problem": self.problem, "settings": self.settings, "program": program}
-            values |= {"timed": int(timed), "cost": cost, "against": other, "gain": gain, "measured": since or now()}
+            values |= {"timed": int(timed), "cost": cost, "against": other, "gain": gain, "measured": now()}
             insert(connection, "incumbents", values)
 
     def best(self) -> Incumbent | None:
         """The incumbent of the problem; None if there is none."""
-        row = self._connection.row(
-            "SELECT p.hash, t.text, b.cost, b.measured FROM best b JOIN programs p ON p.id = b.program"
+        row = self.connection.row(
+            "SELECT p.hash, t.text, b.cost FROM best b JOIN programs p ON p.id = b.program"
             " JOIN traces t ON t.id = b.trace WHERE b.problem = ? AND b.settings = ?",
             self.problem.id,
             self.settings.id,
@@ -322,11 +321,11 @@ class SearchMemory:
         if row is None:
             return None
         trace = Trace.parse(row["text"], "a trace in the database")
-        return Incumbent(row["hash"], trace, row["cost"], row["measured"])
+        return Incumbent(row["hash"], trace, row["cost"])
 
     def run(self, root: tuple[str, Trace], strategy: str, neighbourhood: str, seed: int, settings: JSON) -> StoredRun:
         """The run of a search from the program `root` (text and trace); an earlier run's log is extended."""
-        with self._connection.transaction() as connection:
+        with self.connection.transaction() as connection:
             program = put(connection, "programs", {"text": root[0]})
             trace = put(connection, "traces", {"problem": self.problem, "program": program, "text": root[1].dump()})
             time = now()
@@ -345,7 +344,7 @@ class SearchMemory:
             key = put(connection, "runs", values)
             # The run may have ended before: pruning must see that it is running again.
             connection.execute("UPDATE runs SET state = 'running', changed = ? WHERE id = ?", (time, key.id))
-        return StoredRun(self._connection, key, self.problem)
+        return StoredRun(self.connection, key, self.problem)
 
     def _measured(self, connection: sqlite3.Connection, evaluation: Evaluation) -> Values:
         """The common columns of measurements and races. An environment is stored once."""

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias
 
 from pdojo.errors import DatabaseError, UsageError
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.database.connection import Cells, Connection
 from pdojo.search.database.memory import race_of
 from pdojo.search.database.rows import read_json
-from pdojo.search.database.schema import JSON
 from pdojo.transforms.trace import Trace
 
 Kind: TypeAlias = Literal["problems", "programs", "traces", "runs"]
@@ -184,7 +184,7 @@ def gain_of(
     rows = connection.rows(
         "SELECT x.*, NULL AS cost, NULL AS facts FROM races x JOIN programs p ON p.id = x.program"
         " JOIN programs a ON a.id = x.against JOIN settings s ON s.id = x.settings"
-        " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.kind IN ('match', 'final') ORDER BY x.kind",
+        " WHERE p.hash = ? AND a.hash = ? AND s.hash = ? AND x.inputs IS NOT NULL ORDER BY x.inputs DESC",
         program,
         root,
         run.settings,

@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from pdojo.errors import DatabaseError
-from pdojo.search.database.schema import JSON, TABLES
+from pdojo.search.contract.evaluation import JSON
+from pdojo.search.database.schema import TABLES
 
 
 @dataclass(frozen=True)

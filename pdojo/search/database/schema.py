@@ -62,7 +62,7 @@ CREATE INDEX evaluations_of_program ON evaluations (program);
 CREATE TABLE races (
     id INTEGER PRIMARY KEY,
     program INTEGER NOT NULL REFERENCES programs, against INTEGER REFERENCES programs,
-    settings INTEGER NOT NULL REFERENCES settings, kind TEXT NOT NULL,
+    settings INTEGER NOT NULL REFERENCES settings, inputs INTEGER,
     failure TEXT NOT NULL, against_failure TEXT NOT NULL,
     detail TEXT NOT NULL, environment INTEGER REFERENCES environments, seconds TEXT NOT NULL, measured TEXT NOT NULL
 );
@@ -78,7 +78,7 @@ CREATE TABLE decisions (
     kind TEXT NOT NULL, settings INTEGER NOT NULL REFERENCES settings, text TEXT NOT NULL, gain REAL NOT NULL,
     measured TEXT NOT NULL, UNIQUE (kind, settings)
 );
-CREATE UNIQUE INDEX races_once ON races (program, settings, ifnull(against, 0), kind);
+CREATE UNIQUE INDEX races_once ON races (program, settings, ifnull(against, 0), ifnull(inputs, -1));
 CREATE INDEX races_against ON races (against, settings);
 CREATE INDEX incumbents_of_program ON incumbents (program);
 CREATE VIEW failed AS
@@ -105,7 +105,6 @@ def create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-JSON: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal["text", "json", "integer", "real"]
 
 
@@ -164,9 +163,9 @@ TABLES: dict[str, Table] = {
         hashed=False,
     ),
     "races": _table(
-        "program>programs against>programs? settings>settings kind failure against_failure detail:json"
+        "program>programs against>programs? settings>settings inputs:integer? failure against_failure detail:json"
         " environment>environments? seconds:json measured",
-        "program against settings kind",
+        "program against settings inputs",
         hashed=False,
     ),
     "incumbents": _table(

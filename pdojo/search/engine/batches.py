@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
+from pdojo.search.contract.evaluation import Evaluation, Evaluator
 from pdojo.search.contract.node import Node
 from pdojo.search.contract.progress import Budget, Listener, Times
 from pdojo.search.database import SearchMemory, StoredRun
@@ -48,10 +48,9 @@ class Batches:
         return len(self.record.known) - before
 
     def settle(self) -> None:
-        """Play the last match of the incumbent; after a failure, others race again."""
-        self.run([])
+        """Play the last match of the incumbent; after a failure, that of the one before it."""
         while not self.champion.is_settled():
-            self.run([])
+            pass
 
     def is_complete(self, asked: Sequence[Asked]) -> bool:
         """Whether the budget's seconds were enough for all programs of a batch."""
@@ -67,8 +66,7 @@ class Batches:
         found: dict[str, tuple[Evaluation, float]] = {}
         while True:
             try:
-                again = [Candidate.of(node.game) for node in self.champion.waiting]
-                evaluations = self.costs.evaluate(programs, self.champion.entry, again)
+                evaluations = self.costs.evaluate(programs, self.champion.entry)
                 for fingerprint, evaluation in zip(new, evaluations, strict=True):
                     found[fingerprint] = evaluation, self.clock.time_of(self.evaluated, fingerprint)
                     self.evaluated += 1
@@ -77,7 +75,7 @@ class Batches:
                     if self.clock.is_late():
                         break
             except IncumbentFailed as event:
-                self.champion.overturn(event.failure)
+                self.champion.fail(event.failure)
             else:
                 return found
 
@@ -91,18 +89,17 @@ class Batches:
             if node is not None:
                 others.append((one.candidate.program.text, one.trace))
             elif one.candidate.fingerprint in found:
-                node = self.record.add(one, *found[one.candidate.fingerprint], self.champion.cost)
+                node = self.record.add(one, *found[one.candidate.fingerprint])
                 new.append((node, one))
             else:
                 break
             told.append(node)
-        try:
-            self.champion.contest([(node, one.candidate) for node, one in new])
-        finally:
-            if aloud or self.record.amended:
-                self.record.store(new if aloud else (), others)
+        self.champion.contest([(node, one.candidate) for node, one in new])
+        if not aloud:
+            return
+        self.record.store(new, others)
         with self.times.of("propose"):
-            for node in told if aloud else ():
+            for node in told:
                 if node.parent is not None:
                     self.strategy.tell(node)
 

@@ -1,8 +1,8 @@
-"""The incumbent of one search: races that replace it, failures that overturn it, its last match."""
+"""The incumbent of one search: races that replace it, its failures, its last match."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -13,9 +13,6 @@ from pdojo.search.engine.incumbents import IncumbentCandidate, Incumbents
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.record import Record
 from pdojo.transforms.game import Game
-
-AGAIN = 8
-"""Most programs that race again after a failed incumbent."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,6 @@ class Champion:
         self.best: Best | None = None
         self.beaten: list[Best] = []
         """Earlier incumbents, the latest last."""
-        self.waiting: list[Node] = []
-        """Nodes that race again in the next race."""
 
     @property
     def cost(self) -> float:
@@ -66,9 +61,7 @@ class Champion:
 
         A program that loses to the root has won its races by luck.
         """
-        nodes = [*new, *((node, Candidate.of(node.game)) for node in self.waiting)]
-        self.waiting = []
-        by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in nodes if node.evaluation.is_ok}
+        by_fingerprint = {node.fingerprint: (node, candidate) for node, candidate in new if node.evaluation.is_ok}
         rivals = [RaceEntry(candidate, node.cost) for node, candidate in by_fingerprint.values()]
         for fingerprint in self.costs.better(rivals, self.entry):
             node, candidate = by_fingerprint[fingerprint]
@@ -94,51 +87,42 @@ class Champion:
         self.beaten += [] if self.best is None else [self.best]
         self.best = best
         self.incumbents.replace(self.own(), before)
-        self.record.redraw(best.node.number, self.cost)
-        self.record.amend(best.node, best.node.evaluation, is_best=True)
+        self.record.bests[best.node.number] = best.cost
 
-    def overturn(self, failure: Evaluation) -> None:
-        """Replace a failed incumbent by the one before it, and let programs of less cost race again."""
+    def fail(self, failure: Evaluation) -> None:
+        """Log that the incumbent failed; the search goes on with the one before it."""
         assert self.best is not None
-        number = self.best.node.number
         self.record.fail(self.best.node, failure)
+        self.record.amend([self.best.node])
         self.best = self.beaten.pop() if self.beaten else None
-        self.record.redraw(number, self.cost)
-        told = inf if self.best is None else self.best.node.cost
-        self._wait([*self.waiting, *(node for node in self.record.known.values() if node.cost < told)])
-
-    def _wait(self, nodes: Iterable[Node]) -> None:
-        """Let programs race again; at most `AGAIN`, the fastest."""
-        found = {node.number: node for node in nodes if node.evaluation.is_ok}
-        self.waiting = sorted(found.values(), key=lambda node: (node.cost, node.number))[:AGAIN]
 
     def is_settled(self) -> bool:
-        """Play the last match of the incumbent; False if it failed, so that others race again."""
+        """Play the last match of the incumbent; False if it failed, and another one is the incumbent."""
         entry = self.entry
         if entry is None:
             return True
         failure = self.costs.failure(entry.candidate)
         if failure is None:
-            found = self.costs.match(entry.candidate, Candidate.of(self.start), "final")
+            found = self.costs.match(entry.candidate, Candidate.of(self.start), is_last=True)
             if found.evaluation.is_ok:
                 self._settle(found)
                 return True
             failure = found.evaluation
-        self.overturn(failure)
+        self.fail(failure)
         return False
 
     def _settle(self, found: Race) -> None:
         """Apply the last match of the incumbent: the root is the result if it is not slower by the median pair."""
         assert self.best is not None
-        root = self.record.root
+        root, bests = self.record.root, self.record.bests
         if found.ratio is None or self.best.node is root:
             return
         self.best = self._matched(self.best.node, found)
-        self.record.redraw(self.best.node.number, self.cost)
+        bests[self.best.node.number] = self.cost
         first = self.beaten[0] if self.beaten else None
         if first is not None and first.node is root and found.ratio >= 1:
-            for each in (*self.beaten[1:], self.best):
-                self.record.amend(each.node, each.node.evaluation, is_best=False)
+            lost = [each.node for each in (*self.beaten[1:], self.best)]
             self.best, self.beaten = first, []
-            self.record.redraw(0, self.cost)
-        self.record.store()
+            for node in lost:
+                del bests[node.number]
+            self.record.amend(lost)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Literal, TypeAlias
 
 from pdojo.search.contract.evaluation import Candidate, Computing, Evaluation, Evaluator
 from pdojo.search.contract.progress import Times
@@ -16,16 +15,9 @@ from pdojo.transforms.trace import Trace
 PROMISING = 1.1
 """A known program races with the incumbent if its cost is at most this multiple of the incumbent's."""
 CHECKS = 3
-"""Number of input sets that check new bests. The last matches use other sets."""
-MatchKind: TypeAlias = Literal["match", "final", "known"]
-_LAST = ("last", "known", "final")
-"""Kinds of races that decide which of two programs is better."""
-_MATCHES: Mapping[MatchKind, tuple[int, int | None]] = {
-    "match": (STAGES[1], None),
-    "final": (STAGES[-1], CHECKS),
-    "known": (STAGES[-1], CHECKS + 1),
-}
-"""Rounds and set of inputs by kind; None chooses one of the `CHECKS` sets by fingerprint."""
+"""Number of input sets that check new bests."""
+LAST = CHECKS
+"""The set of inputs of last matches, which decide which of two programs is better."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +73,8 @@ class Costs:
         found = self._memory.find(candidate.fingerprint)
         return None if found is None or found.is_ok else found
 
-    def evaluate(
-        self, programs: Sequence[tuple[Candidate, Trace]], best: RaceEntry | None, again: Sequence[Candidate] = ()
-    ) -> Iterator[Evaluation]:
-        """Yield the cost of each of the distinct `programs`, in order; race the known programs `again` with `best`.
+    def evaluate(self, programs: Sequence[tuple[Candidate, Trace]], best: RaceEntry | None) -> Iterator[Evaluation]:
+        """Yield the cost of each of the distinct `programs`, in order.
 
         Each evaluation is stored before the next one is made. Raises IncumbentFailed before the first one if `best`
         failed.
@@ -93,7 +83,7 @@ class Costs:
             known = {candidate.fingerprint: self._find(candidate) for candidate, _ in programs}
         self.remembered += sum(found is not None for found in known.values())
         if isinstance(self._evaluator, Timing):
-            yield from self._raced(self._evaluator, programs, known, best, again)
+            yield from self._raced(self._evaluator, programs, known, best)
             return
         assert isinstance(self._evaluator, Computing)
         missing = [candidate for candidate, _ in programs if known[candidate.fingerprint] is None]
@@ -115,44 +105,42 @@ class Costs:
             found = {each: race.ratio or 0.0 for each, race in races.items() if race is not None and race.won}
         return sorted(found, key=lambda each: found[each])
 
-    def match(self, candidate: Candidate, beside: Candidate | None, kind: MatchKind = "match", since: str = "") -> Race:
-        """Evaluate a program on fresh inputs; a timed one races with `beside`. Results before `since` do not count."""
-        against = None
-        if not self.is_timed:
-            kind = "match"
-        elif beside is not None and candidate.fingerprint != beside.fingerprint:
+    def match(self, candidate: Candidate, beside: Candidate | None, *, is_last: bool = False) -> Race:
+        """Evaluate a program on fresh inputs; a timed one races with `beside`, for all rounds if `is_last`."""
+        against, inputs = None, int(candidate.fingerprint[:8], 16) % CHECKS
+        if is_last and self.is_timed:
+            inputs = LAST
+        if self.is_timed and beside is not None and candidate.fingerprint != beside.fingerprint:
             against = beside
-        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, kind, since)
+        found = self._memory.find_race(candidate.fingerprint, against and against.fingerprint, inputs)
         if found is None:
-            self._doing("the last match" if kind != "match" else "checking a new best")
+            self._doing("the last match" if is_last else "checking a new best")
             with self._times.of("match"):
                 if isinstance(self._evaluator, Timing):
-                    rounds, inputs = _MATCHES[kind]
-                    inputs = int(candidate.fingerprint[:8], 16) % CHECKS if inputs is None else inputs
+                    rounds = STAGES[-1] if is_last else STAGES[1]
                     (found,) = self._evaluator.heat(TimingRequest([candidate], against, rounds, inputs), self._doing)
                 else:
                     assert isinstance(self._evaluator, Computing)
                     found = Race(self._evaluator.check(candidate))
             with self._times.of("store"):
                 text = against and against.program.text
-                found = self._memory.keep_race(candidate.program.text, text, kind, found, since)
+                found = self._memory.keep_race(candidate.program.text, text, inputs, found)
         return found
 
-    def beats(self, one: RaceEntry, other: RaceEntry, *, play: bool, since: str = "") -> bool:
+    def beats(self, one: RaceEntry, other: RaceEntry, *, play: bool) -> bool:
         """True if the program `one` is better than `other`.
 
-        Timed programs compare only by samples of the same race. Stored races count unless they are older than `since`;
-        without one, the two race if `play` is set.
+        Timed programs compare only by a last match; without a stored one, the two play it if `play` is set.
         """
         if not isinstance(self._evaluator, Timing):
             return one.told < other.told
-        pair = (one.candidate, other.candidate)
-        for mine, its in (pair, pair[::-1]):
-            for kind in _LAST:
-                found = self._memory.find_race(mine.fingerprint, its.fingerprint, kind, since)
-                if found is not None:
-                    return _beats(found) if mine is one.candidate else _loses(found)
-        return play and _beats(self.match(*pair, "known", since))
+        found = self._memory.find_race(other.candidate.fingerprint, one.candidate.fingerprint, LAST)
+        if found is not None:
+            return _loses(found)
+        found = self._memory.find_race(one.candidate.fingerprint, other.candidate.fingerprint, LAST)
+        if found is None and play:
+            found = self.match(one.candidate, other.candidate, is_last=True)
+        return found is not None and _beats(found)
 
     @property
     def is_timed(self) -> bool:
@@ -183,7 +171,6 @@ class Costs:
         programs: Sequence[tuple[Candidate, Trace]],
         known: dict[str, Evaluation | None],
         best: RaceEntry | None,
-        again: Sequence[Candidate],
     ) -> Iterator[Evaluation]:
         """Race the new and the promising programs; store each new one as it leaves the race."""
         against = best and best.candidate
@@ -191,9 +178,9 @@ class Costs:
         new = {each.fingerprint: (each, trace) for each, trace in programs if known[each.fingerprint] is None}
         self._races = {}
         entrants: list[Candidate] = []
-        for candidate in (*(each for each, _ in programs), *again):
-            told, is_new = known.get(candidate.fingerprint), candidate.fingerprint in new
-            found = None if is_new else self._memory.find_race(candidate.fingerprint, other, "race")
+        for candidate, _ in programs:
+            told = known[candidate.fingerprint]
+            found = None if told is None else self._memory.find_race(candidate.fingerprint, other, None)
             if found is not None:
                 self._note(candidate, found)
             elif told is None or (best is not None and told.is_ok and told.cost <= PROMISING * best.told):
@@ -205,7 +192,7 @@ class Costs:
 
         for candidate, result in race(entrants, heat):
             with self._times.of("store"):
-                found = self._memory.keep_race(candidate.program.text, text, "race", result)
+                found = self._memory.keep_race(candidate.program.text, text, None, result)
             self._note(candidate, found)
             if candidate.fingerprint in new:
                 known[candidate.fingerprint] = self._keep(new[candidate.fingerprint], _told(found, best))

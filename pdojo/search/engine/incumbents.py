@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.progress import KnownBest
 from pdojo.search.database import SearchMemory
-from pdojo.search.database.rows import now
 from pdojo.search.engine.costs import Costs, RaceEntry
 from pdojo.transforms.game import Game
 
@@ -22,8 +21,6 @@ class IncumbentCandidate:
     """The last measured cost of the program."""
     beside: tuple[str, float] | None = None
     """The text of its search's starting program, and the speed-up over it."""
-    since: str = ""
-    """The time at which it became the incumbent; '' if it is not."""
 
     @property
     def rival(self) -> RaceEntry:
@@ -62,17 +59,16 @@ class Incumbents:
     ) -> KnownBest | None:
         """The best of the programs `others`, the stored incumbent and a search's own best; failed ones do not count.
 
-        Each must beat the best before it. Only races since the incumbent was set count; with `play`, missing ones are
-        run. A program that beats the incumbent replaces it.
+        Each must beat the best before it. With `play`, missing matches are played. A program that beats the incumbent
+        replaces it.
         """
-        # The races of this call count for the new incumbent.
-        since = now()
         held, name = self._held()
         best: IncumbentCandidate | None = None
         for one in (each for each in (*others, held, own) if each is not None):
             if self._costs.failure(one.rival.candidate) is not None:
                 continue
-            if best is None or one.game.fingerprint == best.game.fingerprint or self._beats(one, best, play):
+            is_same = best is not None and one.game.fingerprint == best.game.fingerprint
+            if best is None or is_same or self._costs.beats(one.rival, best.rival, play=play):
                 best = one
         if best is None:
             return None
@@ -80,13 +76,10 @@ class Incumbents:
             is_incumbent = play
         else:
             is_same = best.game.fingerprint == held.game.fingerprint
-            is_incumbent = best is not held if is_same else self._beats(best, held, play)
+            is_incumbent = best is not held if is_same else self._costs.beats(best.rival, held.rival, play=play)
         if is_incumbent:
-            self._keep(best, name, since=since)
+            self._keep(best, name)
         return KnownBest(best.game, best.cost, is_own=best is own)
-
-    def _beats(self, one: IncumbentCandidate, other: IncumbentCandidate, play: bool) -> bool:
-        return bool(self._costs.beats(one.rival, other.rival, play=play, since=max(one.since, other.since)))
 
     def _held(self) -> tuple[IncumbentCandidate | None, str]:
         """The incumbent and its fingerprint; None if its moves do not replay, '' if there is no incumbent."""
@@ -96,12 +89,10 @@ class Incumbents:
         game = self._start.fork()
         if game.become(step.resolved for step in found.trace.steps) or game.fingerprint != found.fingerprint:
             return None, found.fingerprint
-        return IncumbentCandidate(game, found.cost, since=found.since), found.fingerprint
+        return IncumbentCandidate(game, found.cost), found.fingerprint
 
-    def _keep(self, one: IncumbentCandidate, over: str, *, once: bool = False, since: str = "") -> None:
+    def _keep(self, one: IncumbentCandidate, over: str, *, once: bool = False) -> None:
         timed = self._costs.is_timed
         beside = one.beside if timed else None
         trace, text = one.game.trace, one.game.text
-        self._memory.keep_incumbent(
-            trace, text, one.cost, timed=timed, over=over, once=once, beside=beside, since=since
-        )
+        self._memory.keep_incumbent(trace, text, one.cost, timed=timed, over=over, once=once, beside=beside)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TypeAlias
 
 from pdojo.search.contract.evaluation import Evaluation
@@ -26,26 +26,40 @@ class Record:
         self.states = States(root)
         self.known: dict[str, Node] = {}
         """The first node of each program, by fingerprint."""
-        self.history: list[Row] = []
+        self.bests: dict[int, float] = {}
+        """Cost of each incumbent that neither failed nor lost its last match, by number."""
+        self._seconds: list[float] = []
+        """The run's time after each evaluation, by number."""
         self.failures: Counter[str] = Counter()
         self.examples: dict[str, Evaluation] = {}
         """The first failure of each kind."""
         self.repeated = 0
         """Number of proposals that repeated a program."""
-        self.amended: set[int] = set()
-        """Numbers of rows of the history that differ from the log."""
 
     @property
     def root(self) -> Node:
         """The first node."""
         return next(iter(self.known.values()))
 
-    def add(self, one: Asked, evaluation: Evaluation, seconds: float, best: float) -> Node:
+    @property
+    def history(self) -> tuple[Row, ...]:
+        """A row for each program, in order."""
+        rows, best = list[Row](), inf
+        for node in self.known.values():
+            best = self.bests.get(node.number, best)
+            rows.append(self._row(node, best))
+        return tuple(rows)
+
+    def _row(self, node: Node, best: float) -> Row:
+        is_best = node.number in self.bests
+        return Row(node.number, self._seconds[node.number], node.cost, node.evaluation.failure, best, is_best)
+
+    def add(self, one: Asked, evaluation: Evaluation, seconds: float) -> Node:
         """The node of a new program."""
         node = self._node(len(self.known), one, Verdict(evaluation))
         self.known[one.candidate.fingerprint] = node
         self._count(evaluation)
-        self.history.append(Row(node.number, seconds, node.cost, evaluation.failure, best, is_best=False))
+        self._seconds.append(seconds)
         return node
 
     def again(self, one: Asked) -> Node | None:
@@ -63,31 +77,25 @@ class Record:
     def fail(self, node: Node, failure: Evaluation) -> None:
         """Let a program fail that had a cost."""
         self._count(failure)
-        self.amend(node, failure, is_best=False)
+        node.verdict.evaluation = failure
+        self.bests.pop(node.number, None)
 
     def _count(self, evaluation: Evaluation) -> None:
         if not evaluation.is_ok:
             self.failures[evaluation.failure] += 1
             self.examples.setdefault(evaluation.failure, evaluation)
 
-    def amend(self, node: Node, evaluation: Evaluation, *, is_best: bool) -> None:
-        """Correct the evaluation of a node."""
-        node.verdict.evaluation = evaluation
-        row = self.history[node.number]
-        self.history[node.number] = replace(row, cost=node.cost, failure=evaluation.failure, is_best=is_best)
-        self.amended.add(node.number)
+    def amend(self, nodes: Iterable[Node]) -> None:
+        """Correct the log of programs that failed or lost after they were logged."""
+        with self.times.of("store"):
+            self.log.amend([self._row(node, inf) for node in nodes])
 
-    def redraw(self, number: int, best: float) -> None:
-        """Set the best cost of the history from row `number` on."""
-        self.history[number:] = [replace(row, best=best) for row in self.history[number:]]
-
-    def store(self, new: Sequence[tuple[Node, Asked]] = (), others: Sequence[tuple[str, Trace]] = ()) -> None:
-        """Log new programs, other traces of known ones, and what was amended."""
+    def store(self, new: Sequence[tuple[Node, Asked]], others: Sequence[tuple[str, Trace]]) -> None:
+        """Log new programs, and other traces of known ones."""
         entries = [self._entry(node, one) for node, one in new]
         with self.times.of("store"):
-            self.log.log(entries, others, [self.history[number] for number in sorted(self.amended)])
-        self.amended.clear()
+            self.log.log(entries, others)
 
     def _entry(self, node: Node, one: Asked) -> Entry:
         parent = None if node.parent is None else node.parent.fingerprint
-        return Entry(self.history[node.number], one.candidate.program.text, one.trace, parent)
+        return Entry(self._row(node, inf), one.candidate.program.text, one.trace, parent)

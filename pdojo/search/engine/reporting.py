@@ -35,4 +35,4 @@ def result(batches: Batches, ending: Ending, known: KnownBest | None) -> Result:
     """The result of a search; `known` is the best program of all searches."""
     best, record = batches.champion.best, batches.record
     node = None if best is None else best.node
-    return Result(node, record.root, known, tuple(record.history), record.examples, ending, progress(batches))
+    return Result(node, record.root, known, record.history, record.examples, ending, progress(batches))

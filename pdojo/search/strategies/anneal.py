@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from math import exp, inf, log
 from random import Random
 
@@ -15,6 +16,7 @@ LOWEST = 1e-300
 """Least cost: smaller ones count as this one, as the logarithm of 0 is infinite."""
 
 
+@dataclass(eq=False)
 class Anneal:
     """Metropolis' rule on the logarithm of a program's own runtime, under a geometrically falling temperature.
 
@@ -25,19 +27,18 @@ class Anneal:
     name = "anneal"
     batch = 1
 
-    def __init__(self, steps: int = 1000, hot: float = 0.3, cold: float = 0.01, tries: int = 16) -> None:
-        self.steps = steps
-        """Number of new programs over which the temperature falls: the budget."""
-        self.hot = hot
-        """First temperature: 0.3 accepts twice the runtime one time in ten."""
-        self.cold = cold
-        """Last temperature: 0.01 accepts a tenth more one time in ten thousand."""
-        self.tries = tries
+    steps: int = 1000
+    """Number of new programs over which the temperature falls: the budget."""
+    hot: float = 0.3
+    """First temperature: 0.3 accepts twice the runtime one time in ten."""
+    cold: float = 0.01
+    """Last temperature: 0.01 accepts a tenth more one time in ten thousand."""
+    tries: int = 16
 
     @property
     def settings(self) -> JSON:
         """The arguments."""
-        return {"steps": self.steps, "hot": self.hot, "cold": self.cold, "tries": self.tries}
+        return asdict(self)
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin the walk at the root."""

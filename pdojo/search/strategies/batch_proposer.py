@@ -1,13 +1,15 @@
-"""The children of a batch, drawn together so that several processes can make them."""
+"""Strategies whose batches several processes can make: the children of a batch are drawn together."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from itertools import islice
 from random import Random
 from typing import TypeAlias
 
+from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
 from pdojo.search.engine.executor import LocalExecutor, Parents, ProposalExecutor
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
@@ -85,3 +87,34 @@ class BatchProposer:
     def _clear(self) -> None:
         self._drawn.clear()
         self._made = iter(())
+
+
+@dataclass(eq=False)
+class BatchStrategy:
+    """A strategy that draws the parents of its children."""
+
+    batch: int = 8
+    """Number of proposals before costs are told."""
+    tries: int = 16
+    """Greatest number of children drawn for one proposal."""
+
+    @property
+    def settings(self) -> JSON:
+        """The arguments."""
+        return asdict(self)
+
+    def begin(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
+        """Begin a search."""
+        self._neighbourhood, self._random = neighbourhood, random
+        self._proposer = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
+
+    def breed(self, children: ProposalExecutor) -> None:
+        """Take children from an executor."""
+        self._proposer.children = children
+
+    def ask(self) -> Proposal | None:
+        """A new child."""
+        return self._proposer.ask()
+
+    def _draw(self) -> Draw:
+        raise NotImplementedError

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 from pdojo.dialect.attributes import Mapping, Memory
-from pdojo.search.contract.evaluation import JSON
-from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Parents, ProposalExecutor, seed_of
+from pdojo.search.contract.node import Node
+from pdojo.search.engine.executor import Parents, seed_of
 from pdojo.search.neighbourhoods import Neighbourhood
-from pdojo.search.strategies.batch_proposer import Around, BatchProposer, Draw
+from pdojo.search.strategies.batch_proposer import Around, BatchStrategy, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 PARTS, WHOLE = "split_reduction", "merge_reduction"
@@ -34,7 +33,8 @@ class Elite:
         return self.node.cost * self.length
 
 
-class Elites:
+@dataclass(eq=False)
+class Elites(BatchStrategy):
     """The fastest program of each kind stays, and has children even if other kinds are faster.
 
     Programs of one kind use the same features: mappings of scopes, registers, partial sums. A feature that only pays
@@ -44,59 +44,25 @@ class Elites:
 
     name = "elites"
 
-    def __init__(
-        self,
-        batch: int = 8,
-        greed: float = 0.5,
-        crossover: float = 0.3,
-        polish: float = 0.5,
-        parsimony: float = 0.02,
-        tries: int = 16,
-    ) -> None:
-        self.batch = batch
-        self.greed = greed
-        """Probability that the fastest elite is the parent; otherwise the parent is drawn uniformly."""
-        self.crossover = crossover
-        """Probability that a child has two parents."""
-        self.polish = polish
-        """Probability of proposing the parent's next nearest neighbour, if there is one left."""
-        self.parsimony = parsimony
-        """Relative penalty for each statement when elites are compared."""
-        self.tries = tries
-        """Greatest number of children drawn for one proposal."""
-
-    @property
-    def settings(self) -> JSON:
-        """The arguments."""
-        return {
-            "batch": self.batch,
-            "greed": self.greed,
-            "crossover": self.crossover,
-            "polish": self.polish,
-            "parsimony": self.parsimony,
-            "tries": self.tries,
-        }
+    greed: float = 0.5
+    """Probability that the fastest elite is the parent; otherwise the parent is drawn uniformly."""
+    crossover: float = 0.3
+    """Probability that a child has two parents."""
+    polish: float = 0.5
+    """Probability of proposing the parent's next nearest neighbour, if there is one left."""
+    parsimony: float = 0.02
+    """Relative penalty for each statement when elites are compared."""
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Make the root the first elite."""
-        self._neighbourhood = neighbourhood
-        self._random = random
-        self._brood = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
+        self.begin(root, neighbourhood, random)
         self._best = self._elite(root)
         self.elites: dict[frozenset[str], Elite] = {kind_of(root): self._best}
         """The elites by kind."""
 
-    def breed(self, children: ProposalExecutor) -> None:
-        """Take children from an executor."""
-        self._brood.children = children
-
-    def ask(self) -> Proposal | None:
-        """A child of an elite."""
-        return self._brood.ask()
-
     def tell(self, node: Node) -> None:
         """Replace the elite of the same kind if the child is better."""
-        self._brood.told(node)
+        self._proposer.told(node)
         if not node.evaluation.is_ok:
             return
         kind = kind_of(node)
@@ -124,7 +90,7 @@ class Elites:
         """Restore the strategy from `save`."""
         state = load(data, self._random)
         known = nodes_of(state["nodes"], nodes)
-        self._brood.seen.restore(nodes.values())
+        self._proposer.seen.restore(nodes.values())
 
         def restored(number: int, length: float, seed: int, taken: int) -> Elite:
             return Elite(known[number], length, Around(known[number], self._neighbourhood, seed, taken))

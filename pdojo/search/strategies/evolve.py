@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from random import Random
 
-from pdojo.search.contract.evaluation import JSON
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.engine.executor import Parents, ProposalExecutor, seed_of
+from pdojo.search.engine.executor import Parents, seed_of
 from pdojo.search.engine.restarts import taken_up
 from pdojo.search.neighbourhoods import Listing, Neighbourhood
-from pdojo.search.strategies.batch_proposer import Around, BatchProposer, Draw
+from pdojo.search.strategies.batch_proposer import Around, BatchStrategy, Draw
 from pdojo.search.strategies.states import NodeTable, dump, load, nodes_of
 
 
-class Evolve:
+@dataclass(eq=False)
+class Evolve(BatchStrategy):
     """The fastest of a few random members has a child; the oldest member dies (Real et al., 2019).
 
     Members age, so that a luckily measured program does not stay for ever. A child is a neighbour of its parent, or of
@@ -25,48 +26,20 @@ class Evolve:
 
     name = "evolve"
 
-    def __init__(
-        self,
-        batch: int = 8,
-        population: int = 24,
-        tournament: int = 5,
-        crossover: float = 0.4,
-        patience: int = 100,
-        polish: float = 0.5,
-        tries: int = 16,
-    ) -> None:
-        self.batch = batch
-        self.population = population
-        """Number of members; the first ones are random descendants of the root."""
-        self.tournament = tournament
-        """Number of members drawn, of which the fastest becomes a parent."""
-        self.crossover = crossover
-        """Probability that a child has two parents."""
-        self.patience = patience
-        """Number of programs without progress before a population is replaced."""
-        self.polish = polish
-        """Probability of proposing a nearest neighbour of the champion, once the population is complete."""
-        self.tries = tries
-        """Greatest number of children drawn for one proposal."""
-
-    @property
-    def settings(self) -> JSON:
-        """The arguments."""
-        return {
-            "batch": self.batch,
-            "population": self.population,
-            "tournament": self.tournament,
-            "crossover": self.crossover,
-            "patience": self.patience,
-            "polish": self.polish,
-            "tries": self.tries,
-        }
+    population: int = 24
+    """Number of members; the first ones are random descendants of the root."""
+    tournament: int = 5
+    """Number of members drawn, of which the fastest becomes a parent."""
+    crossover: float = 0.4
+    """Probability that a child has two parents."""
+    patience: int = 100
+    """Number of programs without progress before a population is replaced."""
+    polish: float = 0.5
+    """Probability of proposing a nearest neighbour of the champion, once the population is complete."""
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin the population with the root."""
-        self._neighbourhood = neighbourhood
-        self._random = random
-        self._brood = BatchProposer(root, neighbourhood, self._draw, self.batch, self.tries)
+        self.begin(root, neighbourhood, random)
         self._root = self._champion = root
         self.champions: list[Node] = []
         """The best of each replaced population."""
@@ -74,17 +47,9 @@ class Evolve:
         self._waited = 0
         self._around: Around | None = None
 
-    def breed(self, children: ProposalExecutor) -> None:
-        """Take children from an executor."""
-        self._brood.children = children
-
-    def ask(self) -> Proposal | None:
-        """A child of a member."""
-        return self._brood.ask()
-
     def tell(self, node: Node) -> None:
         """Add the child as the youngest member, unless it failed."""
-        self._brood.told(node)
+        self._proposer.told(node)
         if node.evaluation.is_ok:
             self.members.append(node)
             while len(self.members) > self.population:
@@ -112,7 +77,7 @@ class Evolve:
         """Restore the strategy from `save`."""
         state = load(data, self._random)
         known = nodes_of(state["nodes"], nodes)
-        self._brood.seen.restore(nodes.values())
+        self._proposer.seen.restore(nodes.values())
         self.members = deque(known[k] for k in state["members"])
         self.champions = [known[k] for k in state["champions"]]
         self._champion, self._waited = known[state["champion"]], state["waited"]

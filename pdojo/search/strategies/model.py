@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import log
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ MOST_LEAVES = 8
 """Greatest number of leaves of each tree: small, as a search has hundreds of samples, not millions."""
 
 
+@dataclass(eq=False)
 class Model:
     """Gradient boosting on features of programs predicts costs; only the predicted best are evaluated.
 
@@ -36,44 +38,29 @@ class Model:
 
     name = "model"
 
-    def __init__(
-        self,
-        batch: int = 8,
-        pool: int = 4,
-        random_share: float = 0.25,
-        enough: int = 24,
-        power: float = 2.0,
-        trees: int = 60,
-    ) -> None:
+    batch: int = 8
+    pool: int = 4
+    """Number of candidates per evaluated program."""
+    random_share: float = 0.25
+    """Fraction of a batch chosen at random instead of by the model."""
+    enough: int = 24
+    """Number of known programs from which the model is used."""
+    power: float = 2.0
+    """Exponent of 1 / cost in the probability of a parent."""
+    trees: int = 60
+
+    def __post_init__(self) -> None:
         import_learner()
-        self.batch = batch
-        self.pool = pool
-        """Number of candidates per evaluated program."""
-        self.random_share = random_share
-        """Fraction of a batch chosen at random instead of by the model."""
-        self.enough = enough
-        """Number of known programs from which the model is used."""
-        self.power = power
-        """Exponent of 1 / cost in the probability of a parent."""
-        self.trees = trees
 
     @property
     def settings(self) -> JSON:
         """The arguments and the version of the features."""
-        return {
-            "batch": self.batch,
-            "pool": self.pool,
-            "random_share": self.random_share,
-            "enough": self.enough,
-            "power": self.power,
-            "trees": self.trees,
-            "features": VERSION,
-        }
+        return {**asdict(self), "features": VERSION}
 
     def start(self, root: Node, neighbourhood: Neighbourhood, random: Random) -> None:
         """Begin with the root as the only sample."""
         self._random = random
-        self._sample = Sample(self.batch, self.power)
+        self._sample = Sample(self.batch, power=self.power)
         self._sample.start(root, neighbourhood, random)
         self._seed = random.randrange(2**32)
         self._rows: list[list[float]] = []

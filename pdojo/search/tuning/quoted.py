@@ -10,18 +10,14 @@ from pdojo.backends.common.source_digest import source_digest
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.dialect.notation import print_notation
-from pdojo.dialect.ops import KernelOp
 from pdojo.errors import DatabaseError
-from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.database import SearchMemory
+from pdojo.search.database.decisions import find_decision, keep_decision
 from pdojo.search.database.rows import now
-from pdojo.search.engine.racing import Race
 from pdojo.search.tuning.timing import MeasuredRow, Timed
 from pdojo.search.tuning.verify import Verification
 from pdojo.transforms.game import fingerprint_of
 
-KIND = "quoted"
-"""Kind of the race that stores a measurement; no other race is compared with it."""
 _CODE = "**/*.py"
 """Files of pdojo whose change outdates a verification."""
 
@@ -49,10 +45,10 @@ class QuotedMemory:
         Raises DatabaseError for an invalid row.
         """
         names = [fingerprint_of(print_notation(kernel)) for _, kernel, _ in rows]
-        found = self._memory.find_race(names[-1], None, KIND)
-        if found is None or found.evaluation.detail.get("programs") != names:
+        found = find_decision(self._memory, _kind(names[-1]))
+        if found is None or found.get("programs") != names:
             return None
-        outcomes = cast("list[dict[str, Any]]", found.evaluation.detail.get("outcomes", []))
+        outcomes = cast("list[dict[str, Any]]", found.get("outcomes", []))
         try:
             timed = [
                 Timed(title, outcome_from_json(outcome), moves)
@@ -60,35 +56,31 @@ class QuotedMemory:
             ]
         except (ValueError, TypeError, AttributeError) as error:
             raise DatabaseError(f"the database holds no measurement where one should be: {error}") from None
-        verified = found.evaluation.detail.get("verified")
-        return Quoted(timed, str(found.evaluation.detail.get("moment", "")), _decision(verified))
+        return Quoted(timed, str(found.get("moment", "")), _decision(found.get("verified")))
 
-    def keep(self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Verification) -> None:
-        """Store a measurement in place of an earlier one, if all programs were timed."""
-        texts = [print_notation(kernel) for _, kernel, _ in rows]
+    def keep(
+        self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Verification, moment: str | None = None
+    ) -> None:
+        """Store a measurement in place of an earlier one, if all programs were timed; `moment` is its time if not now.
+
+        The verification was made now.
+        """
         outcomes = [replace(each.outcome, environment={}) for each in timed if isinstance(each.outcome, Ok)]
         if len(outcomes) < len(rows):
             return
-        moment = now()
+        names = [fingerprint_of(print_notation(kernel)) for _, kernel, _ in rows]
         detail = {
-            "programs": [fingerprint_of(text) for text in texts],
+            "programs": names,
             "outcomes": [outcome.to_json() for outcome in outcomes],
-            "moment": moment,
-            "verified": _stored(decision, moment),
-            "environment": dict(cast("Ok", timed[-1].outcome).environment),
+            "moment": moment or now(),
+            "verified": _stored(decision, now()),
         }
-        self._keep(texts[-1], Evaluation(timed[-1].cost, detail=detail))
+        keep_decision(self._memory, _kind(names[-1]), detail, timed[0].cost / timed[-1].cost)
 
-    def keep_verification(self, tuned: KernelOp, decision: Verification) -> None:
-        """Store a verification with its program's measurement, which must exist."""
-        text = print_notation(tuned)
-        found = self._memory.find_race(fingerprint_of(text), None, KIND)
-        if found is not None:
-            detail = {**found.evaluation.detail, "verified": _stored(decision, now())}
-            self._keep(text, replace(found.evaluation, detail=detail))
 
-    def _keep(self, text: str, evaluation: Evaluation) -> None:
-        self._memory.keep_race(text, None, KIND, Race(evaluation), now())
+def _kind(fingerprint: str) -> str:
+    """The kind of decision that holds the last measurement of a program."""
+    return f"quoted {fingerprint}"
 
 
 def _stored(decision: Verification, moment: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener
 from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
-from pdojo.search.engine.costs import Costs
+from pdojo.search.engine.costs import LAST, Costs
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.neighbourhoods import neighbourhood
@@ -96,7 +96,7 @@ class SearchOutcome:
             memory = SearchMemory(database.connection, *self.keys)
             text = print_notation(best.after)
             memory.keep_incumbent(passed.trace, passed.text, race.other.cost, timed=True, over=fingerprint_of(text))
-            memory.keep_race(text, passed.text, "last", race)
+            memory.keep_race(text, passed.text, LAST, race, again=True)
 
     @property
     def best(self) -> ScheduledKernel:

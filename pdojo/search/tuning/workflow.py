@@ -134,7 +134,7 @@ def _passed(
             database.memory(Problem.of(start, subject.workload), evaluator) if isinstance(evaluator, Timing) else None
         )
         if isinstance(evaluator, Timing) and memory is not None:
-            decisions = DecisionMemory(database, memory, start.program.nest)
+            decisions = DecisionMemory(memory, start.program.nest)
             with listener.doing("expert pass and its variants") as tell:
                 raced = VariantRace(subject.remade, evaluator, decisions, tell).run(again=is_fresh)
             if raced.start.tuning.choices:
@@ -157,10 +157,8 @@ def _passed(
         require_timed(timed, listener)
     except KeyboardInterrupt:
         return TuneResult(subject, tuning, decision, [], is_interrupted=True)
-    if quoted is not None and known is None:
-        quoted.keep(rows, timed, decision)
-    elif quoted is not None and known is not None and known.decision is None:
-        quoted.keep_verification(tuning.after, decision)
+    if quoted is not None and (known is None or known.decision is None):
+        quoted.keep(rows, timed, decision, None if known is None else known.moment)
     return TuneResult(subject, tuning, decision, timed)
 
 

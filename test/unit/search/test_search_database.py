@@ -26,6 +26,7 @@ from pdojo.search.contract.progress import Budget, Result, Row
 from pdojo.search.database import Database, Entry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import TABLES, VERSION, canonical
+from pdojo.search.engine.costs import LAST
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import search
 from pdojo.transforms.game import Game
@@ -103,22 +104,22 @@ def test_races_come_back_and_failures_in_them_count() -> None:
     with Database.in_memory() as database:
         memory = measured(database, one, other)
         first = raced(0.9, 1.2, 0.8)
-        assert memory.keep_race(one.text, other.text, "race", first) is first
-        assert memory.find_race(one.fingerprint, None, "race") is None
-        assert memory.find_race(one.fingerprint, other.fingerprint, "match") is None
-        found = memory.find_race(one.fingerprint, other.fingerprint, "race")
+        assert memory.keep_race(one.text, other.text, None, first) is first
+        assert memory.find_race(one.fingerprint, None, None) is None
+        assert memory.find_race(one.fingerprint, other.fingerprint, 0) is None
+        found = memory.find_race(one.fingerprint, other.fingerprint, None)
         assert found is not None
         assert found.ratios == pytest.approx(first.ratios)
         assert found.evaluation == first.evaluation
         assert found.other == first.other
         # The first one counts.
-        assert memory.keep_race(one.text, other.text, "race", raced(3.0)) == found
+        assert memory.keep_race(one.text, other.text, None, raced(3.0)) == found
         assert memory.find(one.fingerprint) == Evaluation(2.0)
         assert not database.connection.rows(BEST)
         memory.keep_incumbent(one.trace, one.text, 1.8, timed=True, over="")
         assert [tuple(row.values()) for row in database.connection.rows(BEST)] == [(one.fingerprint, 1.8)]
         wrong = Race(Evaluation.failed("WrongResult", {"kind": "WrongResult"}), Evaluation(2.1))
-        memory.keep_race(one.text, other.text, "final", wrong)
+        memory.keep_race(one.text, other.text, LAST, wrong)
         assert memory.find(one.fingerprint) == wrong.evaluation
         assert memory.find(one.fingerprint, alone=True) == Evaluation(2.0)
         assert not database.connection.rows(BEST)
@@ -148,7 +149,7 @@ def test_a_timed_best_keeps_its_place_until_it_is_beaten() -> None:
         memory.keep_incumbent(one.trace, one.text, 1.3, timed=True, over=other.fingerprint)
         assert best() == (one.fingerprint, 1.3)
         # Where the best fails the one before it is the best again.
-        memory.keep_race(one.text, None, "match", Race(Evaluation.failed("WrongResult", {})))
+        memory.keep_race(one.text, None, 0, Race(Evaluation.failed("WrongResult", {})))
         assert best() == (other.fingerprint, 1.1)
 
 
@@ -167,9 +168,9 @@ def test_what_fails_as_the_best_has_failed() -> None:
     one, other = two_programs()
     with Database.in_memory() as database:
         memory = measured(database, one, other)
-        memory.keep_race(one.text, None, "match", Race(Evaluation(1.0)))
+        memory.keep_race(one.text, None, 0, Race(Evaluation(1.0)))
         memory.keep_incumbent(one.trace, one.text, 1.0, timed=True, over="")
-        memory.keep_race(other.text, one.text, "race", Race(Evaluation(1.0), Evaluation.failed("WrongResult", {})))
+        memory.keep_race(other.text, one.text, None, Race(Evaluation(1.0), Evaluation.failed("WrongResult", {})))
         found = memory.find(one.fingerprint)
         assert found is not None
         assert found.failure == "WrongResult"
@@ -195,7 +196,7 @@ def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> Non
         # Another run gets the number of the one that is gone.
         memory.run((game.text, game.trace), "sample", "edges", 1, {})
         with pytest.raises(DatabaseError, match="was pruned while it was under way"):
-            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), game.text, game.trace, None)], [], [])
+            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), game.text, game.trace, None)], [])
         assert not database.connection.rows("SELECT * FROM evaluations")
 
 

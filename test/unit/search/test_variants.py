@@ -47,7 +47,7 @@ def run(
     if database is not None:
         start = first.game.fork()
         start.become([])
-        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.program.nest)
+        memory = DecisionMemory(database.memory(Problem.of(start), timing), start.program.nest)
     return VariantRace(make, timing, memory, seconds=seconds).run(again=again)
 
 
@@ -196,7 +196,7 @@ def test_decisions_of_unknown_questions_are_left_out() -> None:
         timing = Memory(noise=0.01)
         start = remake("relu:4096x4096")(None).game.fork()
         start.become([])
-        memory = DecisionMemory(database, database.memory(Problem.of(start), timing), start.program.nest)
+        memory = DecisionMemory(database.memory(Problem.of(start), timing), start.program.nest)
         memory.keep({"stores": "sideways", "colour": "red"}, 2.0)
         assert run("relu:4096x4096", timing, database, again=True).start.decisions == {}
 

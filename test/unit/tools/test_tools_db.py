@@ -26,6 +26,7 @@ from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
 from pdojo.search.database.schema import TABLES
+from pdojo.search.engine.costs import LAST
 from pdojo.search.engine.racing import Race
 from pdojo.search.engine.search import search
 from pdojo.transforms.trace import Trace
@@ -45,7 +46,7 @@ class Seconds(TextCosts):
 def fill(path: Path, evaluations: int = 30, seed: int = 1) -> Result:
     with Database(path) as database:
         memory = database.memory(Problem.of(start()), Seconds())
-        DecisionMemory(database, memory, start().program.nest).keep({"stores": "plain"}, 1.25)
+        DecisionMemory(memory, start().game.program.nest).keep({"stores": "plain"}, 1.25)
         return search(start(), Seconds(), Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 
@@ -427,7 +428,7 @@ def test_what_failed_in_a_race_is_not_the_best_after_pruning() -> None:
             memory.keep(game.text, game.trace, Evaluation(2.0))
         memory.keep_incumbent(one.trace, one.text, 2.0, timed=False, over="")
         memory.keep_incumbent(other.trace, other.text, 1.0, timed=False, over="")
-        memory.keep_race(other.text, None, "final", Race(Evaluation.failed("WrongResult", {})))
+        memory.keep_race(other.text, None, LAST, Race(Evaluation.failed("WrongResult", {})))
         (before,) = standings(database.connection)
         assert before.program == one.fingerprint
         prune(database.connection, Pruning(failures=True))
