@@ -22,7 +22,7 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine_of
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.rules.capacity import Growth, growth_of, has_room, is_full, is_long
+from pdojo.dialect.rules.capacity import Growth, growth_of, is_full, is_long
 from pdojo.dialect.rules.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
 from pdojo.dialect.rules.special_mappings import is_special
 from pdojo.dialect.shortcuts.excerpts import (
@@ -30,6 +30,7 @@ from pdojo.dialect.shortcuts.excerpts import (
     content_of,
     excerpt_of,
     excerpt_of_buffer,
+    has_room,
     nodes_touched,
     users_touched,
 )

@@ -12,6 +12,7 @@ import islpy as isl
 
 from pdojo.dialect.affine import Expr, const, modulo, var
 from pdojo.dialect.flow import flows, origins
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.integer_sets import context
 from pdojo.dialect.flow.origins import element_uses
@@ -19,7 +20,6 @@ from pdojo.dialect.flow.storage_check import compare_events, compare_flows
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.shortcuts.enumeration import Outside, events_of, values_of
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.shortcuts.single_reads import wrong_source

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import VerifyException
 from pdojo.dialect.flow import collision, flows, origins, storage_check
 from pdojo.dialect.flow import program as program_module
 from pdojo.dialect.flow.collision import Collisions, Query, Witness
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.program import Program, caller_of
 from pdojo.dialect.flow.uses import Use, uses_together
@@ -32,7 +33,6 @@ from pdojo.dialect.rules.conditions import Conditions, conditions_of
 from pdojo.dialect.rules.races import find_race
 from pdojo.dialect.shortcuts import excerpts
 from pdojo.dialect.shortcuts.clobber import Instance
-from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.shortcuts.enumeration import Events, Values, values_of
 from pdojo.dialect.verification.verify import verify_kernel, verify_nest
 from pdojo.dialect.view import nest as nest_module

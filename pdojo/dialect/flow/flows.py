@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.flow.coverage import covers
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import covers
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
 

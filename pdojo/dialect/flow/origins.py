@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.flow.coverage import common_depth, covers, reaches
 from pdojo.dialect.flow.flows import Caller, Instance, flow, gathered, last_writes, sampled
 from pdojo.dialect.flow.integer_sets import (
     Answers,
@@ -24,7 +25,6 @@ from pdojo.dialect.flow.integer_sets import (
 )
 from pdojo.dialect.flow.storage_check import UseKey, content_of
 from pdojo.dialect.flow.uses import Use, domain_of
-from pdojo.dialect.shortcuts.coverage import common_depth, covers, reaches
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
 from pdojo.dialect.view.paths import node_path
 from pdojo.dialect.view.storage import accesses_of

@@ -17,6 +17,7 @@ from pdojo.dialect.flow.collision import Collisions, Domain, Query, Relation, Wi
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.liveness import LiveRange, live_ranges
 from pdojo.dialect.flow.origins import Origins
+from pdojo.dialect.flow.remembered import Remembered
 from pdojo.dialect.flow.storage_check import StorageChecks
 from pdojo.dialect.flow.uses import Use, UsesOnDemand, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.functions import ACCUMULATIONS
@@ -24,7 +25,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.shortcuts.remembered import Remembered
 from pdojo.dialect.shortcuts.turns import done_before
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.flow import integer_sets
 from pdojo.dialect.flow.collision import EQUAL, Query, share_iterations
+from pdojo.dialect.flow.coverage import common_depth, cover_together, covers
 from pdojo.dialect.flow.flows import Caller, Instance, flow, sampled
 from pdojo.dialect.flow.integer_sets import Answers, bounded, context, variables
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.shortcuts.clobber import lost_value
-from pdojo.dialect.shortcuts.coverage import common_depth, cover_together, covers
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.shortcuts.rings import in_ring
 from pdojo.dialect.shortcuts.single_reads import wrong_source

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.flow.coverage import fills
 from pdojo.dialect.flow.flows import uninitialised
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
 from pdojo.dialect.flow.program import Program
@@ -17,7 +18,6 @@ from pdojo.dialect.flow.uses import describe_use, uses_of
 from pdojo.dialect.rules.hints import unusable_hints
 from pdojo.dialect.rules.races import find_race
 from pdojo.dialect.rules.special_mappings import meaning_problems
-from pdojo.dialect.shortcuts.coverage import fills
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Array, Leaf
 from pdojo.errors import InvalidKernel, Undecided

@@ -15,8 +15,8 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2

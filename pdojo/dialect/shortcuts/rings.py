@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.flow.coverage import common_depth, covers
 from pdojo.dialect.flow.integer_sets import bounded, unreached
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import common_depth, covers
 from pdojo.errors import Undecided
 
 OPERATIONS = 20_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.flow.collision import BEFORE, EQUAL, Collisions, Query, Relation
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import common_depth
 
 
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:

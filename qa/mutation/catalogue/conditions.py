@@ -141,7 +141,7 @@ MUTANTS = (
         "Arrays meet in a statement that reads what it wrote before.",
         answers("share_iterations", "True"),
     ),
-    family("dialect/shortcuts/coverage.py", "_dimension_covers", "reuse_dims", "stage_out")(
+    family("dialect/flow/coverage.py", "_dimension_covers", "reuse_dims", "stage_out")(
         "coverage: elements of another iteration",
         "Reads of elements that this iteration did not write are taken to be covered.",
         without("outer_other"),

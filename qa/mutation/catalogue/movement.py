@@ -7,7 +7,7 @@ from qa.mutation.operators import always, assigned, never, replaced, returns, wi
 
 _STAGING = "transforms/copies/staging.py"
 _UNSTAGING = "transforms/copies/unstaging.py"
-_COVERAGE = "dialect/shortcuts/coverage.py"
+_COVERAGE = "dialect/flow/coverage.py"
 _FOOTPRINT = "transforms/copies/footprint.py"
 _SHARING = "transforms/storage/sharing.py"
 _PEELING = "transforms/structure/peeling.py"
