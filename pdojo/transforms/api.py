@@ -16,6 +16,7 @@ from pdojo.dialect.flow.integer_sets import Reach, bounds_over_domain, unreached
 from pdojo.dialect.flow.inversion import Equation, solve
 from pdojo.dialect.flow.origins import any_of, element_uses, instances_of, number_of
 from pdojo.dialect.flow.program import Conflict, Program
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
@@ -208,6 +209,7 @@ __all__ = [
     "is_float",
     "is_in_grid",
     "is_special",
+    "is_used",
     "lacking",
     "lane_problem",
     "leaves_of",

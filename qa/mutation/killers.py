@@ -30,9 +30,12 @@ RULES = (
 """Tests of single rules of the analyses, which notice most defects of these in a few seconds."""
 
 RULED = (
-    *(f"dialect/flow/{name}.py" for name in ("collision", "flows", "origins", "program", "storage_check")),
+    *(f"dialect/flow/{name}.py" for name in ("collision", "coverage", "flows", "origins", "program", "storage_check")),
     *(f"dialect/rules/{name}.py" for name in ("conditions", "frames", "lanes", "races", "special_mappings")),
-    *(f"dialect/shortcuts/{name}.py" for name in ("clobber", "coverage", "excerpts", "turns")),
+    *(
+        f"dialect/shortcuts/{name}.py"
+        for name in ("clobber", "digits", "excerpts", "instances", "iterations", "turns", "values")
+    ),
     "dialect/affine.py",
     "dialect/view/storage.py",
 )

@@ -14,6 +14,7 @@ from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.content import digest_of, uses_content
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.remembered import Content, Verdicts
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.grids import is_in_grid
@@ -49,7 +50,7 @@ def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
 
 
 def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
-    if not program.has_excerpts:
+    if not (program.has_excerpts and is_used("excerpts")):
         return Excerpt(program, program.verdicts, tuple(range(len(program.nest.children))))
     return program.once(("excerpt", places), lambda: _excerpt(program, places))
 

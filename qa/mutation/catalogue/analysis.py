@@ -9,6 +9,8 @@ _SCHEDULE = ("join_scopes", "split_scopes", "swap_scopes", "swap_nodes", "parall
 _STORAGE = ("reuse_dims", "materialize_dims", "parallelize", "vectorize", "unmap")
 
 _COLLISION = "dialect/flow/collision.py"
+_DIGITS = "dialect/shortcuts/digits.py"
+_VALUES_FILE = "dialect/shortcuts/values.py"
 _CHECK = "dialect/flow/storage_check.py"
 _FLOWS = "dialect/flow/flows.py"
 _EXCERPTS = "dialect/shortcuts/excerpts.py"
@@ -19,15 +21,15 @@ _LANES = "dialect/rules/lanes.py"
 _PROGRAM = "dialect/flow/program.py"
 _PLACES = "dialect/view/storage.py"
 
-_impossible = family(_COLLISION, "impossible", *_SCHEDULE)
-_digits = family(_COLLISION, "_digits", *_SCHEDULE)
-_largest = family(_COLLISION, "_largest_digits", *_SCHEDULE)
+_impossible = family(_DIGITS, "impossible", *_SCHEDULE)
+_digits = family(_DIGITS, "_digits", *_SCHEDULE)
+_largest = family(_DIGITS, "_largest_digits", *_SCHEDULE)
 _exact = family(_COLLISION, "exact", *_SCHEDULE)
-_within = family(_CHECK, "within_iteration", *_STORAGE)
+_within = family("dialect/shortcuts/iterations.py", "within_iteration", *_STORAGE)
 _flows = family(_CHECK, "compare_flows", *_STORAGE)
-_events = family(_CHECK, "compare_events", *_STORAGE)
+_events = family("dialect/shortcuts/instances.py", "compare_events", *_STORAGE)
 _VALUES = ("inline_op", "outline_op", "delete_op")
-_stays = family(_ORIGINS, "_stays_until", *_VALUES)
+_stays = family(_VALUES_FILE, "_stays_until", *_VALUES)
 _covers = family(_COVERAGE, "covers", *_STORAGE)
 _reaches = family(_COVERAGE, "reaches", *_STORAGE)
 _collide = family(_PROGRAM, "Program._collide", *_SCHEDULE)
@@ -75,10 +77,10 @@ MUTANTS = (
             "(query.first.extents[atom] - 1, query.first.extents[atom] - 1)",
         ),
     ),
-    family(_COLLISION, "_add_interval", *_SCHEDULE)(
+    family(_DIGITS, "_add_interval", *_SCHEDULE)(
         "collision: intervals start at zero", "Differences below zero are missed.", answers("min", "0")
     ),
-    family(_COLLISION, "_add_enclosure", *_SCHEDULE)(
+    family(_DIGITS, "_add_enclosure", *_SCHEDULE)(
         "collision: quotients are small", "Quotients above the first are missed.", replaced("ends[1]", "ends[0]")
     ),
     _exact(
@@ -144,9 +146,9 @@ MUTANTS = (
     _within(
         "flow: inner scopes may tell elements apart", "A slot is overwritten within one iteration.", never("variables")
     ),
-    _flows("flow: lost values", "A value is overwritten before its last read.", never("lost")),
+    _flows("flow: lost values", "A value is overwritten before its last read.", never("gone")),
     _flows("flow: values that cross threads", "A thread reads the copy of another.", never("owner")),
-    _events("instances: lost values", "A value is overwritten before its last read.", never("lost")),
+    _events("instances: lost values", "A value is overwritten before its last read.", never("gone")),
     _events("instances: stale values", "A value is read before it is written.", never("wrong")),
     _events("instances: values that cross threads", "A thread reads the copy of another.", never("owner")),
     family(_CHECK, "_misplaced", *_STORAGE)(
@@ -191,12 +193,12 @@ MUTANTS = (
         "A value is taken to come from a write that another one follows in a later iteration.",
         without("reaches"),
     ),
-    family(_ORIGINS, "latest_write", *_VALUES)(
+    family(_VALUES_FILE, "latest_write", *_VALUES)(
         "origins: writes of earlier iterations",
         "A value is taken to come from a write that one with the read follows.",
         returns("found", "_place"),
     ),
-    family(_ORIGINS, "feeds", *_VALUES)(
+    family(_VALUES_FILE, "feeds", *_VALUES)(
         "origins: reads that never run", "An op is kept because of a read that guards exclude.", without("runs")
     ),
     family(_EXCERPTS, "_joined", *_SCHEDULE)(
@@ -209,7 +211,7 @@ MUTANTS = (
         "What was decided for other slots or extents is taken for decided.",
         assigned("declarations", "[]"),
     ),
-    family(_EXCERPTS, "_uses_content", *_STORAGE)(
+    family("dialect/flow/content.py", "_uses_content", *_STORAGE)(
         "excerpts: places of uses",
         "What was decided about a buffer in another order is taken for decided.",
         answers("relative_paths", "[]"),

@@ -113,7 +113,7 @@ MUTANTS = (
     family("transforms/base.py", "Transformation.match_and_rewrite", "tile_scope")(
         "conditions: not asked by patterns", "A wrong check ships a wrong program in a pass.", always("fault")
     ),
-    family(_EXCERPTS, "_uses_content", "unmap", "unroll")(
+    family("dialect/flow/content.py", "_uses_content", "unmap", "unroll")(
         "excerpts: scopes around uses",
         "Answers about one mapping are taken for those about another.",
         dropped("chain_text"),
@@ -126,17 +126,17 @@ MUTANTS = (
     family("transforms/copies/unstaging.py", "Unstage._find", "unstage", "stage_in")(
         "unstage: either of two arrays", "The inverse of staging gives another program.", never("len sources")
     ),
-    family("dialect/flow/collision.py", "_digits", "join_scopes", "split_scopes")(
+    family("dialect/shortcuts/digits.py", "_digits", "join_scopes", "split_scopes")(
         "collision: different factors of an equal variable",
         "2*i + j and i + j are taken to be equal for equal j only.",
         replaced("a != b", "False"),
     ),
-    family("dialect/flow/collision.py", "share_iterations", "share_buffer")(
+    family("dialect/shortcuts/digits.py", "share_iterations", "share_buffer")(
         "collision: one variable tells iterations apart",
         "Instances that collide are taken to be in one iteration if they share one variable.",
         replaced("forced >= frozenset(range(depth))", "bool(forced & frozenset(range(depth)))"),
     ),
-    family("dialect/flow/storage_check.py", "_in_order", "share_buffer")(
+    family("dialect/shortcuts/iterations.py", "_in_order", "share_buffer")(
         "storage: a statement that runs again on its cell",
         "Arrays meet in a statement that reads what it wrote before.",
         answers("share_iterations", "True"),

@@ -12,9 +12,8 @@ _FOOTPRINT = "transforms/copies/footprint.py"
 _SHARING = "transforms/storage/sharing.py"
 _PEELING = "transforms/structure/peeling.py"
 _MATCHING = "transforms/structure/matching.py"
-_CHECK = "dialect/flow/storage_check.py"
+_CHECK = "dialect/shortcuts/iterations.py"
 _TURNS = "dialect/shortcuts/turns.py"
-_PROGRAM = "dialect/flow/program.py"
 
 _BOTH = ("stage_in", "stage_out", "unstage")
 
@@ -162,10 +161,10 @@ MUTANTS = (
         "An array comes back to memory in a later statement.",
         never("follows"),
     ),
-    family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
+    family(_TURNS, "apart", "share_buffer")(
         "share: what the caller gave may go", "An array takes the memory of values of the caller.", without("INOUT")
     ),
-    family(_PROGRAM, "Program.sharing_violation", "share_buffer")(
+    family(_TURNS, "apart", "share_buffer")(
         "share: what the caller gets may be overwritten",
         "An array takes the memory of an output that is done with.",
         without("intent None"),
