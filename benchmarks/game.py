@@ -5,7 +5,8 @@ with their fingerprints. `--walks 40` measures random walks of this many moves i
 the pass's: the listing in every state, and a step of a search, which draws 32 actions with their texts and makes a
 move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
 other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
-Garbage is collected as rarely as by pdojo's own commands.
+`--ablation` plays walks without one shortcut after the other, and prints how much longer they take. Garbage is
+collected as rarely as by pdojo's own commands.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.backends.measure import MeasuredProgram as Subject
 from pdojo.backends.measure import Request
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import NAMES, without
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import UsageError
 from pdojo.search.contract.candidates import legal_candidates
@@ -159,6 +161,36 @@ def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, floa
     return {**_walked([plain, tuned], moves, Random(seed)), "pass": took, **near}
 
 
+def _seconds_without(shortcut: str, title: str, given: argparse.Namespace) -> float:
+    """Processor seconds of a pass and of walks without a shortcut (empty: with all)."""
+    name, _, other = title.partition("@")
+    start = time.process_time()
+    with without(*([shortcut] if shortcut else [])):
+        _play(name, other or given.machine, given.walks, given.seed)
+    return time.process_time() - start
+
+
+def _ablation(given: argparse.Namespace) -> None:
+    """Print the processor seconds with all shortcuts, and how much longer it takes without each, in percent."""
+    chosen, kernels = given.without or NAMES, given.kernels or WALKED
+    taken: dict[tuple[str, str], list[float]] = {}
+    for title in kernels:
+        _seconds_without("", title, given)
+        for _ in range(given.rounds):
+            for number, name in enumerate(chosen):
+                if number % 5 == 0:
+                    taken.setdefault((title, ""), []).append(_seconds_without("", title, given))
+                taken.setdefault((title, name), []).append(_seconds_without(name, title, given))
+    table = Table("without", title="processor seconds, and percent more without each shortcut")
+    for title in kernels:
+        table.add_column(title, justify="right")
+    table.add_row("nothing", *(f"{min(taken[title, '']):.2f} s" for title in kernels))
+    for name in chosen:
+        ratios = (min(taken[title, name]) / min(taken[title, ""]) - 1 for title in kernels)
+        table.add_row(name, *(f"{100 * ratio:+.1f}" for ratio in ratios))
+    Console().print(table)
+
+
 def _show(rows: Mapping[str, Mapping[str, float]], limits: Mapping[str, float]) -> bool:
     """Print a table; returns True if a figure exceeds its limit."""
     titles = list(dict.fromkeys(title for figures in rows.values() for title in figures))
@@ -183,8 +215,15 @@ def main() -> int:
     parser.add_argument("--walks", type=int, metavar="MOVES", help="random walks of so many moves")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
+    parser.add_argument("--ablation", action="store_true", help="walks without each shortcut (default: 4 moves)")
+    parser.add_argument("--without", nargs="+", choices=NAMES, help="with --ablation, the shortcuts to leave out")
+    parser.add_argument("--rounds", type=int, default=2, help="with --ablation, the times that each walk is played")
     given = parser.parse_args()
     collect_rarely()
+    if given.ablation:
+        given.walks = given.walks or 4
+        _ablation(given)
+        return 0
     if given.walks is None:
         rows = {
             name: _measure(_state(name, given.machine), given.moves, Random(given.seed))

@@ -9,12 +9,14 @@ from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
 from pdojo.dialect.canonical import owner_of, shorter_extent
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
+from pdojo.dialect.flow.coverage import common_depth, fills_box
 from pdojo.dialect.flow.excluded import harm, lacking
 from pdojo.dialect.flow.flows import uninitialised
 from pdojo.dialect.flow.integer_sets import Reach, bounds_over_domain, unreached
 from pdojo.dialect.flow.inversion import Equation, solve
 from pdojo.dialect.flow.origins import any_of, element_uses, instances_of, number_of
 from pdojo.dialect.flow.program import Conflict, Program
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import Use, describe_use, remapped_chain, uses_of
 from pdojo.dialect.flow.webs import web_of, webs_of
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulates, byte_width, identity_value, is_float
@@ -58,6 +60,7 @@ from pdojo.dialect.rules.hints import (
 from pdojo.dialect.rules.lanes import (
     Stride,
     base_alignment,
+    bytes_in_memory,
     lane_problem,
     physical_bytes,
     register_problem,
@@ -68,8 +71,6 @@ from pdojo.dialect.rules.races import find_race, racing_scope
 from pdojo.dialect.rules.special_mappings import is_special, parallel_problem
 from pdojo.dialect.rules.streams import has_extremum, loop_limits, region_limits, streams_of
 from pdojo.dialect.rules.tensor import available, match
-from pdojo.dialect.shortcuts.coverage import common_depth, fills_box
-from pdojo.dialect.shortcuts.excerpts import bytes_in_memory
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes
@@ -208,6 +209,7 @@ __all__ = [
     "is_float",
     "is_in_grid",
     "is_special",
+    "is_used",
     "lacking",
     "lane_problem",
     "leaves_of",

@@ -19,10 +19,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.machines.registry import machine_of
 from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.rules.capacity import Growth, growth_of, has_room, is_full, is_long
+from pdojo.dialect.rules.capacity import Growth, growth_of, is_full, is_long
 from pdojo.dialect.rules.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
 from pdojo.dialect.rules.special_mappings import is_special
 from pdojo.dialect.shortcuts.excerpts import (
@@ -30,6 +31,7 @@ from pdojo.dialect.shortcuts.excerpts import (
     content_of,
     excerpt_of,
     excerpt_of_buffer,
+    has_room,
     nodes_touched,
     users_touched,
 )
@@ -263,7 +265,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _foreseen_layout(self, program: Program, site: Array | Dimension) -> LayoutEffect:
         """The effect of the move, from the accesses to its buffer alone (`analysis.layout`)."""
-        if not program.has_excerpts or has_patterns(program) or conditions_of(program).problems:
+        if not (program.has_excerpts and is_used("layout")) or has_patterns(program) or conditions_of(program).problems:
             return LayoutEffect()
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
         part, verdicts = accesses_alone(program, buffer)
@@ -319,7 +321,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def proof(self, program: Program, site: SiteT) -> Proof:
         """The part of the conditions that a check proves by accepting the move, if the check is right."""
-        if not self.argued or is_special(program) or is_long(program) or not self.argues(program, site):
+        promises = self.argued and is_used("promises")
+        if not promises or is_special(program) or is_long(program) or not self.argues(program, site):
             return Proof.NOTHING
         may_overflow = is_full(program, self.adds(program, site)) and self.grows(program, site)
         return Proof.ALL_BUT_ROOM if may_overflow else Proof.ALL

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.conditions import Conditions, conditions_of
@@ -237,8 +238,9 @@ class Game:
             return []
         start = self.programs.copy(length)
         before = conditions_of(start)
-        skipped = self._replay(wanted, start, before)
-        if len(self.trace.steps) > length and not self._is_sound(before):
+        careful = not is_used("deferred conditions")
+        skipped = self._replay(wanted, start, before, careful=careful)
+        if not careful and len(self.trace.steps) > length and not self._is_sound(before):
             # The check of a move is wrong; verification after every move finds it.
             self._cut(length)
             skipped = self._replay(wanted, self.programs.copy(length), before, careful=True)
@@ -340,7 +342,7 @@ def _confirmed(move: Move, wanted: Transformation[Any], before: Conditions, afte
     """
     confirm(move, malformed(after))
     proved = proof is not Proof.NOTHING
-    if proved and wanted.keeps_hints:
+    if proved and wanted.keeps_hints and is_used("deferred conditions"):
         confirm(move, wanted.shortage(before, after) if proof is Proof.ALL_BUT_ROOM else None)
         return before
     confirm(move, wanted.breach(before, after, proved=proved))

@@ -22,8 +22,8 @@ from pdojo.dialect.flow.collision import (
     Query,
     exact,
     holds,
-    impossible,
 )
+from pdojo.dialect.shortcuts.digits import impossible
 
 COMPARED: dict[Order, Callable[[int, int], bool]] = {EQUAL: eq, BEFORE: lt, AFTER: gt, ANY: lambda _a, _b: True}
 

@@ -12,15 +12,16 @@ import islpy as isl
 
 from pdojo.dialect.affine import Expr, const, modulo, var
 from pdojo.dialect.flow import flows, origins
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.integer_sets import context
 from pdojo.dialect.flow.origins import element_uses
-from pdojo.dialect.flow.storage_check import compare_events, compare_flows
+from pdojo.dialect.flow.storage_check import compare_flows
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
-from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.shortcuts.enumeration import Outside, events_of, values_of
+from pdojo.dialect.shortcuts.instances import compare_events
 from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.shortcuts.single_reads import wrong_source
 from pdojo.dialect.view.build import nest_of
@@ -99,7 +100,7 @@ def test_values_one_by_one() -> None:
             pairs = {
                 "writers": (values.writers(read), origins._writers(flow, uses, read)),  # pyright: ignore[reportPrivateUsage]
                 "reader": (
-                    origins._another(values.readers(write), uses, write),  # pyright: ignore[reportPrivateUsage]
+                    origins.another(values.readers(write), uses, write),  # pyright: ignore[reportPrivateUsage]
                     origins._reader(flow, uses, write),  # pyright: ignore[reportPrivateUsage]
                 ),
                 "stray": (

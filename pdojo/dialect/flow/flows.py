@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
+from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import covers
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
 
@@ -88,25 +88,30 @@ def last_writes(uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]]) -
     return writes.domain().subtract(_earlier_writes(writes, writes, schedule).range())
 
 
+@dataclass(frozen=True, slots=True)
+class Uninitialised:
+    """Is an element read that no earlier instance writes?"""
+
+    uses: Sequence[Use]
+    outside: int
+    """Only instances in one iteration of so many outermost scopes, which all uses share, count as earlier."""
+    operations: int | None
+    """The budget of integer sets (`bounded`)."""
+
+    def exact(self) -> tuple[Use, tuple[int, ...]] | None:
+        """Such a read, with its iteration, by integer sets; None if there is none."""
+        with bounded(self.operations):
+            return _orphan(self.uses, self.outside)
+
+
 def uninitialised(
     uses: Sequence[Use], outside: int = 0, operations: int | None = None
 ) -> tuple[Use, tuple[int, ...]] | None:
     """A read, with its iteration, of an element that no earlier instance writes; None if there is none.
 
-    Only instances in the same iteration of the `outside` outermost scopes, which all uses share, count as earlier.
-    Raises Undecided if that takes more than `operations` (`integer_sets.bounded`).
+    `outside` and `operations` are those of `Uninitialised`. Raises Undecided.
     """
-    if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in uses if r.reads):
-        return None
-    first = min(uses, key=lambda u: u.leaf.order).leaf
-    start = (0,) * first.depth
-    if all(g.evaluate(start) >= 0 for g in first.guards):
-        # No instance comes before this one, so its read is of unwritten memory.
-        for use in uses:
-            if use.leaf is first and use.reads:
-                return use, start
-    with bounded(operations):
-        return _orphan(uses, outside)
+    return decided("initialised", Uninitialised(uses, outside, operations))
 
 
 def _orphan(uses: Sequence[Use], outside: int) -> tuple[Use, tuple[int, ...]] | None:

@@ -15,6 +15,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from pdojo.dialect.affine import Expr, const, floordiv, var
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Answers(Generic[QuestionT, AnswerT]):
 
     def of(self, question: QuestionT, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question, which includes all data that the answer depends on. Raises Undecided."""
+        if not is_used("memo"):
+            return decide()
         if question not in self._known:
             try:
                 self._known[question] = decide()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Intent
-from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of
 

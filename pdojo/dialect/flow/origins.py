@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow.flows import Caller, Instance, flow, gathered, last_writes, sampled
@@ -22,27 +24,49 @@ from pdojo.dialect.flow.integer_sets import (
     spell,
     variables,
 )
+from pdojo.dialect.flow.shortcut import answered
 from pdojo.dialect.flow.storage_check import UseKey, content_of
 from pdojo.dialect.flow.uses import Use, domain_of
-from pdojo.dialect.shortcuts.coverage import common_depth, covers, reaches
 from pdojo.dialect.view.nest import Access, Array, Leaf, Nest
-from pdojo.dialect.view.paths import node_path
 from pdojo.dialect.view.storage import accesses_of
 
 if TYPE_CHECKING:
     import islpy as isl
-
-    from pdojo.dialect.shortcuts.enumeration import Values
 
 Iteration: TypeAlias = tuple[int, ...]
 
 Instances: TypeAlias = str
 """Some instances of a statement: a set of iterations in the syntax of isl, without a name."""
 
-LATEST = 16
-"""Number of latest contents whose values are kept."""
-
 AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True)
+class ValueQuestion(Generic[AnswerT]):
+    """A question about the values of one array's elements."""
+
+    kind: str
+    """The method of `Origins` that asks it."""
+    parameters: tuple[Any, ...]
+    uses: Sequence[Use]
+    relations: Callable[[], AnswerT]
+    """Finds the answer by integer relations."""
+    instances: OrderedDict[UseKey, object]
+    """The latest contents whose instances were run through, for the shortcut that does."""
+
+    def exact(self) -> AnswerT:
+        """The answer by integer relations."""
+        return self.relations()
+
+    @property
+    def key(self) -> UseKey:
+        """All data that the answer depends on."""
+        return self.kind, *self.parameters, *self.content
+
+    @cached_property
+    def content(self) -> UseKey:
+        """All data of the uses that the answer depends on."""
+        return content_of(self.uses)
 
 
 class Origins:
@@ -52,11 +76,11 @@ class Origins:
     """
 
     def __init__(self) -> None:
-        self._answers = Answers[tuple[object, ...], object]()
-        self._flows = Answers[tuple[object, ...], "isl.UnionMap"]()
-        self._gathered = Answers[tuple[object, ...], "isl.UnionMap"]()
-        self._latest: OrderedDict[UseKey, Values | None] = OrderedDict()
-        self._lasts = Answers[tuple[object, ...], "isl.UnionSet"]()
+        self._answers = Answers[UseKey, object]()
+        self._flows = Answers[UseKey, "isl.UnionMap"]()
+        self._gathered = Answers[UseKey, "isl.UnionMap"]()
+        self._lasts = Answers[UseKey, "isl.UnionSet"]()
+        self._instances = OrderedDict[UseKey, object]()
         self.exact_queries = 0
         """Number of questions that needed integer relations."""
         self.enumerated = 0
@@ -66,38 +90,22 @@ class Origins:
         """The uses whose writes reach the read, and whether every instance of it gets a written value."""
         if not any(u.writes for u in uses):
             return (), False
-        only = latest_write(uses, read)
-        quick = None if only is None else ((only,), True)
-        return self._ask(
-            ("writers", read),
-            uses,
-            lambda: _writers(self._flow(uses), uses, read),
-            quick,
-            lambda values: values.writers(read),
-        )
+        return self._ask("writers", (read,), uses, lambda: _writers(self._flow(uses), uses, read))
 
     def stray(self, uses: Sequence[Use], read: int, write: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read that does not get the value of `write`'s iteration `at`; None if all do.
 
         `at` gives the iteration of the write in terms of the read's.
         """
-        return self._ask(
-            ("stray", read, write, tuple(at)),
-            uses,
-            lambda: _stray(self._flow(uses), uses, read, write, at),
-            few=lambda values: values.stray(read, write, at),
-        )
+        parameters = read, write, tuple(at)
+        return self._ask("stray", parameters, uses, lambda: _stray(self._flow(uses), uses, read, write, at))
 
     def change(self, uses: Sequence[Use], first: int, second: int, at: Sequence[Expr]) -> Iteration | None:
         """An iteration of the read `second` whose origin is not that of `first` in iteration `at`; None if none."""
         if not any(u.writes for u in uses):
             return None
-        return self._ask(
-            ("change", first, second, tuple(at)),
-            uses,
-            lambda: _change(self._flow(uses), uses, first, second, at),
-            few=lambda values: values.change(first, second, at),
-        )
+        parameters = first, second, tuple(at)
+        return self._ask("change", parameters, uses, lambda: _change(self._flow(uses), uses, first, second, at))
 
     def partial(
         self, uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence[Expr | None]]]
@@ -108,45 +116,28 @@ class Origins:
         of a scope. The value of a read is the last plain write of the element before it, and all accumulations since.
         """
         named = tuple((write, tuple(at)) for write, at in parts)
-        return self._ask(
-            ("partial", read, named),
-            uses,
-            lambda: _partial(uses, read, named),
-            few=lambda values: values.partial(uses, read, named),
-        )
+        return self._ask("partial", (read, named), uses, lambda: _partial(uses, read, named))
 
     def reader(self, uses: Sequence[Use], write: int) -> int | None:
         """A use, by another statement, that reads values of `write`; None if there is none."""
         if not any(u.reads and u.leaf is not uses[write].leaf for u in uses):
             return None
-        quick = next((k for k in range(len(uses)) if feeds(uses, write, k)), None)
-        return self._ask(
-            ("reader", write),
-            uses,
-            lambda: _reader(self._flow(uses), uses, write),
-            quick,
-            lambda values: _another(values.readers(write), uses, write),
-        )
+        return self._ask("reader", (write,), uses, lambda: _reader(self._flow(uses), uses, write))
 
     def remains(self, uses: Sequence[Use], write: int) -> bool:
         """Whether `write` is the last to write some element."""
-        return self._ask(("remains", write), uses, lambda: _remains(self._last_writes(uses), uses, write))
+        return self._ask("remains", (write,), uses, lambda: _remains(self._last_writes(uses), uses, write))
 
     def carried(self, uses: Sequence[Use], depth: int) -> tuple[Instance, Instance] | None:
         """A write and a read that gets its value in a later iteration of the scope at `depth`; None if there is none.
 
         The uses are all in that scope; both instances are in one iteration of the scopes around it.
         """
-        reads = [u for u in uses if u.reads]
-        if all(any(w.writes and covers(w.leaf, w.access, r.leaf, r.access) for w in uses) for r in reads):
-            return None  # all reads get values of their own iteration
-        return self._ask(("carried", depth), uses, lambda: _carried(self._flow(uses), uses, depth))
+        return self._ask("carried", (depth,), uses, lambda: _carried(self._flow(uses), uses, depth))
 
     def unwritten(self, uses: Sequence[Use], read: int, among: Instances) -> Iteration | None:
         """An instance of the read, among `among`, that gets an unwritten element; None if there is none."""
-        if any(w.writes and covers(w.leaf, w.access, uses[read].leaf, uses[read].access) for w in uses):
-            return None
-        return self._ask(("unwritten", read, among), uses, lambda: _unwritten(self._flow(uses), read, among))
+        return self._ask("unwritten", (read, among), uses, lambda: _unwritten(self._flow(uses), read, among))
 
     def sources(
         self, uses: Sequence[Use], read: int, among: Instances
@@ -157,7 +148,7 @@ class Origins:
         """
         if not any(u.writes for u in uses):
             return (), False
-        return self._ask(("sources", read, among), uses, lambda: _sources(self._flow(uses), read, among))
+        return self._ask("sources", (read, among), uses, lambda: _sources(self._flow(uses), read, among))
 
     def needed(
         self,
@@ -174,42 +165,31 @@ class Origins:
         """
         others = tuple(unneeded)
         return self._ask(
-            ("needed", write, among, others, caller),
+            "needed",
+            (write, among, others, caller),
             uses,
             lambda: _needed(self._parts(uses, caller), len(uses), write, among, others),
         )
 
     def _ask(
-        self,
-        question: tuple[object, ...],
-        uses: Sequence[Use],
-        answer: Callable[[], AnswerT],
-        quick: AnswerT | None = None,
-        few: Callable[[Values], AnswerT] | None = None,
+        self, kind: str, parameters: tuple[Any, ...], uses: Sequence[Use], relations: Callable[[], AnswerT]
     ) -> AnswerT:
-        """The answer to a question: `quick` if given, else `few` by enumeration of few instances, else `answer`."""
-        if quick is not None:
-            return quick
-        content = content_of(uses)
+        return self.ask(ValueQuestion(kind, parameters, uses, relations, self._instances))
 
-        def decide() -> AnswerT:
-            if few is not None and (values := self._values(content, uses)) is not None:
-                self.enumerated += 1
-                return few(values)
-            self.exact_queries += 1
-            return answer()
+    def ask(self, question: ValueQuestion[AnswerT]) -> AnswerT:
+        """The answer to a question; a new one only if it is not obvious."""
+        found = answered("value at first sight", question)
+        if found is not None:
+            return found.value
+        return cast(AnswerT, self._answers.of(question.key, lambda: self._decide(question)))
 
-        return cast(AnswerT, self._answers.of((*question, *content), decide))
-
-    def _values(self, content: UseKey, uses: Sequence[Use]) -> Values | None:
-        """The values by enumeration of few instances; the latest contents are kept for further questions."""
-        if content not in self._latest:
-            from pdojo.dialect.shortcuts.enumeration import values_of  # NumPy takes long to start
-
-            self._latest[content] = values_of(uses)
-            if len(self._latest) > LATEST:
-                self._latest.popitem(last=False)
-        return self._latest[content]
+    def _decide(self, question: ValueQuestion[AnswerT]) -> AnswerT:
+        found = answered("value", question)
+        if found is not None:
+            self.enumerated += 1
+            return found.value
+        self.exact_queries += 1
+        return question.exact()
 
     def _flow(self, uses: Sequence[Use]) -> isl.UnionMap:
         """Pairs of a write instance and a read instance that gets its value; computed once per content."""
@@ -234,67 +214,6 @@ def element_uses(nest: Nest, array: Array, extra: Sequence[tuple[Leaf, Access]] 
 def number_of(uses: Sequence[Use], leaf: Leaf, access: Access) -> int:
     """The number of a statement's access among the uses."""
     return next(k for k, u in enumerate(uses) if u.leaf is leaf and u.access is access)
-
-
-def latest_write(uses: Sequence[Use], read: int) -> int | None:
-    """The use that certainly writes last before every instance of a read; None if that is not obvious.
-
-    It is the last write before the read in the text, and no other write stands with the read or between the two.
-    """
-    reader = uses[read].leaf
-    before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
-    found = max(before, key=lambda k: uses[k].leaf.order, default=None)
-    if found is None or not _stays_until(uses, found, read):
-        return None
-    depth = common_depth((uses[found].leaf, reader))
-    # A statement writes after it has read.
-    others = (u.leaf for u in uses if u.writes and (u.leaf is not reader or reader.depth > depth))
-    return None if any(_place(leaf, reader, depth) == 0 for leaf in others) else found
-
-
-def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether the first instance of a read certainly gets a value of a write by another statement (not complete).
-
-    Later statements in the read's subtree have not run by then.
-    """
-    writer, reader = uses[write].leaf, uses[read].leaf
-    if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
-        return False
-    depth = common_depth((writer, reader))
-    runs = all(g.evaluate((0,) * reader.depth) >= 0 for g in reader.guards)
-    others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
-    return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
-
-
-def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
-    """Whether every element of a later read holds the value of a write, in each iteration of their common scopes.
-
-    Other writes may share the write's subtree if it writes the same elements after them; none may stand between write
-    and read.
-    """
-    use, reader = uses[write], uses[read].leaf
-    if not reaches(use.leaf, use.access, reader, uses[read].access):
-        return False
-    depth = common_depth((use.leaf, reader))
-    for other in uses:
-        if not other.writes or other.leaf is use.leaf:
-            continue
-        if _place(other.leaf, use.leaf, depth) == 0:
-            if other.leaf.order > use.leaf.order or not reaches(use.leaf, use.access, other.leaf, other.access):
-                return False
-        elif (_place(other.leaf, use.leaf, depth) or 0) > 0 > (_place(other.leaf, reader, depth) or 0):
-            return False
-    return True
-
-
-def _place(leaf: Leaf, other: Leaf, depth: int) -> int | None:
-    """Position of a statement relative to another among the children of their scope at `depth` - 1.
-
-    Negative (before), 0 (same child) or positive (after); None if the statement is not in that scope.
-    """
-    if common_depth((leaf, other)) < depth:
-        return None
-    return node_path(leaf)[depth] - node_path(other)[depth]
 
 
 def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
@@ -389,10 +308,10 @@ def _reader(values: isl.UnionMap, uses: Sequence[Use], write: int) -> int | None
     found: list[int] = []
     reached = values.intersect_domain(_instances("W", write, uses[write])).range()
     reached.foreach_set(lambda piece: found.append(int(piece.get_tuple_name()[1:])))
-    return _another(sorted(found), uses, write)
+    return another(sorted(found), uses, write)
 
 
-def _another(readers: Sequence[int], uses: Sequence[Use], write: int) -> int | None:
+def another(readers: Sequence[int], uses: Sequence[Use], write: int) -> int | None:
     """The first of some uses by another statement than the write's; None if there is none."""
     return next((k for k in readers if uses[k].leaf is not uses[write].leaf), None)
 

@@ -17,6 +17,8 @@ from pdojo.dialect.flow.collision import Collisions, Domain, Query, Relation, Wi
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.liveness import LiveRange, live_ranges
 from pdojo.dialect.flow.origins import Origins
+from pdojo.dialect.flow.remembered import Remembered
+from pdojo.dialect.flow.shortcut import decided, is_used
 from pdojo.dialect.flow.storage_check import StorageChecks
 from pdojo.dialect.flow.uses import Use, UsesOnDemand, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.functions import ACCUMULATIONS
@@ -24,8 +26,6 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.shortcuts.remembered import Remembered
-from pdojo.dialect.shortcuts.turns import done_before
 from pdojo.dialect.view.build import nest_on
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, fact
@@ -70,6 +70,22 @@ class AnalysisCache:
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
+
+
+@dataclass(frozen=True)
+class SharingQuestion:
+    """Does every value survive if the arrays of two buffers live in the memory of one?"""
+
+    guest: Buffer
+    host: Buffer
+    uses: Sequence[Use]
+    """The accesses to both, in the cells of `host`."""
+    storage: StorageChecks
+    collisions: Collisions
+
+    def exact(self) -> Reason | None:
+        """The violation as that of one buffer; None if there is none."""
+        return self.storage.violation(self.uses, self.host.reuse, None, caller_of(self.host))
 
 
 class Program:
@@ -290,14 +306,7 @@ class Program:
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
         """The violation if the arrays of two buffers live in the memory of `host`; None if there is none."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
-        if not any(host.reuse) and host.intent is not Intent.INOUT:
-            guests, hosts = ([u for u in uses if u.access.array.buffer is b] for b in (guest, host))
-            # The caller reads the last writes; each element has one, and each read has a value (`validate`).
-            if done_before(guests, hosts, self.collisions):
-                return None
-            if host.intent is None and done_before(hosts, guests, self.collisions):
-                return None
-        return self.storage.violation(uses, host.reuse, None, caller_of(host))
+        return decided("sharing", SharingQuestion(guest, host, uses, self.storage, self.collisions))
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
         """The violation if each element of `guest` is stored as that of `host`, of the same shape; or None."""
@@ -309,7 +318,8 @@ class Program:
 
     def successor(self, kernel: KernelOp, nest: Nest | None = None, touched: Container[Node] | None = None) -> Program:
         """The program for the kernel after a move that changed the nodes `touched`; keeps `known`."""
-        return Program(kernel, self.machine, self.known, nest, None if nest is not None else self.nest, touched)
+        before = None if nest is not None or not is_used("same nodes") else self.nest
+        return Program(kernel, self.machine, self.known, nest, before, touched)
 
     def copy(self) -> Program:
         """A program for a copy of the kernel, which may be changed; keeps `known`."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar, cast
+from typing import ClassVar, TypeAlias, TypeVar, cast
 
 from pdojo.dialect.attributes import Mapping as ScopeMapping
-from pdojo.dialect.flow.collision import Collisions, Order, Query, Relation, Witness, impossible
-from pdojo.dialect.flow.origins import Origins
+from pdojo.dialect.flow.collision import Collisions, Order, Query, Relation, Witness
+from pdojo.dialect.flow.origins import Origins, ValueQuestion
 from pdojo.dialect.flow.program import AnalysisCache, Conflict, Program
-from pdojo.dialect.flow.storage_check import StorageChecks, UseKey, content_of
+from pdojo.dialect.flow.storage_check import StorageChecks, UseKey
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Array, Buffer, Nest, Node, Scope
-
-if TYPE_CHECKING:
-    from pdojo.dialect.shortcuts.enumeration import Values
 
 AnswerT = TypeVar("AnswerT")
 
@@ -159,8 +156,7 @@ class _Collisions(Collisions):
             before = self.exact_queries
             witness = super().find(query)
             settled = "guess" if witness is not None else "digits"
-            exact = self.exact_queries > before and not impossible(query)
-            self.how[query] = "integer sets" if exact else settled
+            self.how[query] = "integer sets" if self.exact_queries > before else settled
             return witness
         return super().find(query)
 
@@ -173,19 +169,12 @@ class _Origins(Origins):
         self.record = record
         self.how: dict[UseKey, str] = {}
 
-    def _ask(
-        self,
-        question: tuple[object, ...],
-        uses: Sequence[Use],
-        answer: Callable[[], AnswerT],
-        quick: AnswerT | None = None,
-        few: Callable[[Values], AnswerT] | None = None,
-    ) -> AnswerT:
+    def ask(self, question: ValueQuestion[AnswerT]) -> AnswerT:
         before = _counts(self)
-        result = super()._ask(question, uses, answer, quick, few)
-        how = self.how.setdefault((*question, *content_of(uses)), _settled(self, before))
-        kind, number = str(question[0]), cast(int, question[1])
-        text, said = _VALUES[kind](uses, number, question, result)
+        result = super().ask(question)
+        how = self.how.setdefault(question.key, _settled(self, before))
+        named = question.kind, *question.parameters
+        text, said = _VALUES[question.kind](question.uses, cast(int, question.parameters[0]), named, result)
         self.record.add(Question("value", text, "", said, how))
         return result
 

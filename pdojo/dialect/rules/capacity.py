@@ -9,9 +9,9 @@ from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
-from pdojo.dialect.shortcuts.excerpts import Excerpt, bytes_in_memory
+from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact, leaves_of
+from pdojo.dialect.view.nest import Buffer, Leaf, Nest, Node, Scope, fact
 
 UNKNOWN = 1 << 62
 """Byte count of a buffer of unknown size: more than any memory has."""
@@ -150,11 +150,11 @@ class Growth:
 
 def growth_of(before: Program, after: Program) -> Growth:
     """The growth from an excerpt before a move to the excerpt after it."""
-    peak = _peak(after, 0, None, _spans(after))
+    peak = _peak(after, 0, None, register_spans(after))
     return Growth(load_of(after) - load_of(before), peak, _reach(before) != _reach(after))
 
 
-def _spans(program: Program) -> dict[Buffer, tuple[int, int]]:
+def register_spans(program: Program) -> dict[Buffer, tuple[int, int]]:
     """The live ranges of the buffers in registers, as orders of statements."""
     return {b: r.span for b, r in program.live_ranges.items() if b.memory is Memory.REGISTER}
 
@@ -164,35 +164,6 @@ def _reach(program: Program) -> tuple[object, ...]:
     ranges = [(b, r) for b, r in program.live_ranges.items() if b.memory is Memory.REGISTER]
     used = [(b.names[0], bytes_in_memory(program, b), r.first.path[0], r.last.path[0]) for b, r in ranges]
     return len(program.nest.children), sorted(used)
-
-
-def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
-    """Whether a program within all limits certainly stays so after the excerpt's growth (not complete).
-
-    Registers suffice if all buffers fit at once. They also suffice if the excerpt's peak fits together with the
-    registers alive across it, and no more are alive at other nodes than now. The latter holds if the excerpt's nodes
-    are consecutive, or if the move does not change the nodes that use each register.
-    """
-    load, machine = load_of(program) + growth.added, program.machine
-    if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
-        return False
-    if (limit := limit_of(machine, Memory.STACK)) is not None and load.stack > limit:
-        return False
-    limit = limit_of(machine, Memory.REGISTER)
-    if limit is None or load.registers <= limit:
-        return True
-    places = excerpt.places
-    if growth.spread and places != tuple(range(places[0], places[-1] + 1)):
-        return False
-    return growth.peak + max(_alive_across(program, place) for place in places) <= limit
-
-
-def _alive_across(program: Program, place: int) -> int:
-    """Bytes of the registers that are used both before and after a top-level node."""
-    leaves = leaves_of(program.nest.children[place])
-    start, end = leaves[0].order, leaves[-1].order
-    across = (b for b, (first, last) in _spans(program).items() if first < start and last > end)
-    return sum(bytes_in_memory(program, b) for b in across)
 
 
 def limit_of(machine: Machine, memory: Memory) -> int | None:

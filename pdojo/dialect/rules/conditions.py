@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.content import uses_content
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.reason import Reason
@@ -25,7 +26,6 @@ from pdojo.dialect.rules.lanes import register_problem, vector_problem
 from pdojo.dialect.rules.races import find_race
 from pdojo.dialect.rules.special_mappings import is_special, machine_problems, meaning_problems
 from pdojo.dialect.rules.threads import visibility_problems
-from pdojo.dialect.shortcuts.excerpts import uses_content
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Access, Buffer

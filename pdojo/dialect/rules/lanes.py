@@ -9,6 +9,7 @@ from math import gcd, prod
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
@@ -170,6 +171,13 @@ def _misaligned(access: Access, leaf: Leaf, lanes: Scope, address: Expr, machine
 def physical_bytes(nest: Nest, buffer: Buffer) -> int:
     """Bytes that one copy of the buffer takes."""
     return prod(physical_shape(nest, buffer)) * byte_width(buffer.dtype)
+
+
+def bytes_in_memory(program: Program, buffer: Buffer) -> int:
+    """Bytes of one copy of the buffer (`physical_bytes`), cached with the uses of the buffer."""
+    if not any(buffer.reuse):
+        return physical_bytes(program.nest, buffer)
+    return program.nest.about_uses(buffer, "bytes", lambda: physical_bytes(program.nest, buffer))
 
 
 def in_tensor_scope(scope: Scope) -> bool:

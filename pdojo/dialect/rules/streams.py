@@ -13,6 +13,7 @@ from math import frexp, prod
 
 from pdojo.dialect.attributes import Mapping, Memory, Numerics
 from pdojo.dialect.flow.collision import ANY, BEFORE, EQUAL, Relation
+from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width, is_float
@@ -21,7 +22,6 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.hints import ORDINARY
 from pdojo.dialect.rules.lanes import Stride, known_alignment, linear_address, stride_over
 from pdojo.dialect.rules.stream_patterns import Pattern, address_in_bytes, condensed, joint_walk, pattern_of
-from pdojo.dialect.shortcuts.coverage import common_depth
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape

@@ -26,14 +26,14 @@ from typing import TypeAlias
 from pdojo.dialect.affine import Expr, linear, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.collision import EQUAL, Query
+from pdojo.dialect.flow.content import uses_content
 from pdojo.dialect.flow.program import Conflict, Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.collectives import Collectives, Held, collectives_of
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.block_threads import block_threads
-from pdojo.dialect.rules.lanes import in_tensor_scope
-from pdojo.dialect.shortcuts.excerpts import bytes_in_memory, uses_content
+from pdojo.dialect.rules.lanes import bytes_in_memory, in_tensor_scope
 from pdojo.dialect.view.grids import grid_problem, launch_of
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Scope

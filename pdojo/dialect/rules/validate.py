@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.attributes import Intent
+from pdojo.dialect.flow.coverage import fills
 from pdojo.dialect.flow.flows import uninitialised
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import describe_use, uses_of
 from pdojo.dialect.rules.hints import unusable_hints
 from pdojo.dialect.rules.races import find_race
 from pdojo.dialect.rules.special_mappings import meaning_problems
-from pdojo.dialect.shortcuts.coverage import fills
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Array, Leaf
 from pdojo.errors import InvalidKernel, Undecided
@@ -54,7 +55,7 @@ def _check(program: Program) -> None:
 
 def _check_written(array: Array, writers: Sequence[Leaf]) -> None:
     """Check that every element of an output is written."""
-    if not any(fills(leaf, leaf.output) for leaf in writers):
+    if not is_used("whole writes") or not any(fills(leaf, leaf.output) for leaf in writers):
         _check_every_element(array, writers)
 
 

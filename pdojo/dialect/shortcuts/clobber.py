@@ -15,8 +15,11 @@ from math import prod
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr
-from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.flow.coverage import common_depth
+from pdojo.dialect.flow.shortcut import Answer
+from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
+from pdojo.dialect.flow.uses import Use, describe_use
+from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.paths import node_path
 
 CLIP = 2
@@ -55,6 +58,17 @@ class Instance:
     def cell(self) -> tuple[int, ...]:
         """The place in memory."""
         return tuple(e.evaluate(self.iteration) for e in self.use.cell)
+
+
+def overwritten(question: StorageQuestion) -> Answer[Reason | None] | None:
+    """A violation, if the first iterations show one."""
+    found = lost_value(question.uses)
+    if found is None:
+        return None
+    read, overwriting = found
+    text = f"{describe_use(read.use, read.iteration)} needs a value that "
+    text += f"{describe_use(overwriting.use, overwriting.iteration)} overwrites"
+    return Answer(overwritten_reason(question.uses[0].access.array.name, text))
 
 
 def lost_value(uses: Sequence[Use]) -> tuple[Instance, Instance] | None:

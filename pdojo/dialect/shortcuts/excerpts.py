@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from pdojo.dialect.attributes import Memory
+from pdojo.dialect.flow.content import digest_of, uses_content
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.rules.lanes import physical_bytes
-from pdojo.dialect.shortcuts.remembered import Content, Verdicts
+from pdojo.dialect.flow.remembered import Content, Verdicts
+from pdojo.dialect.flow.shortcut import is_used
+from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
+from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, Scope, fact, leaves_of, subtree
-from pdojo.dialect.view.paths import relative_paths
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, fact, leaves_of, subtree
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
@@ -49,7 +50,7 @@ def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
 
 
 def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
-    if not program.has_excerpts:
+    if not (program.has_excerpts and is_used("excerpts")):
         return Excerpt(program, program.verdicts, tuple(range(len(program.nest.children))))
     return program.once(("excerpt", places), lambda: _excerpt(program, places))
 
@@ -145,50 +146,9 @@ def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
     return program.successor(nest.kernel, nest)
 
 
-def chain_text(node: Node) -> str:
-    """The scopes around a node, as a text."""
-    return "" if node.parent is None else fact(node.parent.facts, "chain", lambda: _with_outer(node.parent))
-
-
-def _with_outer(scope: Scope | None) -> str:
-    from pdojo.dialect.notation.printer import scope_text
-
-    return "" if scope is None else f"{chain_text(scope)}/{scope_text(scope)}"
-
-
 def content_of(program: Program, buffer: Buffer) -> Hashable:
     """All data that moves on one buffer depend on: its uses, and the other users of memory."""
     return uses_content(program, buffer), program.once("memory use", lambda: _memory_use(program))
-
-
-def uses_content(program: Program, buffer: Buffer) -> Content:
-    """The digest of the uses of one buffer: its declaration, and its accesses with their places."""
-    return program.nest.about_uses(buffer, "content", lambda: _uses_content(program, buffer))
-
-
-def _uses_content(program: Program, buffer: Buffer) -> Content:
-    from pdojo.dialect.notation.printer import access_text, declaration_line
-
-    users = list(dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer)))
-    return digest_of(
-        declaration_line(buffer),
-        relative_paths(users),
-        [(leaf.accumulate, leaf.asynchronous, leaf.output.array.buffer is buffer) for leaf in users],
-        [[access_text(a) for a in leaf.accesses if a.array.buffer is buffer] for leaf in users],
-        [chain_text(leaf) for leaf in users],
-    )
-
-
-def bytes_in_memory(program: Program, buffer: Buffer) -> int:
-    """Bytes of one copy of the buffer (`physical_bytes`), cached with the uses of the buffer."""
-    if not any(buffer.reuse):
-        return physical_bytes(program.nest, buffer)
-    return program.nest.about_uses(buffer, "bytes", lambda: physical_bytes(program.nest, buffer))
-
-
-def digest_of(*parts: object) -> Content:
-    """Digest of strings, numbers and enumerations, in lists and tuples."""
-    return sha256(repr(parts).encode()).digest()
 
 
 def _memory_use(program: Program) -> tuple[object, ...]:
@@ -199,3 +159,32 @@ def _memory_use(program: Program) -> tuple[object, ...]:
         for b, live in program.live_ranges.items()
         if b.memory is not Memory.HEAP
     )
+
+
+def has_room(program: Program, excerpt: Excerpt, growth: Growth) -> bool:
+    """Whether a program within all limits certainly stays so after the excerpt's growth (not complete).
+
+    Registers suffice if all buffers fit at once. They also suffice if the excerpt's peak fits together with the
+    registers alive across it, and no more are alive at other nodes than now. The latter holds if the excerpt's nodes
+    are consecutive, or if the move does not change the nodes that use each register.
+    """
+    load, machine = load_of(program) + growth.added, program.machine
+    if load.statements > MOST_STATEMENTS or load.iterations > 2 * MOST_STATEMENTS:
+        return False
+    if (limit := limit_of(machine, Memory.STACK)) is not None and load.stack > limit:
+        return False
+    limit = limit_of(machine, Memory.REGISTER)
+    if limit is None or load.registers <= limit:
+        return True
+    places = excerpt.places
+    if growth.spread and places != tuple(range(places[0], places[-1] + 1)):
+        return False
+    return growth.peak + max(_alive_across(program, place) for place in places) <= limit
+
+
+def _alive_across(program: Program, place: int) -> int:
+    """Bytes of the registers that are used both before and after a top-level node."""
+    leaves = leaves_of(program.nest.children[place])
+    start, end = leaves[0].order, leaves[-1].order
+    across = (b for b, (first, last) in register_spans(program).items() if first < start and last > end)
+    return sum(bytes_in_memory(program, b) for b in across)

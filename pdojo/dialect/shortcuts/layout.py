@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.flow.content import chain_text, digest_of, uses_content
 from pdojo.dialect.flow.program import Program
+from pdojo.dialect.flow.remembered import Content, Verdicts
 from pdojo.dialect.notation.printer import tree_lines
 from pdojo.dialect.rules.capacity import LIMITED, limit_of, load_of
+from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.rules.threads import thread_bytes
-from pdojo.dialect.shortcuts.excerpts import bytes_in_memory, chain_text, digest_of, uses_content
-from pdojo.dialect.shortcuts.remembered import Content, Verdicts
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Leaf
 from pdojo.dialect.view.storage import accesses_of

@@ -1,15 +1,24 @@
-"""Wrong sources of single reads, a quick refutation: milliseconds instead of seconds for relations of all reads."""
+"""Wrong sources of single reads: milliseconds instead of seconds for relations of all reads, which may not settle it.
+
+Most questions are settled by a part of the integer sets' budget; single reads are examined if that is not enough.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.flow import integer_sets
 from pdojo.dialect.flow.flows import Caller, Instance, relations_of
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, variables
+from pdojo.dialect.flow.shortcut import Answer
+from pdojo.dialect.flow.storage_check import StorageQuestion, describe_pair, elements_of, lost_reason, stale_reason
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.reason import Reason
+from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -20,6 +29,29 @@ MOST = 64
 """Most reads of all uses together."""
 TRIES = 16
 """Iterations drawn for one random read; guards may exclude them all."""
+
+
+USUAL = 10
+"""Divisor of the operations budget: most questions about flows are settled by the n-th part."""
+
+
+def refuted(question: StorageQuestion) -> Answer[Reason | None] | None:
+    """The exact answer within a part of the budget, or else a violation that a few reads show."""
+    with suppress(Undecided), bounded(integer_sets.OPERATIONS // USUAL):
+        return Answer(question.exact(), "integer sets")
+    with suppress(Undecided):
+        if (fault := wrong_read(question.uses, question.caller)) is not None:
+            return Answer(fault, "integer sets")
+    return None
+
+
+def wrong_read(uses: Sequence[Use], caller: Caller | None = None) -> Reason | None:
+    """A difference between the two flows that a few reads show; None proves nothing. Raises Undecided."""
+    found = wrong_source(uses, *elements_of(uses, caller), caller)
+    if found is None:
+        return None
+    pair, is_lost = found
+    return (lost_reason if is_lost else stale_reason)(uses[0].access.array.name, describe_pair(pair, uses, caller))
 
 
 class Source:

@@ -8,9 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.collision import BEFORE, EQUAL, Collisions, Query, Relation
+from pdojo.dialect.flow.coverage import common_depth
+from pdojo.dialect.flow.program import SharingQuestion
+from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.uses import Use
-from pdojo.dialect.shortcuts.coverage import common_depth
+from pdojo.dialect.reason import Reason
+
+
+def apart(question: SharingQuestion) -> Answer[Reason | None] | None:
+    """No violation, if one array is done with each cell before the other begins, and the caller needs neither."""
+    guest, host = question.guest, question.host
+    if any(host.reuse) or host.intent is Intent.INOUT:
+        return None
+    guests, hosts = ([u for u in question.uses if u.access.array.buffer is b] for b in (guest, host))
+    # The caller reads the last writes; each element has one, and each read has a value (`validate`).
+    if done_before(guests, hosts, question.collisions):
+        return Answer(None)
+    is_own = host.intent is None and done_before(hosts, guests, question.collisions)
+    return Answer(None) if is_own else None
 
 
 def done_before(first: Sequence[Use], second: Sequence[Use], collisions: Collisions) -> bool:

@@ -38,6 +38,7 @@ from pdojo.transforms.api import (
     fresh_id,
     index_bounds,
     is_special,
+    is_used,
     stride_over,
     uninitialised,
     unreached,
@@ -189,7 +190,8 @@ class Staging(Transformation[Scope]):
 
     def _after_reason(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """The reason why the program with the copy has a fault; or None. It is made only if `is_exact` is False."""
-        return None if self.is_exact(program, site, copy) else self.tried(program, site)
+        is_exact = is_used("exact copies") and self.is_exact(program, site, copy)
+        return None if is_exact else self.tried(program, site)
 
     def tried(self, program: Program, site: Scope) -> Reason | None:
         """The fault of the program with the copy: bounds, missing values, its conditions; None if there is none."""

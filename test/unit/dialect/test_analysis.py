@@ -12,14 +12,15 @@ from itertools import product
 import pytest
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
-from pdojo.dialect.flow.collision import AFTER, BEFORE, EQUAL, Domain, Query, Relation, share_iterations
+from pdojo.dialect.flow.collision import AFTER, BEFORE, EQUAL, Domain, Query, Relation
+from pdojo.dialect.flow.coverage import cover_together, covers
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.storage_check import compare_flows
 from pdojo.dialect.flow.uses import Use, uses_of
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.rules.lanes import lane_problem
-from pdojo.dialect.shortcuts.coverage import cover_together, covers
+from pdojo.dialect.shortcuts.digits import share_iterations
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.storage import accesses_of, copy_depths
 

@@ -9,11 +9,12 @@ import pytest
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow import origins
 from pdojo.dialect.flow.flows import last_writes
-from pdojo.dialect.flow.origins import element_uses, feeds, latest_write
+from pdojo.dialect.flow.origins import element_uses
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.shortcuts.values import feeds, latest_write
 from pdojo.transforms.game import Game
 
 

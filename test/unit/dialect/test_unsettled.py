@@ -13,7 +13,7 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.rules import validate
-from pdojo.dialect.shortcuts import enumeration
+from pdojo.dialect.shortcuts import clobber, enumeration
 from pdojo.errors import IllegalMove, InvalidKernel, Undecided
 from pdojo.transforms.game import Game
 
@@ -98,7 +98,7 @@ def test_single_reads_refute_what_integer_sets_do_not(monkeypatch: pytest.Monkey
     def nothing(*_: object) -> None:
         """The fast refutation finds nothing."""
 
-    monkeypatch.setattr(storage_check, "lost_value", nothing)
+    monkeypatch.setattr(clobber, "lost_value", nothing)
     monkeypatch.setattr(storage_check, "compare_flows", unsettled)
     with pytest.raises(IllegalMove, match=r"reuse_dims@t:0 is refused: integer sets do not settle it"):
         game().apply(MOVE)

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.storage_check import StorageChecks
+from pdojo.dialect.flow.storage_check import StorageChecks, StorageQuestion
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.conditions import buffer_problems, conditions_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
@@ -30,7 +30,7 @@ from pdojo.transforms.mapping.unmap import storage_reason
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, transformation
 
 FOLDER = Path(__file__).parents[2] / "filecheck" / "transforms"
-SHARED = Program, StorageChecks
+SHARED = Program, StorageChecks, StorageQuestion
 """Classes whose methods are called on objects that transformations are given."""
 
 ELSEWHERE = {

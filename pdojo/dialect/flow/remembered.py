@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeAlias, TypeVar, cast
 
+from pdojo.dialect.flow.shortcut import is_used
+
 MOST_PARTS = 256
 """Most parts of programs in the memo; they hold their operations."""
 
@@ -30,6 +32,8 @@ class Remembered:
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
         """The answer to a question; the question includes all data that the answer depends on."""
+        if not is_used("memo"):
+            return decide()
         if question not in self._verdicts:
             self._verdicts[question] = decide()
             if len(self._verdicts) > MOST_VERDICTS:
@@ -41,6 +45,8 @@ class Remembered:
 
         The whole program is not kept, because its owner may change the kernel afterwards.
         """
+        if not is_used("memo"):
+            return make(), {}
         part, verdicts = self._parts.get(content, (None, {}))
         if part is None:
             part = make()

@@ -1,0 +1,149 @@
+"""Origins of values that the text shows, or that running through few instances shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pdojo.dialect.flow.coverage import common_depth, covers, reaches
+from pdojo.dialect.flow.flows import Uninitialised
+from pdojo.dialect.flow.origins import ValueQuestion, another
+from pdojo.dialect.flow.shortcut import Answer
+from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.view.nest import Leaf
+from pdojo.dialect.view.paths import node_path
+
+if TYPE_CHECKING:
+    from pdojo.dialect.shortcuts.enumeration import Values
+
+LATEST = 16
+"""Number of latest contents whose values are kept."""
+
+
+def obvious(question: ValueQuestion[Any]) -> Answer[Any] | None:
+    """The answer that the order of statements and their index expressions show."""
+    uses, first = question.uses, cast(int, question.parameters[0])
+    match question.kind:
+        case "writers":
+            found = latest_write(uses, first)
+            return None if found is None else Answer(((found,), True))
+        case "reader":
+            found = next((k for k in range(len(uses)) if feeds(uses, first, k)), None)
+            return None if found is None else Answer(found)
+        case "carried":
+            # All reads get values of their own iteration.
+            return Answer(None) if are_covered(uses, uses) else None
+        case "unwritten":
+            return Answer(None) if are_covered(uses, [uses[first]]) else None
+        case _:
+            return None
+
+
+def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
+    """The answer by all instances, if they are few."""
+    if question.kind not in ("writers", "stray", "change", "partial", "reader"):
+        return None
+    values = _values(question)
+    if values is None:
+        return None
+    uses, parameters = question.uses, question.parameters
+    match question.kind:
+        case "partial":
+            found: object = values.partial(uses, *parameters)
+        case "reader":
+            found = another(values.readers(*parameters), uses, *parameters)
+        case kind:
+            found = getattr(values, kind)(*parameters)
+    return Answer(found, "instances")
+
+
+def _values(question: ValueQuestion[Any]) -> Values | None:
+    """The values of the elements, kept for further questions about the same content; None if there are too many."""
+    latest = question.instances
+    if question.content not in latest:
+        from pdojo.dialect.shortcuts.enumeration import values_of  # NumPy takes long to start
+
+        latest[question.content] = values_of(question.uses)
+        if len(latest) > LATEST:
+            latest.popitem(last=False)
+    return cast("Values | None", latest[question.content])
+
+
+def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] | None] | None:
+    """No unwritten read if writes of the same iteration cover all reads; the first read if nothing comes before it."""
+    uses = question.uses
+    if are_covered(uses, uses):
+        return Answer(None)
+    first = min(uses, key=lambda u: u.leaf.order).leaf
+    start = (0,) * first.depth
+    if all(g.evaluate(start) >= 0 for g in first.guards):
+        found = next((use for use in uses if use.leaf is first and use.reads), None)
+        return None if found is None else Answer((found, start))
+    return None
+
+
+def are_covered(uses: Sequence[Use], reads: Sequence[Use]) -> bool:
+    """Whether every read gets a value of its own iteration of the scopes that it shares with the write."""
+    writes = [use for use in uses if use.writes]
+    return all(any(covers(w.leaf, w.access, r.leaf, r.access) for w in writes) for r in reads if r.reads)
+
+
+def latest_write(uses: Sequence[Use], read: int) -> int | None:
+    """The use that certainly writes last before every instance of a read; None if that is not obvious.
+
+    It is the last write before the read in the text, and no other write stands with the read or between the two.
+    """
+    reader = uses[read].leaf
+    before = [k for k, u in enumerate(uses) if u.writes and u.leaf.order < reader.order]
+    found = max(before, key=lambda k: uses[k].leaf.order, default=None)
+    if found is None or not _stays_until(uses, found, read):
+        return None
+    depth = common_depth((uses[found].leaf, reader))
+    # A statement writes after it has read.
+    others = (u.leaf for u in uses if u.writes and (u.leaf is not reader or reader.depth > depth))
+    return None if any(_place(leaf, reader, depth) == 0 for leaf in others) else found
+
+
+def feeds(uses: Sequence[Use], write: int, read: int) -> bool:
+    """Whether the first instance of a read certainly gets a value of a write by another statement (not complete).
+
+    Later statements in the read's subtree have not run by then.
+    """
+    writer, reader = uses[write].leaf, uses[read].leaf
+    if not uses[read].reads or reader.order <= writer.order or not _stays_until(uses, write, read):
+        return False
+    depth = common_depth((writer, reader))
+    runs = all(g.evaluate((0,) * reader.depth) >= 0 for g in reader.guards)
+    others = (u.leaf for u in uses if u.writes and u.leaf.order < reader.order)
+    return runs and not any(_place(leaf, reader, depth) == 0 for leaf in others)
+
+
+def _stays_until(uses: Sequence[Use], write: int, read: int) -> bool:
+    """Whether every element of a later read holds the value of a write, in each iteration of their common scopes.
+
+    Other writes may share the write's subtree if it writes the same elements after them; none may stand between write
+    and read.
+    """
+    use, reader = uses[write], uses[read].leaf
+    if not reaches(use.leaf, use.access, reader, uses[read].access):
+        return False
+    depth = common_depth((use.leaf, reader))
+    for other in uses:
+        if not other.writes or other.leaf is use.leaf:
+            continue
+        if _place(other.leaf, use.leaf, depth) == 0:
+            if other.leaf.order > use.leaf.order or not reaches(use.leaf, use.access, other.leaf, other.access):
+                return False
+        elif (_place(other.leaf, use.leaf, depth) or 0) > 0 > (_place(other.leaf, reader, depth) or 0):
+            return False
+    return True
+
+
+def _place(leaf: Leaf, other: Leaf, depth: int) -> int | None:
+    """Position of a statement relative to another among the children of their scope at `depth` - 1.
+
+    Negative (before), 0 (same child) or positive (after); None if the statement is not in that scope.
+    """
+    if common_depth((leaf, other)) < depth:
+        return None
+    return node_path(leaf)[depth] - node_path(other)[depth]
