@@ -205,12 +205,18 @@ def linking(compiler: str) -> list[str]:
 
 
 def compile_fibers(
-    text: str, *, warp: int, compiler: str | None = None, notice: Callable[[], None] | None = None
+    text: str,
+    *,
+    warp: int,
+    compiler: str | None = None,
+    options: Sequence[str] = (),
+    notice: Callable[[], None] | None = None,
 ) -> Fibers:
     """Compile a text for warps of 32 or 64 threads, by the compiler named `compiler` (None: any).
 
-    The text begins with HEAD. `notice` is called once if a compiler takes more than two seconds. Raises MissingTool if
-    there is no such compiler, LoweringError with the first error and its line if the compiler rejects the text.
+    The text begins with HEAD. `options` follow OPTIONS. `notice` is called once if a compiler takes more than two
+    seconds. Raises MissingTool if there is no such compiler, LoweringError with the first error and its line if the
+    compiler rejects the text.
     """
     commands = compilers()
     if not commands or compiler not in (None, *commands):
@@ -222,7 +228,7 @@ def compile_fibers(
     include = str(Path(__file__).parent)
     for arguments in (
         # Do not link the sanitizers' library: the runtime defines the functions that instrumented code calls.
-        [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
+        [*OPTIONS, *options, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
         [*linking(name), middle, "-o", str(compiled.library), "-lm"],
     ):
         status, log = _run([*commands[name], *arguments], notice)
