@@ -67,6 +67,8 @@ _FAULTS = {
 """Statements with which kernels of these names begin."""
 
 
+QUICKLY = ("-O0", "-fno-sanitize=all")
+"""Options for `compile_fibers` where the driver is tested, not the code."""
 NEEDS = pytest.mark.skipif(not compilers(), reason="no g++, clang++ or zig to build the stand-in for a GPU")
 """For tests that use the stand-in."""
 
@@ -146,7 +148,7 @@ class FiberCompiler:
         names = _ENTRY.findall(text)
         text = _with_faults(text if self.edit is None else self.edit(text))
         calls = _CALLS + "".join(f"STANDIN({name})\n" for name in names)
-        built = compile_fibers(text + calls, warp=WARPS[processor])
+        built = compile_fibers(text + calls, warp=WARPS[processor], options=QUICKLY)
         code = built.library.read_bytes()
         head = b"PDSTANDI" + processor.encode().ljust(16, b"\0") + struct.pack("<Q", len(code))
         return Image(head + code, {name: self.resources.get(name, Resources(registers=32)) for name in names})

@@ -7,7 +7,6 @@ wait gives one if asynchronous copies land late.
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import re
@@ -59,18 +58,19 @@ _LONG = 2.0
 _LATER = 10.0
 """Seconds after the limit at which a process is killed that did not end by itself."""
 _CHILD = """\
-import ctypes, json, os, sys
-given = json.loads(sys.argv[1])
-library = ctypes.CDLL(given["library"])
+import ctypes, os, sys
+library, symbol, limit, *words = sys.argv[1:]
+late, order, seed, file, *places = map(int, words)
+library = ctypes.CDLL(library)
 library.pd_fiber_array.restype = ctypes.c_void_p
 arrays = []
-for number, array in enumerate(given["arrays"]):
-    places = map(ctypes.c_long, (array["offset"], array["length"], array["start"], array["size"]))
-    address = library.pd_fiber_array(number, given["file"], *places, array["writable"])
+for first in range(0, len(places), 5):
+    *place, writable = places[first : first + 5]
+    address = library.pd_fiber_array(first // 5, file, *map(ctypes.c_long, place), writable)
     arrays.append(ctypes.c_void_p(address))
-function = getattr(library, given["symbol"])
+function = getattr(library, symbol)
 function.restype = None
-library.pd_fiber_setup(given["late"], given["order"], ctypes.c_uint64(given["seed"]), ctypes.c_double(given["limit"]))
+library.pd_fiber_setup(late, order, ctypes.c_uint64(seed), ctypes.c_double(float(limit)))
 function(*arrays)
 os._exit(0)
 """
@@ -131,17 +131,10 @@ class Fibers:
             for view, array in zip(views, arrays, strict=True):
                 view[...] = array
             number = {"ascending": 0, "descending": 1}.get(str(order), 2)
-            settings = {
-                "library": str(self.library),
-                "symbol": symbol,
-                "file": file,
-                "arrays": [vars(place) for place in places],
-                "late": late,
-                "order": number,
-                "seed": order if isinstance(order, int) else 0,
-                "limit": seconds,
-            }
-            self._call(settings, file, seconds)
+            numbers = [late, number, order if isinstance(order, int) else 0, file]
+            for place in places:
+                numbers += [place.offset, place.length, place.start, place.size, place.writable]
+            self._call(symbol, seconds, numbers, file)
             _check_canaries(memory, places)
             for view, array in zip(views, arrays, strict=True):
                 if array.flags.writeable:
@@ -152,22 +145,23 @@ class Fibers:
         """The path of the shared library."""
         return self.folder / "kernel.so"
 
-    def _call(self, settings: dict[str, Any], file: int, seconds: float) -> None:
+    def _call(self, symbol: str, seconds: float, numbers: Sequence[int], file: int) -> None:
         """Run the child process. Raises FiberError."""
-        command = [sys.executable, "-I", "-S", "-c", _CHILD, json.dumps(settings)]
+        words = [str(self.library), symbol, str(seconds), *(str(int(number)) for number in numbers)]
+        command = [sys.executable, "-I", "-S", "-c", _CHILD, *words]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, pass_fds=[file], timeout=seconds + _LATER, check=False
             )
         except subprocess.TimeoutExpired:
-            raise FiberError(f"'{settings['symbol']}' still runs after {seconds:g} s") from None
+            raise FiberError(f"'{symbol}' still runs after {seconds:g} s") from None
         if done.returncode == _REPORTED:
             raise FiberError(self._explain(done.stdout))
         if done.returncode:
             status = done.returncode
             cause = signal.Signals(-status).name if status < 0 else f"exit status {status}"
             detail = f"{done.stdout[-1000:]}{done.stderr[-1000:]}".strip()
-            raise FiberError(f"'{settings['symbol']}' ended with {cause}: {detail}")
+            raise FiberError(f"'{symbol}' ended with {cause}: {detail}")
 
     def _explain(self, message: str) -> str:
         """A message of the runtime, with the lines of the text that its addresses stand for."""
@@ -205,12 +199,18 @@ def linking(compiler: str) -> list[str]:
 
 
 def compile_fibers(
-    text: str, *, warp: int, compiler: str | None = None, notice: Callable[[], None] | None = None
+    text: str,
+    *,
+    warp: int,
+    compiler: str | None = None,
+    options: Sequence[str] = (),
+    notice: Callable[[], None] | None = None,
 ) -> Fibers:
     """Compile a text for warps of 32 or 64 threads, by the compiler named `compiler` (None: any).
 
-    The text begins with HEAD. `notice` is called once if a compiler takes more than two seconds. Raises MissingTool if
-    there is no such compiler, LoweringError with the first error and its line if the compiler rejects the text.
+    The text begins with HEAD. `options` follow OPTIONS. `notice` is called once if a compiler takes more than two
+    seconds. Raises MissingTool if there is no such compiler, LoweringError with the first error and its line if the
+    compiler rejects the text.
     """
     commands = compilers()
     if not commands or compiler not in (None, *commands):
@@ -222,7 +222,7 @@ def compile_fibers(
     include = str(Path(__file__).parent)
     for arguments in (
         # Do not link the sanitizers' library: the runtime defines the functions that instrumented code calls.
-        [*OPTIONS, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
+        [*OPTIONS, *options, f"-DPD_WARP={warp}", "-I", include, "-c", source, "-o", middle],
         [*linking(name), middle, "-o", str(compiled.library), "-lm"],
     ):
         status, log = _run([*commands[name], *arguments], notice)
