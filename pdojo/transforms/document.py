@@ -162,10 +162,10 @@ _INTRODUCTION = """# Moves
 
 Generated from the docstrings: `python -m pdojo.transforms.document > docs/moves.md`.
 
-A move is a transformation at a location: `name@location{parameter=value ...}`. How locations are written is said in
-[locations.md](locations.md), how moves are replayed in [traces.md](traces.md), what they may do to rounding in
-[numerics.md](numerics.md), and how it is decided whether one is legal in [legality.md](legality.md).
-Parameters with a default may be left out. The inverse is the kind of move that leads back; undo replays, and is exact.
+A move is a transformation at a location: `name@location{parameter=value ...}`. See [locations.md](locations.md) for the
+form of locations, [traces.md](traces.md) for replay, [numerics.md](numerics.md) for effects on rounding, and
+[legality.md](legality.md) for the rules of legality. Parameters with a default may be left out. The inverse is the kind
+of move that leads back; undo, in contrast, replays the trace and is exact.
 """
 
 _SITES = {"Scope": "a scope", "Leaf": "an op", "Array": "an array", "Dimension": "a dimension of an array"}

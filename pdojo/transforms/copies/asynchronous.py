@@ -32,10 +32,10 @@ class AsyncCopy(Transformation[Leaf]):
     | 8 t[{0},{1}] = x[{0},{1}]    -->  | 8 t[{0},{1}] async= x[{0},{1}]
     | 8 y[{0},{1}] = t[{0},{1}]         | 8 y[{0},{1}] = t[{0},{1}]
 
-    Keeps the meaning: the value arrives before the first access that depends on it, which backends ensure. The machine
-    must have asynchronous copies of the size of an element or, in a `:v` scope, of the vector.
-    `vectorize` says when such a vector must be aligned. Elements that are too narrow are copied in vectors only, which
-    must be contiguous in both memories, and guarded as a whole.
+    Keeps the meaning, because backends wait for the value before the first access that depends on it. The machine must
+    have asynchronous copies of the size of an element or, in a `:v` scope, of the vector. `vectorize` says when such a
+    vector must be aligned. Elements that are too narrow are copied in vectors only, which must be contiguous in both
+    memories, and guarded as a whole.
     """
 
     name: ClassVar[str] = "async_copy"

@@ -20,8 +20,8 @@ class Unstage(Transformation[Array]):
     8 t[{0}] = x[{0}*2]
     4 8 y[{0},{1}] = exp(t[{1}])  -->  4 8 y[{0},{1}] = exp(x[{1}*2])
 
-    Legal iff staging again is legal and gives this very program, and the program without the copy keeps its values, has
-    no race and can run: an array with reused dimensions may have its values only in the copy.
+    Legal iff staging again is legal and gives this program, and the program without the copy keeps its values, has no
+    race and can run: if the array has reused dimensions, its values may be in the copy only.
     """
 
     name: ClassVar[str] = "unstage"

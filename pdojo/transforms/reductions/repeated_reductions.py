@@ -85,8 +85,8 @@ class InlineReduction(Transformation[Leaf]):
     each scope around the use that its value depends on, and for each concurrent one.
 
     Legal iff one plain assignment I and one accumulation A write the value that the use of s[e(j)] gets, and for all j
-    this value is made of I at h1(j) and of A at (h2(j), k) for all k of the loops that e does not determine; and no
-    input of I or A is written between them and j.
+    this value comes from I at h1(j) and from A at (h2(j), k) for all k of the loops that e does not determine; and no
+    input of I or A is written between these and j.
     """
 
     name: ClassVar[str] = "inline_reduction"

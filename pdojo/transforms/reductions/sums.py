@@ -142,7 +142,7 @@ class ExposeInit(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class ForwardSum(Transformation[Leaf]):
-    """Compute the copy of a sum from the sum before its last step, and make that step after the copy.
+    """Move a copy of a sum before the sum's last step; the copy then computes this step itself.
 
     `forward_sum@c`:
 

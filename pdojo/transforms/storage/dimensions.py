@@ -212,7 +212,7 @@ class TileDim(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class CollapseDims(Transformation[Dimension]):
-    """Make one dimension of a buffer of two consecutive ones; every access follows.
+    """Merge two consecutive dimensions of a buffer; every access follows.
 
     `collapse_dims@t:0`:
 

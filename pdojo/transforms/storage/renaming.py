@@ -33,7 +33,7 @@ from pdojo.transforms.structure.ordering import rewritten
 
 @dataclass(frozen=True)
 class RenameArray(Transformation[Leaf]):
-    """Move the values that a statement writes, and all values read together with them, to an array of their own.
+    """Move the values that a statement writes, and all values read together with them, to a new array.
 
     `rename_array@t#1{into=p}`:
 
@@ -43,11 +43,11 @@ class RenameArray(Transformation[Leaf]):
     8 y[{0}] = t[{0}]            8 p[{0}] = exp(t[{0}])
                                  8 y[{0}] = p[{0}]
 
-    The accesses that move are a web: a read is in one web with every write that gives an instance of it a value, and an
-    accumulation reads its output. The new array is in a buffer of its own, like that of the old one.
+    The accesses that move are a web: a read is in the same web as every write whose value it gets, and an accumulation
+    reads its output. The new array has its own buffer, with the properties of the old one.
 
-    Legal iff the array has accesses outside the web, the caller neither gives the web's first values nor gets its last
-    ones, and the location is the web's first statement that writes.
+    Legal iff the array has accesses outside the web, the web's values neither come from the caller nor go to it, and
+    the location is the web's first writing statement.
     """
 
     name: ClassVar[str] = "rename_array"
@@ -118,7 +118,7 @@ class RenameArray(Transformation[Leaf]):
 
 @dataclass(frozen=True)
 class MergeArrays(Transformation[Array]):
-    """Let another array hold the values of an array, whose declaration is deleted.
+    """Store the values of an array in another array, and delete its declaration.
 
     `merge_arrays@p{with=t}`:
 
@@ -128,9 +128,10 @@ class MergeArrays(Transformation[Array]):
     8 p[{0}] = exp(t[{0}])       8 y[{0}] = t[{0}]
     8 y[{0}] = p[{0}]
 
-    Both have one type and shape, the deleted array shares its memory with no other, and the accesses to it are one web
+    Both have the same type and shape, the deleted array shares its memory with no other, and its accesses are one web
     (`rename_array`). Legal iff for every flow from the last write w of an element to a read r, no write to the same
-    element of the other array comes in between, in the order of the program; the caller gives and gets the same values.
+    element of the other array comes in between, in the order of the program; the caller gives and gets the same
+    values.
     """
 
     name: ClassVar[str] = "merge_arrays"

@@ -102,7 +102,7 @@ def _guests(buffer: Buffer) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ShareBuffer(Transformation[Array]):
-    """Let an array live in the memory of another, which may be an output of the kernel.
+    """Let an array share the memory of another one, which may be an output of the kernel.
 
     `share_buffer@t{with=p}`:
 
@@ -112,9 +112,10 @@ class ShareBuffer(Transformation[Array]):
     8 p[{0}] = t[{0}] + 1          8 y[{0}] = p[{0}]
     8 y[{0}] = p[{0}]
 
-    Both have one type, shape and location. Legal iff for every flow from the last write w of an element to a read r, no
-    other instance writes r's cell in between, and concurrent iterations do not race for a cell. For an interface array
-    also: the caller gets the array's own values, and values from the caller survive until they are read.
+    Both have the same type, shape and location. Legal iff for every flow from the last write w of an element to a read
+    r, no other instance writes r's cell in between, and concurrent iterations do not race for a cell. For an interface
+    array, moreover, the caller must get the array's own values, and values from the caller must survive until they are
+    read.
     """
 
     name: ClassVar[str] = "share_buffer"
@@ -191,7 +192,7 @@ class ShareBuffer(Transformation[Array]):
 
 @dataclass(frozen=True)
 class UnshareBuffer(Transformation[Array]):
-    """Give an array that shares memory with others memory of its own.
+    """Give an array its own memory, instead of memory shared with others.
 
     `unshare_buffer@t`:
 
@@ -201,8 +202,8 @@ class UnshareBuffer(Transformation[Array]):
     8 y[{0}] = p[{0}]              8 p[{0}] = t[{0}] + 1
                                    8 y[{0}] = p[{0}]
 
-    Keeps every value in order. Legal iff concurrent iterations do not race for the new memory, of which they may have
-    had private copies before, and the memory has room for one more buffer.
+    Sequential code keeps every value. Legal iff concurrent iterations, which may have had private copies before, do
+    not race for the new memory, and there is room for one more buffer.
     """
 
     name: ClassVar[str] = "unshare_buffer"

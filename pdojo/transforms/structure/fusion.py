@@ -68,8 +68,8 @@ class JoinScopes(Transformation[Scope]):
     Legal iff no instance of the second scope depends on a later iteration of the first:
     not exists i > j: first(i) conflicts with second(j); for concurrent scopes i != j, accumulations included.
 
-    With `shift=d`, iteration j of the second scope runs in iteration j + d, as a stencil needs it. Extents and guards
-    may differ; the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
+    With `shift=d`, iteration j of the second scope runs in iteration j + d, for stencils. Extents and guards may
+    differ; the parts get guards. Legal iff not exists i > j + d: first(i) conflicts with second(j).
     """
 
     name: ClassVar[str] = "join_scopes"
@@ -225,8 +225,8 @@ class SplitScopes(Transformation[Scope]):
     Legal iff no instance of the first part depends on an earlier iteration of the second part:
     not exists i > j: first(i) conflicts with second(j); and no private copy is used in both parts.
 
-    With `shift=d` the second part, which runs d iterations later, gets iterations of its own. This is the inverse of
-    fusing two scopes with a shift.
+    With `shift=d`, the inverse of fusing two scopes with a shift: the second part, which runs d iterations later, gets
+    its own iterations.
     """
 
     name: ClassVar[str] = "split_scopes"

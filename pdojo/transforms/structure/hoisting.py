@@ -92,8 +92,8 @@ class HoistNodes(Transformation[Scope]):
     | y[{0},{1}] = p[{0}]        | M y[{0},{1}] = p[{0}]
 
     Loop-invariant code motion. Legal iff the scope is sequential or unrolled and has no guard, the children do not use
-    its iteration, no value crosses iterations among them, and the others do not write elements that they access: not
-    exists i < j: other(i) writes an element that child(j) accesses.
+    its iteration, they pass no value from one iteration to another, and the other children do not write elements that
+    they access: not exists i < j: other(i) writes an element that child(j) accesses.
     """
 
     name: ClassVar[str] = "hoist_nodes"

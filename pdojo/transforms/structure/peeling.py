@@ -52,7 +52,7 @@ MOST_CUTS = 4
 
 @dataclass(frozen=True)
 class PeelScope(Transformation[Scope]):
-    """Split a scope into two, with its first `after` iterations and with the others.
+    """Split a scope into two: its first `after` iterations, and the others.
 
     `peel_scope@y:0{after=2}`:
 
@@ -170,15 +170,15 @@ class PeelScope(Transformation[Scope]):
 
 @dataclass(frozen=True)
 class UnpeelScope(Transformation[Scope]):
-    """Make one scope of two neighbours that are its first and its last iterations.
+    """Merge two neighbouring scopes, which are the first and the last iterations of one scope.
 
     `unpeel_scope@y#0:0`:
 
     2 y[{0}] = x[{0}]      -->  8 y[{0}] = x[{0}]
     6 y[{0}+2] = x[{0}+2]
 
-    Legal iff the two are the restrictions of some scope to its first iterations and to the others, and no statement
-    depends on other iterations of itself.
+    Legal iff `peel_scope` could have made the two from one scope, and no statement depends on other iterations of
+    itself.
     """
 
     name: ClassVar[str] = "unpeel_scope"

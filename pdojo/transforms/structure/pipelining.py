@@ -178,7 +178,7 @@ def _halves(site: Scope, after: int) -> tuple[list[Leaf], list[Leaf]]:
 
 @dataclass(frozen=True)
 class Unpipeline(Transformation[Scope]):
-    """Let the second part of a pipeline run in the same iterations as the first again.
+    """Undo a pipeline: both parts run in the same iterations.
 
     `unpipeline@t:0{stages=2}`:
 

@@ -48,7 +48,8 @@ class SwapNodes(Transformation[Scope | Leaf]):
     N a[{0}] = x[{0}]       N b[{0}] = x[{0}]
     N b[{0}] = x[{0}]  -->  N a[{0}] = x[{0}]
 
-    Legal iff no instances of the two in one iteration of the scopes around them conflict in memory that is read.
+    Legal iff, within one iteration of the scopes around, no instance of one node conflicts with an instance of the
+    other, in memory that is read.
     """
 
     name: ClassVar[str] = "swap_nodes"

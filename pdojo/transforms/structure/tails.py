@@ -269,7 +269,7 @@ class DropGuard(Transformation[Scope]):
 
 @dataclass(frozen=True)
 class AddGuard(Transformation[Scope]):
-    """Add a constraint to a scope's guard: an inequality in the notation, written as at that place.
+    """Add a constraint to a scope's guard, an inequality in the notation.
 
     `add_guard@s#1:1{where="{0}*4+{1} < 6"}`:
 

@@ -53,7 +53,7 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    With `tail=peel` the iterations of the partial tile become a scope of their own after the full ones, without guard.
+    With `tail=peel` the partial tile becomes a separate scope without guard, after the full tiles.
 
     Legal: the order of the iterations stays. With `tail=peel`, refused if `peel_scope` is.
     """
@@ -156,13 +156,13 @@ def common_id(outer: str, inner: str) -> str:
 
 @dataclass(frozen=True)
 class CollapseScopes(Transformation[Scope]):
-    """Make one scope of a scope and its only child.
+    """Merge a scope with its only child.
 
     `collapse_scopes@y:0`:
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
-    With `tail=peel` the next scope becomes part of it too, as the inverse of `tile_scope{tail=peel}`.
+    With `tail=peel`, the inverse of `tile_scope{tail=peel}`, the next scope is merged too.
 
     Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. With
     `tail=peel`, refused if `unpeel_scope` is.

@@ -74,8 +74,7 @@ class DeleteOp(Transformation[Leaf]):
     N t[{0}] = exp(x[{0}])
     N y[{0}] = x[{0}] * 2   -->  N y[{0}] = x[{0}] * 2
 
-    Legal iff for each element that the statement writes, no flow leads to a read of another statement nor, in an
-    output, to the end of the kernel.
+    Legal iff no other statement reads a value that the statement writes, and no output has such a value at the end.
     """
 
     name: ClassVar[str] = "delete_op"
@@ -145,9 +144,9 @@ class InsertOp(Transformation[Scope | Leaf]):
     N y[{0}] = x[{0}] * 2  -->  N t[{0}] = exp(x[{0}])
                                 N y[{0}] = x[{0}] * 2
 
-    The text is a line of the notation, as it would stand there. Legal iff the kernel with the line verifies, the
-    statement reads only values written before, no other statement reads its results and no output keeps them, memory
-    keeps every other value, and no iterations race.
+    The text is a line of the notation. Legal iff the kernel with this line verifies, the statement reads only values
+    written before, no other statement reads its results, no output has them at the end, memory keeps every other
+    value, and no iterations race.
     """
 
     name: ClassVar[str] = "insert_op"
