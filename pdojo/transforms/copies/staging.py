@@ -432,10 +432,10 @@ class StageOut(Staging):
                                    4 8 t[{1}] += x[{0},{1}]
                                    8 y[{0}] = t[{0}]
 
-    Legal iff every element that is copied back is written, and every element that is accessed is copied:
-    image(writes) = image(copy) and image(accesses) <= image(copy); no two places of the copy hold one element; the
-    program with the copy has no race. Old values are copied in iff the scope has a read that no write in the same
-    iteration of the scopes around precedes.
+    Legal iff every element that is copied back is written, and every element that is accessed is copied: image(writes)
+    = image(copy) and image(accesses) <= image(copy); no two places of the copy hold one element; the program with the
+    copy has no race. Old values are copied in iff the scope has a read without an earlier write in the same iteration
+    of the scopes around.
     """
 
     name: ClassVar[str] = "stage_out"

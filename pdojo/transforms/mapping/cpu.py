@@ -138,10 +138,10 @@ class Vectorize(MapScope):
 
     16 y[{0}] = exp(x[{0}])  -->  16:v y[{0}] = exp(x[{0}])
 
-    The scope has the extent of a vector of the machine for the widest operand and wraps one statement whose accesses
-    are contiguous, broadcast or, if the machine can, strided. If the machine has `aligned_vectors`, a vector in heap or
-    shared memory must start at a multiple of its size. Legal iff no lane reads what an earlier lane writes; one cell
-    written by all lanes must be an accumulation, whose lanes are then combined by a tree.
+    The extent is a vector length of the machine for the widest operand. The scope wraps one statement, whose accesses
+    are contiguous, broadcast or, if the machine can, strided. If the machine has `aligned_vectors`, a vector in heap
+    or shared memory must start at a multiple of its size. Legal iff no lane reads what an earlier lane writes; one
+    cell written by all lanes must be an accumulation, whose lanes are then combined by a tree.
     """
 
     name: ClassVar[str] = "vectorize"

@@ -12,18 +12,18 @@ from pdojo.transforms.mapping.scope import MapScope
 
 @dataclass(frozen=True)
 class Stream(MapScope):
-    """Stream the memory that a scope accesses through registers.
+    """Let stream registers access the memory of a scope.
 
     `stream@y:0`:
 
     N y[{0}] = x[{0}]  -->  N:s y[{0}] = x[{0}]
 
-    Reads run ahead, as early as the entry of the scope; writes arrive late, at the latest at its end. Legal iff no read
-    inside follows a write of its element, not exists w < r: write(w) conflicts with read(r), and no two statements
-    write one cell. Every access to the heap is a stream of its own: as many as the machine has, linear in at most as
-    many scopes as an address generator counts, in words of 8 bytes, without guards. If the machine has too few streams,
-    reads of one array by several statements share a stream, provided that one nest of loops goes through all their
-    elements.
+    Reads run ahead, as early as the entry of the scope; writes arrive late, at the latest at its end. Legal iff no
+    read inside follows a write of the same element (not exists w < r: write(w) conflicts with read(r)), and no two
+    statements write one cell. Each access to the heap needs a stream. The machine limits the number of streams;
+    indices are linear in at most as many scopes as an address generator counts, in words of 8 bytes, without guards.
+    If the machine has too few streams, reads of one array by several statements share a stream, provided that one nest
+    of loops goes through all their elements.
     """
 
     name: ClassVar[str] = "stream"

@@ -36,8 +36,8 @@ class Unmap(Transformation[Scope]):
 
     16:v y[{0}] = x[{0}]  -->  16 y[{0}] = x[{0}]
 
-    Legal iff buffers whose reused dimensions the scope indexes keep their values in one slot instead of one per
-    iteration, and the scope indexes no registers. A reduction tree becomes a sum in order.
+    Legal iff the scope indexes no registers, and, if it indexes a reused dimension, no value is lost when all
+    iterations share one slot instead of having one each. A reduction tree becomes a sum in order.
     """
 
     name: ClassVar[str] = "unmap"

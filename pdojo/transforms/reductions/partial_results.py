@@ -225,7 +225,7 @@ class _Partials:
 
 @dataclass(frozen=True)
 class MergeReduction(Transformation[Scope]):
-    """Accumulate directly into the total again; the location is the scope that accumulates into the partial results.
+    """Remove partial results; the location is the scope that accumulates into them.
 
     `merge_reduction@p#1:0`:
 

@@ -201,8 +201,8 @@ class OutlineReduction(Transformation[Leaf]):
     | M p[{0}] += x[{0},{1}]
     | y[{0}] = x[{0},0] / p[{0}]
 
-    The preceding assignment and loops, which compute the input for this use only, are deleted. `inline_reduction` makes
-    them from a reduction elsewhere: both together merge two equal reductions.
+    The preceding assignment and loops, which compute the input for this use only, are deleted. To merge two equal
+    reductions, apply `inline_reduction` first: it makes such an assignment and loops from the second reduction.
 
     Legal iff `inline_reduction`, applied to the use of s[e(j)], would restore the present computation: the same
     functions of the same inputs over the same loops, in order, and no input was written since.

@@ -68,9 +68,9 @@ class SetLocation(Transformation[Array]):
 
     t f32 [8:N, 4] heap  -->  t f32 [8:N, 4] stack
 
-    Keeps every value; refused if the buffer does not fit or, for registers, if an index is not constant. Inside a grid,
-    registers and stack belong to one thread and shared memory to one block: each must be used in one iteration of one
-    grid only, and each cell of a thread's memory by that thread only (docs/mappings.md).
+    Keeps every value; refused if the buffer does not fit or, for registers, if an index is not constant. Inside a
+    grid, registers and stack belong to one thread and shared memory to one block: only one grid may use the buffer, no
+    value may pass between its iterations, and other threads may not access a thread's cells (docs/mappings.md).
     """
 
     name: ClassVar[str] = "set_location"

@@ -162,7 +162,7 @@ class CollapseScopes(Transformation[Scope]):
 
     32 16 y[{0}*16+{1}] = x[{0}*16+{1}]  -->  512 y[{0}] = x[{0}]
 
-    With `tail=peel`, the inverse of `tile_scope{tail=peel}`, the next scope is merged too.
+    With `tail=peel` the next scope is merged too; this is the inverse of `tile_scope{tail=peel}`.
 
     Legal: the order of the iterations stays. A guard that cuts off the last iterations shortens the extent. With
     `tail=peel`, refused if `unpeel_scope` is.
