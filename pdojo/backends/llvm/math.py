@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.builder import Builder
 from xdsl.dialects import llvm
@@ -19,7 +19,7 @@ from pdojo.backends.llvm.x86 import Features, has_masked_x86, masked_x86
 from pdojo.dialect.functions import DTYPES
 from pdojo.errors import LoweringError
 from pdojo.math.functions import FUNCTIONS
-from pdojo.math.values import FORMATS, Real, Values
+from pdojo.math.values import FORMATS, Format, Real, Values
 
 _CASTS: dict[str, Callable[[SSAValue, Attribute], Operation]] = {
     "arith.bitcast": llvm.BitcastOp,
@@ -27,7 +27,7 @@ _CASTS: dict[str, Callable[[SSAValue, Attribute], Operation]] = {
     "arith.extf": llvm.FPExtOp,
     "arith.truncf": llvm.FPTruncOp,
 }
-_FORMATS = {DTYPES[name]: known for name, known in FORMATS.items()}
+_FORMATS: dict[Attribute, Format] = {DTYPES[name]: known for name, known in FORMATS.items()}
 
 
 def emit_math(
@@ -74,8 +74,8 @@ class _Code(Values[SSAValue]):
         value = IntegerAttr(int(number), element) if isinstance(element, IntegerType) else FloatAttr(number, element)
         if self._count is None:
             return self._append(llvm.ConstantOp(value, element))
-        kind = VectorType(element, [self._count])
-        return self._append(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [value.value.data]), kind))
+        kind, data = VectorType(element, [self._count]), cast(Any, value.value.data)
+        return self._append(llvm.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [data]), kind))
 
     def apply(self, function: str, operands: Sequence[SSAValue], dtypes: Sequence[str], result: str) -> SSAValue:
         """Append an operation."""
@@ -84,9 +84,9 @@ class _Code(Values[SSAValue]):
         _, _, predicate = function.partition("cmpi.")
         if predicate:
             flag = IntegerAttr(llvm.ICmpPredicateFlag(predicate).to_int(), 64)
-            return self._append(llvm.ICmpOp(*operands, flag))
+            return self._append(llvm.ICmpOp(operands[0], operands[1], flag))
         if function == "arith.select":
-            return self._append(SelectOp(*operands))
+            return self._append(SelectOp(operands[0], operands[1], operands[2]))
         # Code runs with rounding to nearest; targets without an instruction for `rint` have it in their C library.
         name = "llvm.rint" if function == "math.roundeven" else FUNCTIONS[function].llvm
         assert name is not None, function
