@@ -74,8 +74,10 @@ fuzz: $(READY)
 fuzz-inputs: $(READY)
 	$(BIN)/python -m qa.fuzz_inputs $(FUZZ)
 
-# Planted defects, each of which the tests must notice; MUTANTS='--only fusion --jobs 1' for other runs.
+# Small random changes of the code, each of which the tests must notice; MUTANTS='--within pdojo/dialect/rules --number 20'
+# for other runs.
 mutants: $(READY)
+	$(PIP) --editable '.[mutants]'
 	$(BIN)/python -m qa.mutants $(MUTANTS)
 
 # Refused moves made all the same: which refusals are too careful? COMPLETENESS='--states 1000 --seed 7' for other runs.

@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pdojo_tools.calibrating import calibrate_once
@@ -22,7 +21,7 @@ from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
 
 from benchmarks.awkward import AWKWARD
-from benchmarks.origin import JSON, commit
+from benchmarks.origin import JSON, commit, installed
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
 from benchmarks.searching import EVALUATIONS, Listener, plan_of
@@ -41,6 +40,8 @@ from pdojo.search.database import Database
 from pdojo.search.strategies import strategy
 
 FOLDER = Path("benchmarks")
+DISTRIBUTIONS = {"tvm": "apache-tvm", "xgboost": "xgboost-cpu"}
+"""Names in the index of packages whose modules have another one."""
 _FIXED = (
     *(
         "workloads",
@@ -274,14 +275,10 @@ def _machine(libraries: Sequence[str]) -> JSON:
     from pdojo.backends.measure.environment import environment
 
     packages = sorted({package for library in libraries for package in LIBRARIES[library].packages} | {"numpy"})
-    return {"environment": environment(), "versions": {package: _version(package) for package in packages}}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version({"tvm": "apache-tvm", "xgboost": "xgboost-cpu"}.get(package, package))
-    except PackageNotFoundError:
-        return None
+    return {
+        "environment": environment(),
+        "versions": {package: installed(DISTRIBUTIONS.get(package, package)) for package in packages},
+    }
 
 
 def _usable(console: Console, wanted: Sequence[str] | None) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,6 +23,14 @@ def commit() -> JSON | None:
     except (OSError, subprocess.CalledProcessError):
         return None
     return {"commit": found, "is_changed": bool(changes)}
+
+
+def installed(package: str) -> str | None:
+    """The version of a package; None if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _git(folder: Path, *args: str) -> str:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
 from pathlib import Path
-from typing import Any
 
 from pdojo_tools.outputs import check_writable, write_output
 
@@ -139,7 +138,7 @@ def fastest(rows: Iterable[Row]) -> Row | None:
 
 def geometric_mean(values: Sequence[float]) -> float | None:
     """The geometric mean; None without values."""
-    return exp(sum(map(log, values)) / len(values)) if values else None
+    return statistics.geometric_mean(values) if values else None
 
 
 def summary(records: Sequence[Record]) -> JSON:
@@ -194,8 +193,8 @@ class Partial:
         path = output.with_suffix(".partial.jsonl")
         check_writable(str(output))
         try:
-            with path.open("x", encoding="utf-8") as file:
-                _append(file, {"format": FORMAT, "output": str(output.absolute()), "settings": settings})
+            path.touch(exist_ok=False)
+            append_line(path, {"format": FORMAT, "output": str(output.absolute()), "settings": settings})
         except FileExistsError:
             raise UsageError(
                 f"'{path}' is left from an interrupted run; go on with --resume {path}, or remove it"
@@ -208,27 +207,24 @@ class Partial:
     def resume(path: Path) -> tuple[Partial, Path]:
         """An interrupted run and its output file. Raises UsageError for any other file."""
         text = read_text(path)
-        lines = text.split("\n")
+        whole = whole_lines(text)
         try:
-            header = json.loads(lines[0])
+            header = json.loads(text.partition("\n")[0])
             if header["format"] != FORMAT:
                 raise UsageError(f"'{path}' has format {header['format']}, and this version writes {FORMAT}")
             partial = Partial(path, header["settings"], [])
             output = Path(header["output"])
         except (ValueError, KeyError, TypeError):
             raise UsageError(f"'{path}' is no file of an interrupted benchmark (NAME.partial.jsonl)") from None
-        # Only lines that end with a newline are complete.
-        whole = lines[:-1]
         try:
             partial.records = [Record.from_json(json.loads(line)) for line in whole[1:]]
         except ValueError as error:
             raise UsageError(f"'{path}' is damaged: {error}") from None
         check_writable(str(output))
-        if lines[-1]:
-            try:
-                os.truncate(path, sum(len(line.encode()) + 1 for line in whole))
-            except OSError as error:
-                raise UsageError(f"cannot write '{path}': {error.strerror}") from None
+        try:
+            drop_rest(path, whole)
+        except OSError as error:
+            raise UsageError(f"cannot write '{path}': {error.strerror}") from None
         return partial, output
 
     def has(self, label: str, threads: int) -> bool:
@@ -238,8 +234,7 @@ class Partial:
     def add(self, data: JSON) -> Record:
         """Add a record, and write it to disk at once."""
         record = Record.from_json(data)
-        with self.path.open("a", encoding="utf-8") as file:
-            _append(file, data)
+        append_line(self.path, data)
         self.records.append(record)
         return record
 
@@ -261,10 +256,22 @@ def results_of(settings: JSON, records: Sequence[Record], means: JSON | None = N
     }
 
 
-def _append(file: Any, data: Mapping[str, Any]) -> None:
-    file.write(json.dumps(data) + "\n")
-    file.flush()
-    os.fsync(file.fileno())
+def append_line(path: Path, data: JSON) -> None:
+    """Append a line of JSON to a file; it is on disk afterwards."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(data) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def whole_lines(text: str) -> list[str]:
+    """The lines that end with a newline: a run that is killed may leave a part of one behind them."""
+    return text.split("\n")[:-1]
+
+
+def drop_rest(path: Path, lines: Sequence[str]) -> None:
+    """Cut a file off after its first lines."""
+    os.truncate(path, sum(len(line.encode()) + 1 for line in lines))
 
 
 MOST_BYTES = 1 << 28

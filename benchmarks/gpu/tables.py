@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import exp, log
 
 from rich import box
 from rich.console import Console
@@ -11,6 +10,8 @@ from rich.table import Table
 
 from benchmarks.gpu.parent import Results
 from benchmarks.origin import JSON
+from benchmarks.records import geometric_mean
+from benchmarks.tables import number
 
 OURS = "pdojo: "
 INEXACT = 1e-5
@@ -22,12 +23,6 @@ def best(times: Mapping[str, float]) -> tuple[str, float]:
     ours = {name: seconds for name, seconds in times.items() if name.startswith(OURS)}
     name = min(ours, key=lambda each: ours[each])
     return name, ours[name]
-
-
-def geometric_mean(ratios: Iterable[float]) -> float:
-    """The geometric mean; NaN without ratios."""
-    found = [log(ratio) for ratio in ratios]
-    return exp(sum(found) / len(found)) if found else float("nan")
 
 
 def print_results(results: Results, console: Console) -> None:
@@ -53,8 +48,8 @@ def print_results(results: Results, console: Console) -> None:
 
 def _table(title: str, headings: Iterable[str]) -> Table:
     table = Table(title=title, box=box.SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for column, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if column else "left", no_wrap=True)
     return table
 
 
@@ -78,7 +73,7 @@ def _times(kind: str, rows: Mapping[str, JSON], copy: float) -> Table:
             else:
                 cells.append("")
         table.add_row(kernel, *cells)
-    table.add_row("geometric mean", "", "", "", "", *(f"{geometric_mean(ratios[peer]):.2f}" for peer in peers))
+    table.add_row("geometric mean", "", "", "", "", *(number(geometric_mean(ratios[peer])) for peer in peers))
     return table
 
 

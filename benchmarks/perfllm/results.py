@@ -10,14 +10,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import strftime
 from typing import Self, cast
 
-from benchmarks.origin import JSON
+from benchmarks.origin import JSON, installed
 from benchmarks.perfllm.grid import Grid, Task
-from benchmarks.records import read_text
+from benchmarks.records import append_line, drop_rest, read_text, whole_lines
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.machines.registry import known_machine
 from pdojo.errors import UsageError
@@ -117,7 +116,7 @@ class Results:
     @staticmethod
     def read(path: Path) -> Results:
         """The results in a file. Raises UsageError if there are none."""
-        return _parsed(path, _whole_lines(read_text(path)))
+        return _parsed(path, whole_lines(read_text(path)))
 
     def add(self, data: JSON) -> None:
         """Add a line. Raises KeyError, TypeError or ValueError for other data."""
@@ -141,9 +140,10 @@ class Ledger:
     def __init__(self, path: Path, grid: Grid) -> None:
         """Open or create the file. Raises UsageError if it is of another experiment, or if it cannot be written."""
         now = conditions(grid)
+        self._path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise UsageError(f"cannot write '{path}': {error.strerror}") from None
         try:
@@ -158,15 +158,15 @@ class Ledger:
         except OSError:
             raise UsageError(f"another process writes to '{path}'; name another file with -o") from None
         text = read_text(path)
-        whole = _whole_lines(text)
+        whole = whole_lines(text)
         if not whole:
             if text:
                 raise UsageError(f"'{path}' has no results of this experiment; name another file with -o")
-            self._append({"kind": "conditions", "started": strftime("%Y-%m-%dT%H:%M:%S%z"), **now})
+            append_line(path, {"kind": "conditions", "started": strftime("%Y-%m-%dT%H:%M:%S%z"), **now})
             return Results(now)
         results = _parsed(path, whole)
         _check(path, results, grid, now)
-        os.truncate(self._file, sum(len(line.encode()) + 1 for line in whole))
+        drop_rest(path, whole)
         return results
 
     def __enter__(self) -> Self:
@@ -177,35 +177,17 @@ class Ledger:
 
     def add(self, data: JSON) -> None:
         """Append a line to the file and to the results. Raises OSError if the disk is full."""
-        self._append(data)
+        append_line(self._path, data)
         self.results.add(data)
-
-    def _append(self, data: JSON) -> None:
-        line = (json.dumps(data) + "\n").encode()
-        if os.write(self._file, line) != len(line):
-            raise OSError(28, "No space left on device")
-        os.fsync(self._file)
 
 
 def conditions(grid: Grid) -> JSON:
     """The conditions of results, besides the cells, which must not change within a file."""
     kinds = {(task.evaluator, task.machine) for task in grid.tasks}
     versions = {name: version_of(name, known_machine(machine)) for name, machine in sorted(kinds)}
-    packages = {name: _version(name) for name in _PACKAGES}
+    packages = {name: installed(name) for name in _PACKAGES}
     facts: JSON = {"processor": environment()["processor"], "evaluators": versions, "packages": packages}
     return {"format": FORMAT, "grid": grid.name, **json.loads(json.dumps(facts))}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
-def _whole_lines(text: str) -> list[str]:
-    """The lines that end with a newline."""
-    return text.split("\n")[:-1]
 
 
 def _parsed(path: Path, lines: list[str]) -> Results:

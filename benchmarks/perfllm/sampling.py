@@ -13,18 +13,16 @@ PARTS = ("moves", "encode", "learn", "evaluate", "store", "rest")
 """`moves`: drawing, checking and making moves, and texts of programs. `learn`: values of actions and updates of the
 agent, or a cost model. `evaluate`: waiting for the evaluator.
 """
-_FILES = {
-    "/search/perfllm/encoders.py": "encode",
-    "/search/perfllm/transformer.py": "encode",
-    "/search/structure.py": "encode",
-    "/search/features.py": "encode",
-    "/search/perfllm/learner.py": "learn",
-    "/search/perfllm/replay.py": "learn",
-    "/search/database/": "store",
-    "/search/evaluators/": "evaluate",
+FILES = {
+    "/pdojo/search/perfllm/encoders.py": "encode",
+    "/pdojo/search/perfllm/transformer.py": "encode",
+    "/pdojo/search/features/": "encode",
+    "/pdojo/search/perfllm/learner.py": "learn",
+    "/pdojo/search/perfllm/replay.py": "learn",
+    "/pdojo/search/database/": "store",
+    "/pdojo/search/evaluators/": "evaluate",
     "/sklearn/": "learn",
     "/pdojo/transforms/": "moves",
-    "/pdojo/search/contract/game.py": "moves",
     "/pdojo/search/contract/candidates.py": "moves",
     "/pdojo/search/environment/": "moves",
     "/pdojo/search/neighbourhoods/": "moves",
@@ -70,5 +68,5 @@ class Sampling:
 
     def _part_of(self, file: str) -> str | None:
         if file not in self._parts:
-            self._parts[file] = next((part for name, part in _FILES.items() if name in file), None)
+            self._parts[file] = next((part for name, part in FILES.items() if name in file), None)
         return self._parts[file]

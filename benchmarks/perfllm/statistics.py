@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, exp, inf, log
 from random import Random
-from statistics import median
+from statistics import geometric_mean, median
 
 from benchmarks.perfllm.results import Done, Results
 
@@ -197,11 +197,6 @@ def holm(values: Sequence[float]) -> list[float]:
         least = max(least, min(1.0, (len(values) - rank) * values[k]))
         found[k] = least
     return found
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of at least one positive value."""
-    return exp(sum(map(log, values)) / len(values))
 
 
 def interval(groups: Sequence[Sequence[float]], seed: int = 0) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from benchmarks.perfllm.cell import improvements, kernel_of, reference, searched
 from benchmarks.perfllm.grid import GRIDS, METHODS, QUICK, Cell, Grid, Method, Task, with_encoders, with_policy
 from benchmarks.perfllm.results import Done, Ledger, Results
 from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
-from benchmarks.perfllm.sampling import PARTS
+from benchmarks.perfllm.sampling import FILES, PARTS
 from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
 from pdojo.errors import UsageError
 from pdojo.search.contract.progress import Row
@@ -133,6 +133,11 @@ def test_a_cell_of_a_cpu() -> None:
     known, found = reference(task), searched(Cell(task, EDGES, 0), lambda _: None)
     assert found["root"] == known["plain"] > known["expert"] > 0
     assert found["made"] == 3
+
+
+def test_parts_of_the_time_are_known_by_files_that_exist() -> None:
+    assert set(FILES.values()) < set(PARTS)
+    assert [name for name in FILES if name != "/sklearn/" and not (ROOT / name[1:]).exists()] == []
 
 
 def test_improvements() -> None:

@@ -1,4 +1,4 @@
-"""Cases that planted defects were found by: each is what one defect of the catalogue (qa/mutation) breaks."""
+"""Cases that notice planted defects which the other tests had missed."""
 
 from __future__ import annotations
 
@@ -601,3 +601,16 @@ z f32 [8] heap
     game = Game(parse_notation(text)[0], machine("toy"))
     with pytest.raises(IllegalMove, match="divides no 1"):
         game.apply('reciprocal@y{array=z index="{0}"}')
+
+
+def test_the_inverse_of_unstaging_keeps_the_copy_s_name() -> None:
+    (kernel,) = parse_notation("""kernel k(x) -> (y)
+x f32 [4, 8] heap
+y f32 [4, 4] heap
+t f32 [4, 4] stack
+
+4 4 t[{0},{1}] = x[{0},{1}*2]
+4 4 y[{0},{1}] = exp(t[{0},{1}])
+""")
+    done = apply(Game(kernel, machine("toy")).program, Move.parse("unstage@t"))
+    assert str(done.inverse).endswith("{array=x location=stack into=t}")
