@@ -9,13 +9,13 @@ from threading import Event
 
 from pdojo_tools.playing.app_shell import BINDINGS, AppShell
 from pdojo_tools.playing.background_worker import BackgroundWorker
-from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.choice import ListedMove
 from pdojo_tools.playing.dialogs import Ask
 from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State, View, find_candidates, preview, spell_count
-from pdojo_tools.playing.stopwatch import PlayStopwatch, Times
+from pdojo_tools.playing.stopwatch import PlayStopwatch, PlayTimings
 from pdojo_tools.playing.trace_pane import TracePane, summary
 from textual import on
 from textual.binding import Binding
@@ -45,7 +45,7 @@ class PlayApp(AppShell):
 
     def __init__(self, session: PlaySession, path: str | None = None, options: Options | None = None) -> None:
         super().__init__(session, path)
-        self.times = Times()
+        self.times = PlayTimings()
         self._clock, self._coder = BackgroundWorker("clock"), BackgroundWorker("code")
         self._stopwatch = PlayStopwatch(session.dojo.machine, self.view.states[0], options)
         self._looking = Event()
@@ -125,7 +125,7 @@ class PlayApp(AppShell):
             else:
                 board.show_preview("", [])
 
-    async def _preview(self, view: View, entry: Entry | None) -> None:
+    async def _preview(self, view: View, entry: ListedMove | None) -> None:
         """Show the place and the change of a move, unless the cursor moves on at once."""
         if entry is None:
             self.board.show_program(view, Marks())

@@ -11,7 +11,7 @@ from threading import Event
 
 from pdojo_tools.explaining import explain_moves
 from pdojo_tools.outputs import write_output
-from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.choice import ListedMove
 from pdojo_tools.playing.page import Changes, Page, difference
 
 from pdojo.dialect.flow.program import Program
@@ -68,13 +68,13 @@ def preview(state: State, move: Move) -> list[str]:
     return difference(state.page.lines, Page.of(after.nest).lines)
 
 
-def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
+def find_candidates(state: State, stopped: Event) -> list[ListedMove] | None:
     """All candidates, legal and refused; None if `stopped` was set before the end."""
-    found: list[Entry] = []
+    found: list[ListedMove] = []
     for move, refusal in candidates(state.program):
         if stopped.is_set():
             return None
-        found.append(Entry(move, refusal))
+        found.append(ListedMove(move, refusal))
     return found
 
 

@@ -6,7 +6,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.dojo import Dojo
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.node import Node, States, Verdict
+from pdojo.search.contract.node import Node, SharedEvaluation, States
 
 KERNEL = """kernel k(x) -> (y)
 x f32 [32, 64] heap
@@ -29,7 +29,7 @@ def chain(most_states: int = 128, most_nodes: int = 1000) -> list[tuple[Node, st
             dojo = dojo.fork()
             dojo.step(dojo.moves()[number])
         moves = tuple(step.resolved for step in dojo.trace.steps)
-        node = Node(number, moves, dojo.fingerprint, node, Verdict(Evaluation(1.0)), states)
+        node = Node(number, moves, dojo.fingerprint, node, SharedEvaluation(Evaluation(1.0)), states)
         states.put(node, dojo)
         nodes.append((node, dojo.text, dojo))
     return nodes

@@ -45,9 +45,9 @@ def _proposals() -> Proposals:
 
 
 def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
-    from pdojo.search.evaluators.runtime import Runtime
+    from pdojo.search.evaluators.runtime import RuntimeEvaluator
 
-    return Runtime(machine, plain, seed=seed)
+    return RuntimeEvaluator(machine, plain, seed=seed)
 
 
 def _runtime_version() -> object:

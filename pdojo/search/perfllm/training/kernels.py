@@ -13,7 +13,7 @@ from pdojo.search.evaluators.named import make_evaluator
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TrainingKernel:
     """A kernel, and the evaluation of its programs."""
 
     title: str
