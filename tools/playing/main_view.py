@@ -9,7 +9,7 @@ from pdojo_tools.playing.colour import difference_painter, program_painter
 from pdojo_tools.playing.listing import LineView
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks
-from pdojo_tools.playing.session import View
+from pdojo_tools.playing.session import GameView
 from pdojo_tools.playing.stopwatch import PlayTimings
 from pdojo_tools.playing.trace_pane import TimesPane, TracePane
 from textual.app import ComposeResult
@@ -74,7 +74,7 @@ class MainView(Horizontal):
         pane: Widget = self.moves.move_tree if tab == "moves" else self.trace if tab == "trace" else self.listing(tab)
         self.screen.set_focus(pane)
 
-    def show_game(self, view: View, times: PlayTimings) -> None:
+    def show_game(self, view: GameView, times: PlayTimings) -> None:
         """Show a state: its program, its trace, its times."""
         self.show_program(view, Marks())
         changed = view.changes.changed | view.changes.below_gap
@@ -82,12 +82,12 @@ class MainView(Horizontal):
             self.listing("program").reveal(min(changed), max(changed))
         self.show_times(view, times)
 
-    def show_times(self, view: View, times: PlayTimings) -> None:
+    def show_times(self, view: GameView, times: PlayTimings) -> None:
         """Show the measurements."""
         self.trace.show(view, times)
         self.query_one(TimesPane).show(view, times)
 
-    def show_program(self, view: View, marks: Marks) -> None:
+    def show_program(self, view: GameView, marks: Marks) -> None:
         """Show the program, with the lines of a move marked."""
         page = view.now.page
         self.listing("program").show(page.lines, program_painter(page, view.changes, marks))

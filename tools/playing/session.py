@@ -1,6 +1,6 @@
 """A game without its screen: making, undoing and storing moves.
 
-Programs compute facts lazily, so one thread uses everything here; the screen receives immutable `View`s.
+Programs compute facts lazily, so one thread uses everything here; the screen receives immutable `GameView`s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class View:
+class GameView:
     """A snapshot of the game."""
 
     number: int
@@ -92,20 +92,20 @@ class PlaySession:
         """Traces before each undo since the last move."""
         self.view = self._viewed()
 
-    def make(self, move: Move) -> View:
+    def make(self, move: Move) -> GameView:
         """Make a move. Raises LocationError or IllegalMove, and then changes nothing."""
         self.dojo.step(move)
         self._before.clear()
         return self._moved()
 
-    def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
+    def undo(self, index: int = -1) -> tuple[GameView, list[Skipped]]:
         """Undo a move; returns the later moves that no longer apply, which are lost. Raises UsageError."""
         before = self._steps()
         skipped = self.dojo.undo(index)
         self._before.append(before)
         return self._moved(), skipped
 
-    def redo(self) -> View:
+    def redo(self) -> GameView:
         """Undo the last undo. Raises UsageError if there is none."""
         if not self._before:
             raise UsageError("there is no undo to take back")
@@ -114,7 +114,7 @@ class PlaySession:
         assert not skipped, "this trace was made before"
         return self._moved()
 
-    def save(self, path: str) -> View:
+    def save(self, path: str) -> GameView:
         """Store the trace. Raises UsageError if that fails."""
         write_output(self.dojo.trace.dump(), path)
         self._stored = self._steps()
@@ -127,12 +127,12 @@ class PlaySession:
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self.dojo.trace.steps)
 
-    def _moved(self) -> View:
+    def _moved(self) -> GameView:
         before = self.view.now.page.lines
         self._number += 1
         return self._viewed(before)
 
-    def _viewed(self, before: tuple[str, ...] | None = None) -> View:
+    def _viewed(self, before: tuple[str, ...] | None = None) -> GameView:
         moves = [step.resolved for step in self._steps()]
         pairs = zip(moves, self._moves, strict=False)
         alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -142,5 +142,5 @@ class PlaySession:
         now = self._states[-1].page.lines
         changes = Changes() if before is None else Changes.between(before, now)
         steps = self._steps()
-        self.view = View(self._number, tuple(self._states), steps, changes, steps != self._stored)
+        self.view = GameView(self._number, tuple(self._states), steps, changes, steps != self._stored)
         return self.view

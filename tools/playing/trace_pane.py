@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pdojo_tools.playing.listing import LineView
-from pdojo_tools.playing.session import View, spell_count
+from pdojo_tools.playing.session import GameView, spell_count
 from pdojo_tools.playing.stopwatch import PlayTiming, PlayTimings, spell_seconds, spell_time
 from rich.text import Text
 from textual.app import ComposeResult
@@ -31,7 +31,7 @@ class TracePane(OptionList):
     def __init__(self) -> None:
         super().__init__(id="trace", compact=True, markup=False)
 
-    def show(self, view: View, times: PlayTimings) -> None:
+    def show(self, view: GameView, times: PlayTimings) -> None:
         """Show a state; the cursor stays where it is, or goes to the last move."""
         at_end = self.highlighted is None or self.highlighted >= self.option_count - 1
         before = self.highlighted
@@ -58,7 +58,7 @@ class TimesPane(Vertical):
         yield Sparkline([], id="speeds")
         yield LineView(id="times")
 
-    def show(self, view: View, times: PlayTimings) -> None:
+    def show(self, view: GameView, times: PlayTimings) -> None:
         """Show measurements."""
         plain = view.states[0]
         gains = [times.gain(cost, plain) for cost in times.costs]
@@ -80,7 +80,7 @@ def _heading(times: PlayTimings) -> str:
     return _HEADINGS[next(units, "s")]
 
 
-def _row(timing: PlayTiming, times: PlayTimings, view: View) -> list[str]:
+def _row(timing: PlayTiming, times: PlayTimings, view: GameView) -> list[str]:
     outcome = timing.outcome
     if not isinstance(outcome, Success):
         return [f"{timing.moves:5} {outcome.summary}"]
@@ -92,7 +92,7 @@ def _row(timing: PlayTiming, times: PlayTimings, view: View) -> list[str]:
     return [row] if load is None or load < 0.1 else [row, f"      ({load:.1f} cores busy otherwise)"]
 
 
-def summary(view: View, times: PlayTimings, doing: str) -> str:
+def summary(view: GameView, times: PlayTimings, doing: str) -> str:
     """One line about a state and the current activity."""
     nest, machine = view.now.program.nest, view.now.program.machine
     threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
