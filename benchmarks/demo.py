@@ -11,7 +11,7 @@ from pathlib import Path
 from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from pdojo_tools.programs import load_kernel, machine_for
-from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
+from pdojo_tools.tables import TableRow, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.console_reporter import raced_text
 from rich.console import Console
 
@@ -121,7 +121,7 @@ def _is_usable(console: Console, library: str) -> bool:
 
 def _measure(
     console: Console, tunings: dict[str, ScheduledKernel], peers: Sequence[str], machine: Machine, seed: int
-) -> tuple[Bandwidth, list[Row]]:
+) -> tuple[Bandwidth, list[TableRow]]:
     """Time all programs in turns, in one process, on the same arrays, with the same number of threads."""
     programs = [MeasuredProgram.of(tuning.after, machine) for tuning in tunings.values()]
     subject = workload(KERNEL)
@@ -148,10 +148,10 @@ def _measure(
             f"({copy.variant})",
             highlight=False,
         )
-    return copy, [Row(title, outcome, n) for title, outcome, n in zip(titles, outcomes, lengths, strict=True)]
+    return copy, [TableRow(title, outcome, n) for title, outcome, n in zip(titles, outcomes, lengths, strict=True)]
 
 
-def _conclude(console: Console, rows: Sequence[Row], seconds: float) -> None:
+def _conclude(console: Console, rows: Sequence[TableRow], seconds: float) -> None:
     by_title: dict[str, Outcome] = {row.title: row.outcome for row in rows}
     console.print("GB/s: bytes of x and y over the median; results compared with float64 NumPy", highlight=False)
     for note in timing_notes(list(by_title.items())):

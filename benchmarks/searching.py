@@ -13,7 +13,7 @@ from pdojo.kernels import Workload
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.contract.progress import Budget
 from pdojo.search.database import Database
-from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchRun
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 from pdojo.search.tuning.task import TuningTask
@@ -77,7 +77,7 @@ def searched_here(
     Measurements are shared through the database `path`; None is the database of `pdojo-tune`.
     """
     with Database(path) as database:
-        evaluator = Runtime(passed.game.machine, passed.before, seed=plan.seed or 0)
+        evaluator = RuntimeEvaluator(passed.game.machine, passed.before, seed=plan.seed or 0)
         try:
             return searched(plan, passed, evaluator, tell, database=database, workload=workload)
         finally:
@@ -88,7 +88,7 @@ def race_variants(
     passed: ScheduledKernel, remake: Remake, tell: Listener, processors: Sequence[int] | None = None
 ) -> Raced:
     """Race the variants of a pass on some processors (None: all); nothing is stored."""
-    evaluator = Runtime(passed.game.machine, passed.before, processors=processors)
+    evaluator = RuntimeEvaluator(passed.game.machine, passed.before, processors=processors)
     try:
         return VariantRace(lambda answers: remake(answers) if answers else passed, evaluator, None, tell).run()
     finally:

@@ -16,7 +16,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.node import Node, Proposal
-from pdojo.search.contract.progress import Budget, Result
+from pdojo.search.contract.progress import Budget, SearchResult
 from pdojo.search.database import Database
 from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.engine.search import search
@@ -212,7 +212,9 @@ class Downhill:
             self.now = node
 
 
-def find(costs: TextCosts | Weather, evaluations: int = 40, seed: int = 1, database: Database | None = None) -> Result:
+def find(
+    costs: TextCosts | Weather, evaluations: int = 40, seed: int = 1, database: Database | None = None
+) -> SearchResult:
     return search(start(), costs, Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 
@@ -222,6 +224,6 @@ def best_in(database: Database) -> list[str]:
     return [row["hash"] for row in rows]
 
 
-def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
+def facts(result: SearchResult) -> list[tuple[int, float, str, float, bool]]:
     """A history without its times."""
     return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.rule import Rule
 from rich.table import Table
 
-from pdojo.search.database.queries import RunSummary, Standing, Subject, moves_in
+from pdojo.search.database.queries import ProblemStanding, RunSummary, Subject, moves_in
 
 DIGITS = 8
 """Number of digits of a hash in tables."""
@@ -37,7 +37,7 @@ def short(hashed: str | None) -> str:
     return "-" if hashed is None else hashed[:DIGITS]
 
 
-def standing_table(standings: Sequence[Standing]) -> Table:
+def standing_table(standings: Sequence[ProblemStanding]) -> Table:
     """The best of every problem, on two or three lines each, so that 80 columns suffice."""
     table = _table(("id", "kernel", "machine"), ("best", "tried"))
     for one in standings:

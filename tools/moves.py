@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 
-from pdojo_tools.steps import Step, suggestion
+from pdojo_tools.steps import CommandStep, suggestion
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
 
@@ -60,7 +60,7 @@ class MoveSession:
         """Begin a new game after passes have changed the module."""
         self._game = None
 
-    def take(self, step: Step) -> None:
+    def take(self, step: CommandStep) -> None:
         """Carry out `--apply`, `--apply-trace` or `--undo`."""
         match step.option:
             case "apply":

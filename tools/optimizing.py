@@ -12,7 +12,7 @@ from pdojo_tools.command import message
 from pdojo_tools.inputs import read_input
 from pdojo_tools.outputs import write_output
 from pdojo_tools.passes import parse_passes
-from pdojo_tools.steps import Step, suggestion
+from pdojo_tools.steps import CommandStep, suggestion
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -64,8 +64,8 @@ class OptSession:
 
     def _check_steps(self) -> None:
         """Check the steps as far as possible without a program."""
-        steps: list[Step] = getattr(self.args, "steps", None) or []
-        self.steps: list[tuple[Step, PassPipeline | None]] = [
+        steps: list[CommandStep] = getattr(self.args, "steps", None) or []
+        self.steps: list[tuple[CommandStep, PassPipeline | None]] = [
             (step, parse_passes(self.available_passes, step.value) if step.option == "passes" else None)
             for step in steps
         ]
@@ -192,7 +192,7 @@ class OptSession:
         only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
         return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
 
-    def _apply_passes(self, module: ModuleOp, step: Step, pipeline: PassPipeline | None) -> None:
+    def _apply_passes(self, module: ModuleOp, step: CommandStep, pipeline: PassPipeline | None) -> None:
         assert pipeline is not None
         for one in pipeline.passes:
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Step:
+class CommandStep:
     """An option that acts on the program (`passes`, `apply`, `apply_trace`, `undo`) and its value."""
 
     option: str
@@ -28,8 +28,8 @@ class AppendStep(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         """Record the option and its value."""
-        steps: list[Step] = getattr(namespace, "steps", None) or []
-        namespace.steps = [*steps, Step(self.dest, str(values))]
+        steps: list[CommandStep] = getattr(namespace, "steps", None) or []
+        namespace.steps = [*steps, CommandStep(self.dest, str(values))]
 
 
 def suggestion(name: str, known: Sequence[str] | dict[str, Any]) -> str:

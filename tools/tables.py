@@ -19,7 +19,7 @@ from pdojo.search.tuning.scheduled_kernel import ScheduledKernel
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """A row of a table of measurements."""
 
     title: str
@@ -46,7 +46,7 @@ def print_trace(console: Console, title: str, tuning: ScheduledKernel) -> None:
     console.print()
 
 
-def measurements(rows: Sequence[Row], traffic: int, copy: Bandwidth | None = None) -> Table:
+def measurements(rows: Sequence[TableRow], traffic: int, copy: Bandwidth | None = None) -> Table:
     """A table of outcomes; for times it includes the rate of moving `traffic` bytes in the median time."""
     found = next((row.outcome for row in rows if isinstance(row.outcome, Success)), None)
     rates = ["GB/s", "of copy"][: 2 if copy else 1] if isinstance(found, Ok) else []

@@ -20,7 +20,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import Workload, workload
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.progress import Budget, Ending, Progress, Row
+from pdojo.search.contract.progress import Budget, Ending, HistoryRow, Progress
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.search import run_settings, search
 from pdojo.search.evaluators.named import make_evaluator
@@ -122,7 +122,7 @@ def _processor_seconds() -> float:
     return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
 
 
-def improvements(history: Sequence[Row]) -> list[list[float | None]]:
+def improvements(history: Sequence[HistoryRow]) -> list[list[float | None]]:
     """Evaluations, seconds of the run and best cost, whenever the best changes; null for no cost."""
     found: list[list[float | None]] = []
     best = -inf

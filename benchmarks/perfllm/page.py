@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pdojo_tools.tuning.report.document import document
 from pdojo_tools.tuning.report.elements import Html, html, joined, note, section, table, tag
-from pdojo_tools.tuning.report.plot import Axis, Pane, Point, count_axis, figure
+from pdojo_tools.tuning.report.plot import Pane, PlotAxis, Point, count_axis, figure
 
 from benchmarks.perfllm.results import Done
 from benchmarks.perfllm.statistics import NEAR, Findings, Range
@@ -38,7 +38,7 @@ def curves(found: Findings, task: str) -> Html:
     """The median fraction of the heuristic's speed over evaluations and over seconds, with the range over seeds."""
     cells = found.cells(task)
     highest = max(1.0, *(found.final(done) for done in cells))
-    up = Axis(0.0, highest * 1.05, _BOTTOM, _TOP)
+    up = PlotAxis(0.0, highest * 1.05, _BOTTOM, _TOP)
     panes: list[Pane] = []
     for label, last, places, best, left in (
         ("evaluations", float(max(done.budget for done in cells)), _numbers, Done.after, _LEFT),

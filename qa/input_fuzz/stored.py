@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy
 from pdojo_tools.training.folder import Folder
-from pdojo_tools.training.live import Display
+from pdojo_tools.training.live import TrainingDisplay
 from pdojo_tools.training.report import page
 from rich.console import Console
 
@@ -22,7 +22,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.node import Node, States, Verdict
+from pdojo.search.contract.node import Node, SharedEvaluation, States
 from pdojo.search.features.structure import SIZE, VERSION
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.perfllm.kept import Kept
@@ -30,9 +30,9 @@ from pdojo.search.perfllm.ranking import Ranking
 from pdojo.search.perfllm.screening import KIND, Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 from pdojo.search.perfllm.training.players import Here
-from pdojo.search.perfllm.training.trainer import Row, Trainer
+from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer
 from pdojo.search.strategies.perfllm import PerfLLM
 from pdojo.transforms.game import Game
 
@@ -60,9 +60,9 @@ _ENTRIES: Mapping[str, tuple[Any, ...]] = {
 
 
 @cache
-def _kernel() -> Kernel:
+def _kernel() -> TrainingKernel:
     known = workload("softmax:4x8")
-    return Kernel("softmax:4x8", print_notation(known.instantiate()), MACHINE, "analytical", known, None, 0)
+    return TrainingKernel("softmax:4x8", print_notation(known.instantiate()), MACHINE, "analytical", known, None, 0)
 
 
 def _trainer() -> Trainer:
@@ -70,7 +70,7 @@ def _trainer() -> Trainer:
 
 
 @cache
-def _trained() -> tuple[Trainer, list[Row]]:
+def _trained() -> tuple[Trainer, list[EpisodeRow]]:
     trainer, players = _trainer(), Here([_kernel()], SETTINGS, 1)
     try:
         return trainer, list(trainer.run(players))
@@ -85,7 +85,7 @@ def _states() -> States:
 
 def _node(number: int, state: Game, parent: Node | None) -> Node:
     moves = tuple(step.resolved for step in state.trace.steps)
-    node = Node(number, moves, state.fingerprint, parent, Verdict(Evaluation(1 / (1 + number))), _states())
+    node = Node(number, moves, state.fingerprint, parent, SharedEvaluation(Evaluation(1 / (1 + number))), _states())
     _states().put(node, state)
     return node
 
@@ -141,7 +141,7 @@ def _read_settings(file: Path) -> None:
 
 def _read_log(file: Path) -> None:
     rows = Folder(file.parent).rows(EPISODES)
-    Display(Console(file=StringIO()), ["softmax:4x8"], "s", EPISODES, rows).table()
+    TrainingDisplay(Console(file=StringIO()), ["softmax:4x8"], "s", EPISODES, rows).table()
     page(rows, ["softmax:4x8"], [[]], "s", {})
 
 

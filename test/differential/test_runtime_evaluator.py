@@ -20,7 +20,7 @@ from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.engine.racing import TimingRequest
-from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import Game
 
 TEXT = """
@@ -42,8 +42,8 @@ def broken() -> Candidate:
 
 
 @pytest.fixture(scope="module")
-def runtime() -> Iterator[Runtime]:
-    evaluator = Runtime(host(), game().plain, compilers=2)
+def runtime() -> Iterator[RuntimeEvaluator]:
+    evaluator = RuntimeEvaluator(host(), game().plain, compilers=2)
     yield evaluator
     evaluator.close()
 
@@ -75,7 +75,7 @@ def tiled(size: int) -> Candidate:
     return Candidate.of(found)
 
 
-def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
+def test_all_are_timed_in_the_same_turns(runtime: RuntimeEvaluator) -> None:
     said: list[str] = []
     found = runtime.heat(TimingRequest([tiled(10), broken(), tiled(20)], Candidate.of(game()), 6), said.append)
     assert said == ["compiling 3", "timing 3 in turns, 6 rounds"]
@@ -95,7 +95,7 @@ def test_all_are_timed_in_the_same_turns(runtime: Runtime) -> None:
     assert len(alone.evaluation.detail["samples"]) == 3
 
 
-def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: Runtime) -> None:
+def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: RuntimeEvaluator) -> None:
     """Right results are those of the plain kernel, compiled."""
     right, wrong = Candidate.of(game()), Candidate.of(game(OTHER))
     assert [each.evaluation.failure for each in runtime.heat(TimingRequest([right, wrong], None, 3))] == ["", ""]
@@ -114,7 +114,7 @@ def test_wrong_programs_show_on_inputs_that_they_are_checked_on(runtime: Runtime
 
 
 def test_compiling_is_stopped_where_it_takes_much_longer_than_for_the_best(
-    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    runtime: RuntimeEvaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pdojo.search.evaluators.runtime.LEAST_COMPILING", 1e-3)
     monkeypatch.setattr("pdojo.search.evaluators.runtime.PATIENCE", 1e-3)
@@ -138,7 +138,7 @@ def test_results_of_compiled_plain_code_and_the_interpreter_agree() -> None:
                 assert (outcome.check.reference, outcome.check.error) == (name, 0.0)
 
 
-def test_settings_are_data(runtime: Runtime) -> None:
+def test_settings_are_data(runtime: RuntimeEvaluator) -> None:
     import json
 
     settings = runtime.settings

@@ -9,13 +9,13 @@ from threading import Event
 
 from pdojo_tools.playing.app_shell import BINDINGS, AppShell
 from pdojo_tools.playing.background_worker import BackgroundWorker
-from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.choice import ListedMove
 from pdojo_tools.playing.dialogs import Ask
 from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks, difference, marks_of
-from pdojo_tools.playing.session import PlaySession, State, View, find_candidates, preview, spell_count
-from pdojo_tools.playing.stopwatch import PlayStopwatch, Times
+from pdojo_tools.playing.session import GameView, PlaySession, State, find_candidates, preview, spell_count
+from pdojo_tools.playing.stopwatch import PlayStopwatch, PlayTimings
 from pdojo_tools.playing.trace_pane import TracePane, summary
 from textual import on
 from textual.binding import Binding
@@ -45,7 +45,7 @@ class PlayApp(AppShell):
 
     def __init__(self, session: PlaySession, path: str | None = None, options: Options | None = None) -> None:
         super().__init__(session, path)
-        self.times = Times()
+        self.times = PlayTimings()
         self._clock, self._coder = BackgroundWorker("clock"), BackgroundWorker("code")
         self._stopwatch = PlayStopwatch(session.game.machine, self.view.states[0], options)
         self._looking = Event()
@@ -77,7 +77,7 @@ class PlayApp(AppShell):
             self._timing.set()
             self._stopwatch.interrupt()
 
-    def show(self, view: View) -> None:
+    def show(self, view: GameView) -> None:
         """Show a state; look for its moves if it is new."""
         is_new = view.number != self.view.number
         self.view = view
@@ -85,7 +85,7 @@ class PlayApp(AppShell):
             self._look(view)
         self._show_status()
 
-    def _look(self, view: View) -> None:
+    def _look(self, view: GameView) -> None:
         self._looking.set()
         self._looking = Event()
         board = self.board
@@ -103,7 +103,7 @@ class PlayApp(AppShell):
 
     # Moves.
 
-    async def _find_moves(self, view: View, stopped: Event) -> None:
+    async def _find_moves(self, view: GameView, stopped: Event) -> None:
         entries = await self.done(self._game, find_candidates, view.now, stopped)
         if view.number == self.view.number:
             self.board.moves.show(entries or [])
@@ -125,7 +125,7 @@ class PlayApp(AppShell):
             else:
                 board.show_preview("", [])
 
-    async def _preview(self, view: View, entry: Entry | None) -> None:
+    async def _preview(self, view: GameView, entry: ListedMove | None) -> None:
         """Show the place and the change of a move, unless the cursor moves on at once."""
         if entry is None:
             self.board.show_program(view, Marks())

@@ -18,7 +18,7 @@ from pdojo_tools.playing.background_worker import BackgroundWorker
 from pdojo_tools.playing.dialogs import Ask, Help, Leave, Leaving
 from pdojo_tools.playing.look import CSS, THEME
 from pdojo_tools.playing.main_view import TABS, MainView
-from pdojo_tools.playing.session import PlaySession, View, spell_count
+from pdojo_tools.playing.session import GameView, PlaySession, spell_count
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen
@@ -57,7 +57,7 @@ class AppShell(App[str]):
         self.session = session
         self.path = path
         """The file of the trace; None to ask for it."""
-        self.view: View = session.view
+        self.view: GameView = session.view
         self.saved = False
         """True if the trace was stored."""
         self.messages: list[str] = []
@@ -129,7 +129,7 @@ class AppShell(App[str]):
             self.say(failure, error=True)
         return result
 
-    def show(self, view: View) -> None:
+    def show(self, view: GameView) -> None:
         """Show a state of the game."""
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from pdojo.transforms.move import Move
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedMove:
     """A candidate: a legal move, or a refused one with its refusal."""
 
     move: Move
@@ -29,7 +29,7 @@ class Entry:
         return f"{self.move}{reason}".lower()
 
 
-def filtered(entries: Sequence[Entry], wanted: str) -> list[Entry]:
+def filtered(entries: Sequence[ListedMove], wanted: str) -> list[ListedMove]:
     """The entries whose text contains every word of `wanted`, ignoring case.
 
     If there are none, the entries that contain the letters of `wanted` in order.
@@ -46,9 +46,9 @@ def _has_in_order(text: str, letters: str) -> bool:
     return all(letter in rest for letter in letters)
 
 
-def grouped(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+def grouped(entries: Sequence[ListedMove]) -> dict[str, list[ListedMove]]:
     """The entries by the name of their move, in alphabetical order."""
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[ListedMove]] = {}
     for entry in entries:
         groups.setdefault(entry.move.name, []).append(entry)
     return {name: groups[name] for name in sorted(groups)}

@@ -15,7 +15,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 
-class Listing(ScrollView, can_focus=True):
+class LineView(ScrollView, can_focus=True):
     """Lines of text, scrolled by keys in both directions."""
 
     def __init__(self, *, id: str) -> None:

@@ -48,11 +48,11 @@ TabbedContent Underline { display: none; }
 TabbedContent Tab { padding: 0 1 0 0; }
 TabbedContent Tab.-active { text-style: bold underline; }
 TabPane { padding: 0; height: 1fr; }
-Listing { height: 1fr; scrollbar-size: 1 1; }
+LineView { height: 1fr; scrollbar-size: 1 1; }
 #program { height: 2fr; }
 #preview { height: 1fr; border-top: solid ansi_blue; border-title-align: left; }
 #program:focus, #code:focus, #times:focus, #log:focus { background-tint: ansi_default 0%; }
-Listing:focus { scrollbar-color: ansi_green; }
+LineView:focus { scrollbar-color: ansi_green; }
 #preview:focus { border-top: solid ansi_green; }
 #moves-pane { height: 1fr; }
 #count { height: 1; text-style: italic; }

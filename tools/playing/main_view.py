@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from textwrap import TextWrapper
 
 from pdojo_tools.playing.colour import difference_painter, program_painter
-from pdojo_tools.playing.listing import Listing
+from pdojo_tools.playing.listing import LineView
 from pdojo_tools.playing.moves_pane import MovesPane
 from pdojo_tools.playing.page import Marks
-from pdojo_tools.playing.session import View
-from pdojo_tools.playing.stopwatch import Times
+from pdojo_tools.playing.session import GameView
+from pdojo_tools.playing.stopwatch import PlayTimings
 from pdojo_tools.playing.trace_pane import TimesPane, TracePane
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -29,10 +29,10 @@ class MainView(Horizontal):
         """Textual's hook: the widgets."""
         with TabbedContent(id="left"):
             with TabPane("1 Program", id="tab-program"), Vertical():
-                yield Listing(id="program")
-                yield Listing(id="preview")
+                yield LineView(id="program")
+                yield LineView(id="preview")
             with TabPane("2 Code", id="tab-code"):
-                yield Listing(id="code")
+                yield LineView(id="code")
         with TabbedContent(id="right"):
             with TabPane("3 Moves", id="tab-moves"):
                 yield MovesPane()
@@ -41,7 +41,7 @@ class MainView(Horizontal):
             with TabPane("5 Times", id="tab-times"):
                 yield TimesPane()
             with TabPane("6 Log", id="tab-log"):
-                yield Listing(id="log")
+                yield LineView(id="log")
 
     def on_mount(self) -> None:
         """Let Tab move between panes; tabs have their own keys."""
@@ -58,9 +58,9 @@ class MainView(Horizontal):
         """The pane of the trace."""
         return self.query_one(TracePane)
 
-    def listing(self, name: str) -> Listing:
+    def listing(self, name: str) -> LineView:
         """One of the listings: `program`, `preview`, `code`, `times`, `log`."""
-        return self.query_one(f"#{name}", Listing)
+        return self.query_one(f"#{name}", LineView)
 
     def is_open(self, tab: str) -> bool:
         """True if a tab is visible."""
@@ -74,7 +74,7 @@ class MainView(Horizontal):
         pane: Widget = self.moves.move_tree if tab == "moves" else self.trace if tab == "trace" else self.listing(tab)
         self.screen.set_focus(pane)
 
-    def show_game(self, view: View, times: Times) -> None:
+    def show_game(self, view: GameView, times: PlayTimings) -> None:
         """Show a state: its program, its trace, its times."""
         self.show_program(view, Marks())
         changed = view.changes.changed | view.changes.below_gap
@@ -82,12 +82,12 @@ class MainView(Horizontal):
             self.listing("program").reveal(min(changed), max(changed))
         self.show_times(view, times)
 
-    def show_times(self, view: View, times: Times) -> None:
+    def show_times(self, view: GameView, times: PlayTimings) -> None:
         """Show the measurements."""
         self.trace.show(view, times)
         self.query_one(TimesPane).show(view, times)
 
-    def show_program(self, view: View, marks: Marks) -> None:
+    def show_program(self, view: GameView, marks: Marks) -> None:
         """Show the program, with the lines of a move marked."""
         page = view.now.page
         self.listing("program").show(page.lines, program_painter(page, view.changes, marks))
@@ -119,7 +119,7 @@ class MainView(Horizontal):
         listing.scroll_to(y=first, animate=False)
 
 
-def _wrapped(lines: Sequence[str], listing: Listing) -> list[str]:
+def _wrapped(lines: Sequence[str], listing: LineView) -> list[str]:
     """The lines wrapped to the listing's width; continuation lines are indented."""
     # A pane that was never visible has no width yet.
     width = listing.scrollable_content_region.width or 40

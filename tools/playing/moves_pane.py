@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdojo_tools.playing.choice import Entry, filtered, grouped
+from pdojo_tools.playing.choice import ListedMove, filtered, grouped
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,7 +19,7 @@ OPENED = 300
 """Greatest number of filtered moves at which groups are open."""
 
 
-class MoveTree(Tree[Entry]):
+class MoveTree(Tree[ListedMove]):
     """The tree. A click highlights a line; a click on the highlighted line acts as Enter."""
 
     BINDINGS = [Binding("enter", "select_cursor", "make", key_display="Enter")]  # noqa: RUF012  # as the library declares it
@@ -52,17 +52,17 @@ class MovesPane(Vertical):
     class Highlighted(Message):
         """Message: a move is highlighted, or none."""
 
-        entry: Entry | None
+        entry: ListedMove | None
 
     @dataclass
     class Chosen(Message):
         """Message: a move was chosen."""
 
-        entry: Entry
+        entry: ListedMove
 
     def __init__(self) -> None:
         super().__init__(id="moves-pane")
-        self.entries: Sequence[Entry] | None = None
+        self.entries: Sequence[ListedMove] | None = None
         """All candidates; None while they are being computed."""
         self.refused = False
         """True if the refused candidates are shown."""
@@ -87,18 +87,18 @@ class MovesPane(Vertical):
         return self.query_one("#filter", Input)
 
     @property
-    def highlighted(self) -> Entry | None:
+    def highlighted(self) -> ListedMove | None:
         """The move under the cursor."""
         node = self.move_tree.cursor_node
         return None if node is None else node.data
 
     @property
-    def shown(self) -> list[Entry]:
+    def shown(self) -> list[ListedMove]:
         """The listed moves, also those in closed groups."""
         wanted = [e for e in self.entries or () if (e.refusal is not None) is self.refused]
         return filtered(wanted, self.filter.value)
 
-    def show(self, entries: Sequence[Entry] | None) -> None:
+    def show(self, entries: Sequence[ListedMove] | None) -> None:
         """Show candidates; None means that they are being computed."""
         if entries is None and self.entries is not None:
             self._kept = self._key(self.move_tree.cursor_node)
@@ -135,7 +135,7 @@ class MovesPane(Vertical):
         kind = "refused" if self.refused else "legal"
         return f"{here} {kind} ({other})" if shown == here else f"{shown} of {here} {kind} ({other})"
 
-    def _fill(self, group: TreeNode[Entry], entries: Sequence[Entry]) -> None:
+    def _fill(self, group: TreeNode[ListedMove], entries: Sequence[ListedMove]) -> None:
         for entry in entries:
             group.add_leaf(Text(entry.label), entry)
 
@@ -151,13 +151,13 @@ class MovesPane(Vertical):
         self.move_tree.move_cursor(found)
         self.post_message(self.Highlighted(None if found is None else found.data))
 
-    def _key(self, node: TreeNode[Entry] | None) -> str | None:
+    def _key(self, node: TreeNode[ListedMove] | None) -> str | None:
         if node is None:
             return None
         return _name(node) if node.data is None else str(node.data.move)
 
     @on(Tree.NodeExpanded)
-    def _expanded(self, event: Tree.NodeExpanded[Entry]) -> None:
+    def _expanded(self, event: Tree.NodeExpanded[ListedMove]) -> None:
         name = _name(event.node)
         if not event.node.children:
             self._fill(event.node, grouped(self.shown).get(name, ()))
@@ -165,16 +165,16 @@ class MovesPane(Vertical):
             self._opened.add(name)
 
     @on(Tree.NodeCollapsed)
-    def _collapsed(self, event: Tree.NodeCollapsed[Entry]) -> None:
+    def _collapsed(self, event: Tree.NodeCollapsed[ListedMove]) -> None:
         if not self.filter.value.strip():
             self._opened.discard(_name(event.node))
 
     @on(Tree.NodeHighlighted)
-    def _highlighted(self, event: Tree.NodeHighlighted[Entry]) -> None:
+    def _highlighted(self, event: Tree.NodeHighlighted[ListedMove]) -> None:
         self.post_message(self.Highlighted(event.node.data))
 
     @on(Tree.NodeSelected)
-    def _selected(self, event: Tree.NodeSelected[Entry]) -> None:
+    def _selected(self, event: Tree.NodeSelected[ListedMove]) -> None:
         if event.node.data is not None:
             self.post_message(self.Chosen(event.node.data))
 
@@ -196,5 +196,5 @@ class MovesPane(Vertical):
         event.stop()
 
 
-def _name(group: TreeNode[Entry]) -> str:
+def _name(group: TreeNode[ListedMove]) -> str:
     return str(group.label).partition(" ")[0]

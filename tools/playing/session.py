@@ -1,6 +1,6 @@
 """A game without its screen: making, undoing and storing moves.
 
-Programs compute facts lazily, so one thread uses everything here; the screen receives immutable `View`s.
+Programs compute facts lazily, so one thread uses everything here; the screen receives immutable `GameView`s.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from threading import Event
 
 from pdojo_tools.explaining import explain_moves
 from pdojo_tools.outputs import write_output
-from pdojo_tools.playing.choice import Entry
+from pdojo_tools.playing.choice import ListedMove
 from pdojo_tools.playing.page import Changes, Page, difference
 
 from pdojo.dialect.flow.program import Program
@@ -38,7 +38,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class View:
+class GameView:
     """A snapshot of the game."""
 
     number: int
@@ -67,13 +67,13 @@ def preview(state: State, move: Move) -> list[str]:
     return difference(state.page.lines, Page.of(after.nest).lines)
 
 
-def find_candidates(state: State, stopped: Event) -> list[Entry] | None:
+def find_candidates(state: State, stopped: Event) -> list[ListedMove] | None:
     """All candidates, legal and refused; None if `stopped` was set before the end."""
-    found: list[Entry] = []
+    found: list[ListedMove] = []
     for move, refusal in candidates(state.program):
         if stopped.is_set():
             return None
-        found.append(Entry(move, refusal))
+        found.append(ListedMove(move, refusal))
     return found
 
 
@@ -91,20 +91,20 @@ class PlaySession:
         """Traces before each undo since the last move."""
         self.view = self._viewed()
 
-    def make(self, move: Move) -> View:
+    def make(self, move: Move) -> GameView:
         """Make a move. Raises LocationError or IllegalMove, and then changes nothing."""
         self.game.apply(move)
         self._before.clear()
         return self._moved()
 
-    def undo(self, index: int = -1) -> tuple[View, list[Skipped]]:
+    def undo(self, index: int = -1) -> tuple[GameView, list[Skipped]]:
         """Undo a move; returns the later moves that no longer apply, which are lost. Raises UsageError."""
         before = self._steps()
         skipped = self.game.undo(index)
         self._before.append(before)
         return self._moved(), skipped
 
-    def redo(self) -> View:
+    def redo(self) -> GameView:
         """Undo the last undo. Raises UsageError if there is none."""
         if not self._before:
             raise UsageError("there is no undo to take back")
@@ -113,7 +113,7 @@ class PlaySession:
         assert not skipped, "this trace was made before"
         return self._moved()
 
-    def save(self, path: str) -> View:
+    def save(self, path: str) -> GameView:
         """Store the trace. Raises UsageError if that fails."""
         write_output(self.game.trace.dump(), path)
         self._stored = self._steps()
@@ -126,12 +126,12 @@ class PlaySession:
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self.game.trace.steps)
 
-    def _moved(self) -> View:
+    def _moved(self) -> GameView:
         before = self.view.now.page.lines
         self._number += 1
         return self._viewed(before)
 
-    def _viewed(self, before: tuple[str, ...] | None = None) -> View:
+    def _viewed(self, before: tuple[str, ...] | None = None) -> GameView:
         moves = [step.resolved for step in self._steps()]
         pairs = zip(moves, self._moves, strict=False)
         alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -141,5 +141,5 @@ class PlaySession:
         now = self._states[-1].page.lines
         changes = Changes() if before is None else Changes.between(before, now)
         steps = self._steps()
-        self.view = View(self._number, tuple(self._states), steps, changes, steps != self._stored)
+        self.view = GameView(self._number, tuple(self._states), steps, changes, steps != self._stored)
         return self.view

@@ -47,7 +47,7 @@ class PlayStopwatch(Stopwatch):
 
 
 @dataclass(frozen=True)
-class Timing:
+class PlayTiming:
     """A measurement of one program."""
 
     moves: int
@@ -57,14 +57,14 @@ class Timing:
 
 
 @dataclass
-class Times:
+class PlayTimings:
     """All measurements, in order."""
 
-    timings: list[Timing] = field(default_factory=list[Timing])
+    timings: list[PlayTiming] = field(default_factory=list[PlayTiming])
 
     def add(self, moves: int, state: State, outcome: Outcome) -> None:
         """Append a measurement."""
-        self.timings.append(Timing(moves, state.fingerprint, outcome))
+        self.timings.append(PlayTiming(moves, state.fingerprint, outcome))
 
     def latest(self, state: State) -> Outcome | None:
         """The last measurement of a program."""

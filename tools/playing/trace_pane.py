@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pdojo_tools.playing.listing import Listing
-from pdojo_tools.playing.session import View, spell_count
-from pdojo_tools.playing.stopwatch import Times, Timing, spell_seconds, spell_time
+from pdojo_tools.playing.listing import LineView
+from pdojo_tools.playing.session import GameView, spell_count
+from pdojo_tools.playing.stopwatch import PlayTiming, PlayTimings, spell_seconds, spell_time
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -31,7 +31,7 @@ class TracePane(OptionList):
     def __init__(self) -> None:
         super().__init__(id="trace", compact=True, markup=False)
 
-    def show(self, view: View, times: Times) -> None:
+    def show(self, view: GameView, times: PlayTimings) -> None:
         """Show a state; the cursor stays where it is, or goes to the last move."""
         at_end = self.highlighted is None or self.highlighted >= self.option_count - 1
         before = self.highlighted
@@ -56,9 +56,9 @@ class TimesPane(Vertical):
     def compose(self) -> ComposeResult:
         """Textual's hook: the widgets."""
         yield Sparkline([], id="speeds")
-        yield Listing(id="times")
+        yield LineView(id="times")
 
-    def show(self, view: View, times: Times) -> None:
+    def show(self, view: GameView, times: PlayTimings) -> None:
         """Show measurements."""
         plain = view.states[0]
         gains = [times.gain(cost, plain) for cost in times.costs]
@@ -66,7 +66,7 @@ class TimesPane(Vertical):
         rows = ["t times the program now"] if not times.timings else [_heading(times)]
         for timing in times.timings:
             rows += _row(timing, times, view)
-        listing = self.query_one(Listing)
+        listing = self.query_one(LineView)
         listing.show(rows)
         listing.scroll_end(animate=False)
 
@@ -75,12 +75,12 @@ _HEADINGS = {"s": "moves    median       min  gain", "cycles": "moves    cycles 
 """Headings by the unit of costs."""
 
 
-def _heading(times: Times) -> str:
+def _heading(times: PlayTimings) -> str:
     units = (t.outcome.unit for t in times.timings if isinstance(t.outcome, Success))
     return _HEADINGS[next(units, "s")]
 
 
-def _row(timing: Timing, times: Times, view: View) -> list[str]:
+def _row(timing: PlayTiming, times: PlayTimings, view: GameView) -> list[str]:
     outcome = timing.outcome
     if not isinstance(outcome, Success):
         return [f"{timing.moves:5} {outcome.summary}"]
@@ -92,7 +92,7 @@ def _row(timing: Timing, times: Times, view: View) -> list[str]:
     return [row] if load is None or load < 0.1 else [row, f"      ({load:.1f} cores busy otherwise)"]
 
 
-def summary(view: View, times: Times, doing: str) -> str:
+def summary(view: GameView, times: PlayTimings, doing: str) -> str:
     """One line about a state and the current activity."""
     nest, machine = view.now.program.nest, view.now.program.machine
     threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"

@@ -19,9 +19,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.search.database import Database
-from pdojo.search.database.measured import Measured, measured_programs
+from pdojo.search.database.measured import MeasuredCost, measured_programs
 from pdojo.search.features.structure import VERSION, structure
-from pdojo.search.perfllm.ranking import Ranking, Sample
+from pdojo.search.perfllm.ranking import RankedSample, Ranking
 from pdojo.search.perfllm.screening import KIND
 from pdojo.search.perfllm.storing import dump
 
@@ -62,12 +62,12 @@ def train_costs(given: argparse.Namespace) -> None:
     console.print(f"wrote {given.output}", highlight=False, soft_wrap=True)
 
 
-def samples_of(console: Console, found: Sequence[Measured], machine: str) -> list[Sample]:
+def samples_of(console: Console, found: Sequence[MeasuredCost], machine: str) -> list[RankedSample]:
     """The programs with their features; kernels with one program are left out."""
     described = known_machine(machine)
     counts = Counter(one.problem for one in found)
-    samples: list[Sample] = []
+    samples: list[RankedSample] = []
     for one in track([each for each in found if counts[each.problem] > 1], "reading programs", console=console):
         vector = numpy.array(structure(nest_of(parse_notation(one.text)[0]), described), dtype=numpy.float32)
-        samples.append(Sample(one.problem, vector, log(one.cost)))
+        samples.append(RankedSample(one.problem, vector, log(one.cost)))
     return samples

@@ -17,10 +17,10 @@ from pdojo_tools.outputs import write_output
 from pdojo.errors import UsageError
 from pdojo.files import exists, read_bytes, read_text, replace_file
 from pdojo.search.perfllm.storing import LARGEST
-from pdojo.search.perfllm.training.trainer import Row
+from pdojo.search.perfllm.training.trainer import EpisodeRow
 
-_KINDS = get_type_hints(Row)
-_COLUMNS = tuple(field.name for field in fields(Row))
+_KINDS = get_type_hints(EpisodeRow)
+_COLUMNS = tuple(field.name for field in fields(EpisodeRow))
 
 
 class Folder:
@@ -92,7 +92,7 @@ class Folder:
 
     # The log
 
-    def rows(self, count: int) -> list[Row]:
+    def rows(self, count: int) -> list[EpisodeRow]:
         """The first `count` episodes of the log; later ones are removed, as they will be played again.
 
         Raises UsageError if the log has fewer.
@@ -110,13 +110,13 @@ class Folder:
         write_output(_lines(kept, heading=True), str(path))
         return kept
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EpisodeRow) -> None:
         """Append an episode."""
         with (self.path / "log.csv").open("a", encoding="utf-8") as file:
             file.write(_lines([row], heading=False))
 
 
-def _lines(rows: Sequence[Row], *, heading: bool) -> str:
+def _lines(rows: Sequence[EpisodeRow], *, heading: bool) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if heading:
@@ -125,7 +125,7 @@ def _lines(rows: Sequence[Row], *, heading: bool) -> str:
     return out.getvalue()
 
 
-def _row(line: Mapping[str, str]) -> Row:
+def _row(line: Mapping[str, str]) -> EpisodeRow:
     values: dict[str, Any] = {}
     for name in _COLUMNS:
         kind = _KINDS[name]
@@ -135,4 +135,4 @@ def _row(line: Mapping[str, str]) -> Row:
             least, most = -inf if name == "predicted" else 0, inf if name == "cost" else float_info.max
             if not least <= values[name] <= most:
                 raise ValueError(f"'{name}' cannot be {line[name]:.40}")
-    return Row(**values)
+    return EpisodeRow(**values)

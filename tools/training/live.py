@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from pdojo.search.perfllm.training.trainer import Row
+from pdojo.search.perfllm.training.trainer import EpisodeRow
 
 QUIET = 30.0
 """Seconds between two lines without a terminal."""
@@ -21,10 +21,12 @@ RECENT = 50
 """Number of episodes for means."""
 
 
-class Display:
+class TrainingDisplay:
     """Shows the progress of a training."""
 
-    def __init__(self, console: Console, kernels: Sequence[str], unit: str, episodes: int, rows: Sequence[Row]) -> None:
+    def __init__(
+        self, console: Console, kernels: Sequence[str], unit: str, episodes: int, rows: Sequence[EpisodeRow]
+    ) -> None:
         self._console = console
         self._kernels, self._unit, self._episodes = kernels, unit, episodes
         self._rows = list(rows)
@@ -43,7 +45,7 @@ class Display:
         if self._live is not None:
             self._live.stop()
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EpisodeRow) -> None:
         """Show an episode."""
         self._rows.append(row)
         now = time.monotonic()

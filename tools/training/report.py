@@ -11,7 +11,7 @@ from pdojo_tools.tuning.report.document import document
 from pdojo_tools.tuning.report.elements import Html, folded, listing, note, section, table
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 
-from pdojo.search.perfllm.training.trainer import Row
+from pdojo.search.perfllm.training.trainer import EpisodeRow
 
 WINDOW = 25
 """Number of episodes of a moving mean."""
@@ -19,7 +19,11 @@ _WIDTH, _HEIGHT = 560.0, 240.0
 
 
 def page(
-    rows: Sequence[Row], kernels: Sequence[str], best: Sequence[Sequence[str]], unit: str, settings: Mapping[str, Any]
+    rows: Sequence[EpisodeRow],
+    kernels: Sequence[str],
+    best: Sequence[Sequence[str]],
+    unit: str,
+    settings: Mapping[str, Any],
 ) -> str:
     """The whole page; `best` are the moves to the best program of each kernel."""
     title = f"pdojo-train: {', '.join(kernels)}"
@@ -36,7 +40,7 @@ def page(
     )
 
 
-def _reached(rows: Sequence[Row], kernels: Sequence[str], unit: str) -> Html:
+def _reached(rows: Sequence[EpisodeRow], kernels: Sequence[str], unit: str) -> Html:
     lines: list[tuple[object, ...]] = []
     for name in kernels:
         own = [row for row in rows if row.kernel == name]
@@ -48,7 +52,7 @@ def _reached(rows: Sequence[Row], kernels: Sequence[str], unit: str) -> Html:
     return table(("kernel", "episodes", "programs", "best", "times plain", "95 % of that in episode"), lines)
 
 
-def _learning(rows: Sequence[Row]) -> list[Html]:
+def _learning(rows: Sequence[EpisodeRow]) -> list[Html]:
     return [
         note("Values are what the agent saw in its actions; what came is the reward that they led to, by the target."),
         _curves(rows, {"values": lambda row: row.predicted, "came": lambda row: row.came}, "value"),
@@ -57,13 +61,13 @@ def _learning(rows: Sequence[Row]) -> list[Html]:
     ]
 
 
-def _kernel(name: str, rows: Sequence[Row], moves: Sequence[str]) -> Html:
+def _kernel(name: str, rows: Sequence[EpisodeRow], moves: Sequence[str]) -> Html:
     text = "\n".join(moves) or "none is faster than the plain kernel"
     curves = _curves(rows, {"best": lambda row: row.best, "episode": lambda row: row.speedup}, "times plain")
     return section(name, f"k-{name}", curves, folded("moves of the best, by identifier", listing(text)))
 
 
-def _curves(rows: Sequence[Row], lines: Mapping[str, Callable[[Row], float]], label: str) -> Html:
+def _curves(rows: Sequence[EpisodeRow], lines: Mapping[str, Callable[[EpisodeRow], float]], label: str) -> Html:
     """Moving means over episodes; the first line is drawn in the first colour."""
     points = {name: _smooth([(float(row.episode), value(row)) for row in rows]) for name, value in lines.items()}
     values = [y for each in points.values() for _, y in each if abs(y) < inf]
@@ -82,7 +86,7 @@ def _smooth(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-def _time(rows: Sequence[Row]) -> Html:
+def _time(rows: Sequence[EpisodeRow]) -> Html:
     names = {"drawing": "offers: moves, programs, vectors", "evaluating": "costs", "learning": "networks"}
     spent = {title: sum(getattr(row, name) for row in rows) for name, title in names.items()}
     whole = sum(spent.values()) or 1.0

@@ -13,7 +13,7 @@ from typing import Any
 from pdojo_tools.outputs import write_output
 from pdojo_tools.programs import load_named, machine_for
 from pdojo_tools.training.folder import Folder
-from pdojo_tools.training.live import Display
+from pdojo_tools.training.live import TrainingDisplay
 from pdojo_tools.training.report import page
 from rich.console import Console
 
@@ -24,9 +24,9 @@ from pdojo.search.evaluators.named import check_runs_here, evaluator_for, make_e
 from pdojo.search.kinds.passes import play_pass
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.policy import identity_of
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
-from pdojo.search.perfllm.training.trainer import Row, Trainer
+from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer
 from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
@@ -76,16 +76,16 @@ def train_agent(given: argparse.Namespace) -> None:
         _train(console, given, trainer, Here(kernels, settings, given.seed), folder, rows, facts)
 
 
-def kernels_of(given: argparse.Namespace, database: str | None) -> list[Kernel]:
+def kernels_of(given: argparse.Namespace, database: str | None) -> list[TrainingKernel]:
     """The kernels of the command line. Raises PdojoError for a bad one, UsageError if machines differ."""
-    found: list[Kernel] = []
+    found: list[TrainingKernel] = []
     for title in given.programs:
         named = load_named(title, dtype=given.dtype)
         machine = machine_for(named.kernel, given.machine, None, trust=given.trust_machine)
         evaluator = evaluator_for(machine, given.evaluator)
         check_runs_here(evaluator, machine)
         text = print_notation(assume_alignment(named.kernel, None))
-        found.append(Kernel(named.title, text, machine, evaluator, named.workload, database, given.seed))
+        found.append(TrainingKernel(named.title, text, machine, evaluator, named.workload, database, given.seed))
     titles = [kernel.title for kernel in found]
     twice = next((title for title in titles if titles.count(title) > 1), None)
     if twice is not None:
@@ -95,7 +95,7 @@ def kernels_of(given: argparse.Namespace, database: str | None) -> list[Kernel]:
     return found
 
 
-def demonstrations(kernel: Kernel, sources: Sequence[str]) -> list[tuple[str, ...]]:
+def demonstrations(kernel: TrainingKernel, sources: Sequence[str]) -> list[tuple[str, ...]]:
     """The demonstrated moves, by identifier: of the expert pass, of the best program in the database."""
     found: list[tuple[str, ...]] = []
     for source in sources:
@@ -105,13 +105,13 @@ def demonstrations(kernel: Kernel, sources: Sequence[str]) -> list[tuple[str, ..
     return found
 
 
-def _of_pass(kernel: Kernel) -> Trace:
-    game = kernel.game()
+def _of_pass(kernel: TrainingKernel) -> Trace:
+    game = kernel.game().game
     play_pass("heuristic", game)
     return game.trace
 
 
-def _of_database(kernel: Kernel) -> Trace | None:
+def _of_database(kernel: TrainingKernel) -> Trace | None:
     if kernel.database is None:
         raise UsageError("--ray keeps no database: leave out 'database' of --demonstrations")
     start = kernel.game()
@@ -130,7 +130,7 @@ def _train(
     trainer: Trainer,
     players: Players,
     folder: Folder,
-    rows: list[Row],
+    rows: list[EpisodeRow],
     facts: Mapping[str, Any],
 ) -> None:
     titles = [kernel.title for kernel in trainer.kernels]
@@ -145,7 +145,7 @@ def _train(
         folder.keep(trainer.save(), trainer.policy(policy_facts))
         write_output(page(rows, titles, best_moves(trainer), unit, facts), str(folder.report))
 
-    with Display(console, titles, unit, trainer.episodes, rows) as display:
+    with TrainingDisplay(console, titles, unit, trainer.episodes, rows) as display:
         try:
             for row in trainer.run(players):
                 rows.append(row)
@@ -173,7 +173,7 @@ def best_moves(trainer: Trainer) -> list[list[str]]:
     return [list(archive.elites[0].path[-1]) if archive.elites else [] for archive in trainer.archives]
 
 
-def _write_trace(path: Path, kernel: Kernel, moves: Sequence[str]) -> None:
+def _write_trace(path: Path, kernel: TrainingKernel, moves: Sequence[str]) -> None:
     if not moves:
         return
     game: Game = kernel.game()
@@ -194,7 +194,7 @@ class _Board:
         # Episodes after the checkpoint are played again.
         self._writer = made(str(path), purge_step=first)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: EpisodeRow) -> None:
         """Add an episode."""
         for name, value in asdict(row).items():
             if isinstance(value, (int, float)) and name != "episode":

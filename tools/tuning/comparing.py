@@ -12,7 +12,7 @@ from pdojo_tools.outputs import check_writable
 from pdojo_tools.tuning.arguments import SEEDS
 from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
-from pdojo_tools.tuning.curves import JSON, NEAR, Comparison, Curve, Key, Reference, Standing
+from pdojo_tools.tuning.curves import JSON, NEAR, Curve, Key, ReferenceCosts, SearchComparison, SearchStatistics
 from pdojo_tools.tuning.live import Display
 from pdojo_tools.tuning.task import subject_of
 from rich.console import Console
@@ -48,7 +48,7 @@ def compare(console: Console, given: argparse.Namespace) -> None:
     path = _output(given.output)
     strategies = given.search or _available(console)
     settings = _settings(given, subjects, strategies)
-    comparison = Comparison.open(path, settings)
+    comparison = SearchComparison.open(path, settings)
     with Database(given.database) as database:
         work = _Work(console, given, comparison, path, database, strategies)
         try:
@@ -121,7 +121,7 @@ class _Work:
 
     console: Console
     given: argparse.Namespace
-    comparison: Comparison
+    comparison: SearchComparison
     path: Path
     database: Database
     strategies: Sequence[str]
@@ -139,7 +139,9 @@ class _Work:
             baselines = baselines_of(subject, self.given.start, evaluator, memory, in_turns=True)
             root = _root(baselines)
             unit = "times the start" if baselines.start else evaluator.unit
-            self.comparison.references[subject.title] = Reference(unit, baselines.plain / root, baselines.passed / root)
+            self.comparison.references[subject.title] = ReferenceCosts(
+                unit, baselines.plain / root, baselines.passed / root
+            )
             for number, key in enumerate(keys):
                 if key not in self.comparison.curves:
                     self._search(subject, evaluator, baselines, key, f"{number + 1} of {len(keys)}")
@@ -186,7 +188,7 @@ def _root(baselines: Baselines) -> float:
     return root if root < inf else 1.0
 
 
-def print_standings(console: Console, comparison: Comparison) -> None:
+def print_standings(console: Console, comparison: SearchComparison) -> None:
     """Print a table for each kernel, the fastest kinds first."""
     budget = comparison.settings["budget"]
     for kernel in comparison.settings["kernels"]:
@@ -202,7 +204,7 @@ def print_standings(console: Console, comparison: Comparison) -> None:
     _say(console, "speeds are relative to the best program that any of the searches, or the pass, found")
 
 
-def _cells(each: Standing, budget: int) -> list[str]:
+def _cells(each: SearchStatistics, budget: int) -> list[str]:
     def count(value: float) -> str:
         return f"> {budget}" if value > budget else f"{value:.0f}"
 

@@ -8,14 +8,14 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pdojo_tools.tuning.curves import Comparison
+from pdojo_tools.tuning.curves import SearchComparison
 
 MISSING = "plots are left out: pip install 'pdojo[bench]'"
 _LINES = ("-", "--", ":", "-.")
 """Line styles of neighbourhoods; colours identify strategies."""
 
 
-def write_plots(comparison: Comparison, output: Path) -> list[Path]:
+def write_plots(comparison: SearchComparison, output: Path) -> list[Path]:
     """Write the plot next to the curves, as PNG and SVG; nothing without matplotlib."""
     if find_spec("matplotlib") is None:
         return []
@@ -31,7 +31,7 @@ def write_plots(comparison: Comparison, output: Path) -> list[Path]:
     return written
 
 
-def _figure(comparison: Comparison) -> Any:
+def _figure(comparison: SearchComparison) -> Any:
     pyplot: Any = import_module("matplotlib.pyplot")
     kernels = comparison.settings["kernels"]
     figure, panes = pyplot.subplots(
@@ -44,7 +44,7 @@ def _figure(comparison: Comparison) -> Any:
     return figure
 
 
-def _draw(axes: Any, comparison: Comparison, kernel: str) -> None:
+def _draw(axes: Any, comparison: SearchComparison, kernel: str) -> None:
     strategies, neighbourhoods = comparison.settings["strategies"], comparison.settings["neighbourhoods"]
     for line, near in zip(_lines(len(neighbourhoods)), neighbourhoods, strict=True):
         for number, strategy in enumerate(strategies):

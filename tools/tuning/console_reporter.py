@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from math import inf
 
 from pdojo_tools.phases import phase
-from pdojo_tools.tables import Row, measurements, print_program, print_trace, timing_notes
+from pdojo_tools.tables import TableRow, measurements, print_program, print_trace, timing_notes
 from pdojo_tools.tuning.limits import cost_text, duration, many
 from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
@@ -96,7 +96,7 @@ class ConsoleReporter(TuneListener):
 
     def measured(self, timed: Sequence[Timed]) -> None:
         """Print the table, and the speed-ups of the last program."""
-        rows = [Row(each.title, each.outcome, each.moves) for each in timed]
+        rows = [TableRow(each.title, each.outcome, each.moves) for each in timed]
         self._console.print(measurements(rows, data_bytes(parameters_of(nest_of(self._subject.plain)))))
         for note in timing_notes([(each.title, each.outcome) for each in timed]):
             self._console.print(note, style="yellow", soft_wrap=True)

@@ -14,7 +14,7 @@ from pdojo_tools.outputs import write_output
 from pdojo.errors import UsageError
 from pdojo.files import exists, read_text
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.contract.progress import Result
+from pdojo.search.contract.progress import SearchResult
 
 FORMAT = 2
 LARGEST = 1 << 28
@@ -42,7 +42,7 @@ class Curve:
     seconds: float
 
     @staticmethod
-    def of(key: Key, result: Result, budget: int, scale: float = 1.0) -> Curve:
+    def of(key: Key, result: SearchResult, budget: int, scale: float = 1.0) -> Curve:
         """The curve of a finished search; costs are divided by `scale`."""
         best: list[float] = []
         for row in result.history:
@@ -84,7 +84,7 @@ Kind: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceCosts:
     """Reference costs for a kernel's searches."""
 
     unit: str
@@ -93,7 +93,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Quartiles:
     """Median and quartiles over seeds; values may be infinite."""
 
     low: float
@@ -101,10 +101,10 @@ class Spread:
     high: float
 
     @staticmethod
-    def of(values: Iterable[float]) -> Spread:
+    def of(values: Iterable[float]) -> Quartiles:
         """The spread of at least one value."""
         ordered = sorted(values)
-        return Spread(*(_quantile(ordered, part) for part in (0.25, 0.5, 0.75)))
+        return Quartiles(*(_quantile(ordered, part) for part in (0.25, 0.5, 0.75)))
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
@@ -118,7 +118,7 @@ def _quantile(ordered: Sequence[float], part: float) -> float:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SearchStatistics:
     """The statistics of one kind of search on a kernel."""
 
     kernel: str
@@ -127,20 +127,20 @@ class Standing:
     searches: int
     arrived: int
     """Number of searches that arrived (`NEAR`)."""
-    arrival: Spread
+    arrival: Quartiles
     """Number of evaluations until arrival."""
-    final: Spread
+    final: Quartiles
     """Speed of the best program found, relative to the best known."""
     failed: float
     """Fraction of failed programs."""
 
 
 @dataclass
-class Comparison:
+class SearchComparison:
     """All curves so far."""
 
     settings: JSON
-    references: dict[str, Reference] = field(default_factory=dict[str, Reference])
+    references: dict[str, ReferenceCosts] = field(default_factory=dict[str, ReferenceCosts])
     curves: dict[Key, Curve] = field(default_factory=dict[Key, Curve])
 
     def of_kernel(self, kernel: str) -> list[Curve]:
@@ -153,15 +153,17 @@ class Comparison:
         seen = (cost for curve in self.of_kernel(kernel) for cost in curve.best)
         return min(seen, default=inf) if known is None else min(known.passed, *seen)
 
-    def speeds(self, kernel: str, kind: Kind) -> list[Spread]:
+    def speeds(self, kernel: str, kind: Kind) -> list[Quartiles]:
         """The incumbent's speed after each evaluation, relative to the best known."""
         best = self.best_known(kernel)
         curves = [curve.best for curve in self.of_kernel(kernel) if curve.kind == kind]
-        return [Spread.of(0.0 if cost == inf else best / cost for cost in costs) for costs in zip(*curves, strict=True)]
+        return [
+            Quartiles.of(0.0 if cost == inf else best / cost for cost in costs) for costs in zip(*curves, strict=True)
+        ]
 
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[SearchStatistics]:
         """The standing of each kernel and kind of search."""
-        found: list[Standing] = []
+        found: list[SearchStatistics] = []
         for kernel in dict.fromkeys(curve.kernel for curve in self.curves.values()):
             best = self.best_known(kernel)
             curves = self.of_kernel(kernel)
@@ -184,15 +186,15 @@ class Comparison:
         write_output(json.dumps(self.to_json()) + "\n", str(path))
 
     @staticmethod
-    def open(path: Path, settings: JSON) -> Comparison:
+    def open(path: Path, settings: JSON) -> SearchComparison:
         """The comparison in a file; a new one if there is no file. Raises UsageError if the settings differ."""
         if not exists(path):
-            return Comparison(settings)
+            return SearchComparison(settings)
         try:
             data = json.loads(read_text(path, LARGEST))
             stored, form = dict(data["settings"]), data["format"]
             references = {
-                name: Reference(each["unit"], *(_cost(each[cost]) for cost in ("plain", "passed")))
+                name: ReferenceCosts(each["unit"], *(_cost(each[cost]) for cost in ("plain", "passed")))
                 for name, each in data["references"].items()
             }
             curves = [Curve.from_json(curve) for curve in data["curves"]]
@@ -208,19 +210,19 @@ class Comparison:
                 f"'{path}' has another comparison: {changed} was {stored.get(changed)} and is {settings[changed]}; "
                 "name another file with -o, or remove it"
             )
-        return Comparison(stored, references, {curve.key: curve for curve in curves})
+        return SearchComparison(stored, references, {curve.key: curve for curve in curves})
 
 
-def _standing(kernel: str, curves: Sequence[Curve], best: float) -> Standing:
+def _standing(kernel: str, curves: Sequence[Curve], best: float) -> SearchStatistics:
     arrivals = [curve.arrival(best) for curve in curves]
     programs = sum(curve.evaluations + 1 for curve in curves)
-    return Standing(
+    return SearchStatistics(
         kernel,
         *curves[0].kind,
         len(curves),
         sum(isfinite(arrival) for arrival in arrivals),
-        Spread.of(arrivals),
-        Spread.of(0.0 if curve.best[-1] == inf else best / curve.best[-1] for curve in curves),
+        Quartiles.of(arrivals),
+        Quartiles.of(0.0 if curve.best[-1] == inf else best / curve.best[-1] for curve in curves),
         sum(sum(curve.failures.values()) for curve in curves) / programs,
     )
 

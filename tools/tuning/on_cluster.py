@@ -26,7 +26,7 @@ from pdojo.errors import MeasurementError, UsageError
 from pdojo.files import default_database
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.database.database import Database
-from pdojo.search.engine.campaign import Stage, Standing, Task, Turn, campaign
+from pdojo.search.engine.campaign import Task, TaskStage, TaskStanding, Turn, campaign
 from pdojo.search.engine.costs import LAST
 from pdojo.search.engine.racing import STAGES, TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, OnCluster
@@ -71,7 +71,7 @@ def tune_on_cluster(session: TuneSession, subjects: Sequence[TuningTask], cluste
     with Board(console) as board:
         standings = campaign(tasks, cluster.size, path, board)
     session.each(subjects, lambda number, subject: _conclude(session, number, subject, standings[number]))
-    if any(s.stage is Stage.INTERRUPTED or (s.result and s.result.is_interrupted) for s in standings):
+    if any(s.stage is TaskStage.INTERRUPTED or (s.result and s.result.is_interrupted) for s in standings):
         session.say_how_to_go_on()
         raise KeyboardInterrupt
 
@@ -121,7 +121,7 @@ def _timed(subject: TuningTask, found: SearchOutcome, evaluator: OnCluster) -> S
     return Timed("pass", outcomes[-1], len(passed.trace.steps)), Timed("best", outcomes[0], len(best.trace.steps))
 
 
-def _conclude(session: TuneSession, number: int, subject: TuningTask, standing: Standing[Catch]) -> None:
+def _conclude(session: TuneSession, number: int, subject: TuningTask, standing: TaskStanding[Catch]) -> None:
     if standing.error is not None:
         raise standing.error
     if standing.result is None:
@@ -144,7 +144,7 @@ class Board:
         self._console = console
         self._clock = clock
         self._shown = -inf
-        self._said: dict[str, tuple[Stage, float]] = {}
+        self._said: dict[str, tuple[TaskStage, float]] = {}
         self._live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
 
     def __enter__(self) -> Self:
@@ -156,7 +156,7 @@ class Board:
         if self._live is not None:
             self._live.stop()
 
-    def __call__(self, standings: Sequence[Standing[Any]]) -> None:
+    def __call__(self, standings: Sequence[TaskStanding[Any]]) -> None:
         """Show the standings, unless the last display is too recent; always show the end of a search."""
         now = self._clock()
         is_due = now - self._shown >= (REDRAW if self._live is not None else QUIET)
@@ -166,7 +166,7 @@ class Board:
                 self._live.update(self.picture(standings), refresh=True)
             return
         for standing in standings:
-            stage, best = self._said.get(standing.task.name, (Stage.WAITING, inf))
+            stage, best = self._said.get(standing.task.name, (TaskStage.WAITING, inf))
             reached = standing.progress.best if standing.progress is not None else inf
             if stage is not standing.stage or (is_due and reached < best):
                 self._said[standing.task.name] = standing.stage, reached
@@ -174,7 +174,7 @@ class Board:
                 line = f"{standing.task.name}: {', '.join(cell for cell in _cells(standing) if cell)}"
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def picture(self, standings: Sequence[Standing[Any]]) -> Table:
+    def picture(self, standings: Sequence[TaskStanding[Any]]) -> Table:
         """A table with a row for each kernel."""
         table = Table("", "", "best", "evaluations", "pace", "time", "failed", "now")
         for standing in standings:
@@ -182,7 +182,7 @@ class Board:
         return table
 
 
-def _cells(standing: Standing[Any]) -> list[str]:
+def _cells(standing: TaskStanding[Any]) -> list[str]:
     """Stage, best, evaluations, pace, time, failures, and current activity; '' if unknown."""
     progress = standing.progress
     if progress is None:
@@ -195,7 +195,7 @@ def _cells(standing: Standing[Any]) -> list[str]:
         f"{progress.rate:.1f} a second",
         duration(progress.seconds),
         f"{failed} failed" if failed else "",
-        progress.doing if standing.stage is Stage.RUNNING else "",
+        progress.doing if standing.stage is TaskStage.RUNNING else "",
     ]
 
 

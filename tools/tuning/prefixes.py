@@ -57,7 +57,7 @@ class Prefix:
 
 
 @dataclass(frozen=True)
-class Group:
+class PrefixGroup:
     """Consecutive moves of which only the first one changes the cost."""
 
     prefixes: tuple[Prefix, ...]
@@ -68,7 +68,7 @@ class Group:
         return self.prefixes[-1].cost
 
 
-def grouped(prefixes: Sequence[Prefix]) -> list[Group]:
+def grouped(prefixes: Sequence[Prefix]) -> list[PrefixGroup]:
     """Groups of successive, equally fast programs; a program without a cost forms its own group."""
     groups: list[list[Prefix]] = []
     for prefix in prefixes:
@@ -79,7 +79,7 @@ def grouped(prefixes: Sequence[Prefix]) -> list[Group]:
             groups[-1].append(prefix)
         else:
             groups.append([prefix])
-    return [Group(tuple(group)) for group in groups]
+    return [PrefixGroup(tuple(group)) for group in groups]
 
 
 def _are_alike(one: Prefix, other: Prefix) -> bool:

@@ -73,7 +73,7 @@ def _size(program: Program) -> int:
 
 
 @dataclass
-class Verdict:
+class SharedEvaluation:
     """The evaluation of a program, shared by all its nodes: an incumbent may fail later."""
 
     evaluation: Evaluation
@@ -91,7 +91,7 @@ class Node:
     """The program's fingerprint."""
     parent: Node | None
     """The state that this one was proposed from; None for the root."""
-    verdict: Verdict
+    verdict: SharedEvaluation
     states: States = field(repr=False)
 
     @property

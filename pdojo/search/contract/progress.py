@@ -53,7 +53,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class HistoryRow:
     """One new program in the history of a search."""
 
     number: int
@@ -125,7 +125,7 @@ class KnownBest:
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """The result of a search."""
 
     best: Node | None
@@ -133,7 +133,7 @@ class Result:
     root: Node
     known: KnownBest | None
     """The best program of all searches of the problem under the same settings of the evaluator."""
-    history: tuple[Row, ...]
+    history: tuple[HistoryRow, ...]
     examples: Mapping[str, Evaluation]
     """The first failure of each kind."""
     ending: Ending

@@ -24,7 +24,7 @@ Cells: TypeAlias = dict[str, Any]
 _Result = TypeVar("_Result")
 
 
-class Connection:
+class DatabaseConnection:
     """A database file, or memory if `path` is None. A connection belongs to one thread.
 
     Every change is one short transaction, which is atomic even if the process dies. Raises DatabaseError for a file

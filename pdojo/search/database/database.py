@@ -10,7 +10,7 @@ from pdojo.dialect.machines.machine_file import machine_facts
 from pdojo.errors import DatabaseError
 from pdojo.files import default_database
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.database.connection import Connection
+from pdojo.search.database.connection import DatabaseConnection
 from pdojo.search.database.memory import SearchMemory
 from pdojo.search.database.problem import Problem
 from pdojo.search.database.rows import put
@@ -30,13 +30,13 @@ class Database:
             path = default_database()
             if create:
                 _make_folder(path.parent)
-        self.connection = Connection(Path(path), create=create)
+        self.connection = DatabaseConnection(Path(path), create=create)
 
     @classmethod
     def in_memory(cls) -> Database:
         """A private database, which ends with the process."""
         database = cls.__new__(cls)
-        database.connection = Connection(None)
+        database.connection = DatabaseConnection(None)
         return database
 
     def memory(self, problem: Problem, evaluator: Evaluator) -> SearchMemory:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.database.connection import Connection
+from pdojo.search.database.connection import DatabaseConnection
 from pdojo.search.database.memory import race_of
-from pdojo.search.database.queries import Found, find_run, gain_of, standings
+from pdojo.search.database.queries import FoundRow, find_run, gain_of, standings
 from pdojo.search.database.rows import read_json
 
 
-def details(connection: Connection, found: Found) -> JSON:
+def details(connection: DatabaseConnection, found: FoundRow) -> JSON:
     """All known facts about a row; `kind` names the row's kind."""
     match found.kind:
         case "problems":
@@ -26,7 +26,7 @@ def details(connection: Connection, found: Found) -> JSON:
             return _run(connection, found.hash)
 
 
-def _problem(connection: Connection, problem: str) -> JSON:
+def _problem(connection: DatabaseConnection, problem: str) -> JSON:
     row = connection.only(
         "SELECT p.kernel, p.shape, p.dtype, p.label, plain.text, m.name AS machine, m.text AS facts"
         " FROM problems p JOIN programs plain ON plain.id = p.plain JOIN machines m ON m.id = p.machine"
@@ -46,7 +46,7 @@ def _problem(connection: Connection, problem: str) -> JSON:
     return {"kind": "problem", "hash": problem, **row, "plain": plain, "facts": facts, "bests": bests}
 
 
-def _program(connection: Connection, fingerprint: str) -> JSON:
+def _program(connection: DatabaseConnection, fingerprint: str) -> JSON:
     """The text, traces, runs, measurements and settings of a program."""
     traces = connection.rows(
         "SELECT t.hash FROM traces t JOIN programs p ON p.id = t.program WHERE p.hash = ? ORDER BY t.id", fingerprint
@@ -66,7 +66,7 @@ def _program(connection: Connection, fingerprint: str) -> JSON:
     }
 
 
-def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
+def _measurements(connection: DatabaseConnection, fingerprint: str) -> list[JSON]:
     """All measurements of a program: evaluations and races."""
     rows = connection.rows(
         "SELECT x.how, s.evaluator, s.unit, s.hash AS settings, x.cost, x.failure, x.measured, x.detail,"
@@ -87,15 +87,15 @@ def _measurements(connection: Connection, fingerprint: str) -> list[JSON]:
     return found
 
 
-def _settings(connection: Connection, hashed: str) -> JSON:
+def _settings(connection: DatabaseConnection, hashed: str) -> JSON:
     return read_json(_text(connection, "settings", hashed), connection.path)
 
 
-def _text(connection: Connection, table: str, hashed: str | None) -> str:
+def _text(connection: DatabaseConnection, table: str, hashed: str | None) -> str:
     return connection.only(f"SELECT text FROM {table} WHERE hash = ?", hashed)["text"]
 
 
-def _run(connection: Connection, hashed: str) -> JSON:
+def _run(connection: DatabaseConnection, hashed: str) -> JSON:
     run = find_run(connection, hashed)
     failures = connection.rows(
         "SELECT e.failure, count(*) AS count FROM evaluations e JOIN runs r ON r.id = e.run"

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 
 from pdojo.errors import DatabaseError
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.database.connection import Connection, damaged_cell
+from pdojo.search.database.connection import DatabaseConnection, damaged_cell
 from pdojo.search.database.memory import race_of, samples_of
 from pdojo.search.database.rows import Key, insert, read_json, visible
 from pdojo.search.database.schema import TABLES, Column, Table, canonical, fits
@@ -22,7 +22,7 @@ LAYOUT = 1
 """The layout of exported rows: the version of the tables that last changed it."""
 
 
-def export_lines(connection: Connection) -> Iterator[str]:
+def export_lines(connection: DatabaseConnection) -> Iterator[str]:
     """All rows as lines, in one snapshot; a row follows the rows that it refers to."""
     yield canonical({"format": FORMAT, "version": LAYOUT})
     with connection.snapshot():
@@ -45,7 +45,7 @@ def _columns(table: Table) -> str:
     return ", ".join(listed)
 
 
-def import_lines(connection: Connection, lines: Iterable[str], source: str) -> Counter[str]:
+def import_lines(connection: DatabaseConnection, lines: Iterable[str], source: str) -> Counter[str]:
     """Add missing rows, all or none; returns their number by table. A second import adds nothing.
 
     Existing rows stay: the first measurement of a program counts, and a timed incumbent keeps its place. The log of a

@@ -8,7 +8,7 @@ from pdojo.search.database.database import Database
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCost:
     """A program with its cost."""
 
     problem: str
@@ -20,7 +20,7 @@ class Measured:
     cost: float
 
 
-def measured_programs(database: Database, machine: str, evaluator: str) -> list[Measured]:
+def measured_programs(database: Database, machine: str, evaluator: str) -> list[MeasuredCost]:
     """The programs with a cost by an evaluator, for machines of a name, in a fixed order.
 
     For a program measured under several settings of the evaluator, for example by another version, the latest counts.
@@ -35,7 +35,9 @@ def measured_programs(database: Database, machine: str, evaluator: str) -> list[
         evaluator,
     )
     found = {
-        (row["problem"], row["hash"]): Measured(row["problem"], row["label"] or row["kernel"], row["text"], row["cost"])
+        (row["problem"], row["hash"]): MeasuredCost(
+            row["problem"], row["label"] or row["kernel"], row["text"], row["cost"]
+        )
         for row in rows
     }
     return list(found.values())

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias, cast
 
 from pdojo.errors import DatabaseError
 from pdojo.search.contract.evaluation import JSON, Evaluation
-from pdojo.search.contract.progress import Row
+from pdojo.search.contract.progress import HistoryRow
 from pdojo.search.database import checkpoints
 from pdojo.search.database.checkpoints import Checkpoint
-from pdojo.search.database.connection import Cells, Connection
+from pdojo.search.database.connection import Cells, DatabaseConnection
 from pdojo.search.database.rows import Key, insert, now, put, read_json
 from pdojo.search.database.schema import canonical
 from pdojo.search.engine.racing import Race
@@ -35,10 +35,10 @@ _FAILED = """(
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """An evaluation in the log of a run."""
 
-    row: Row
+    row: HistoryRow
     text: str
     """The program's text."""
     trace: Trace
@@ -59,7 +59,7 @@ class Incumbent:
 class StoredRun:
     """The log of a search. A search with the same problem and settings extends it."""
 
-    def __init__(self, connection: Connection, key: Key, problem: Key) -> None:
+    def __init__(self, connection: DatabaseConnection, key: Key, problem: Key) -> None:
         self._connection = connection
         self._key = key
         self._problem = problem
@@ -96,7 +96,7 @@ class StoredRun:
         """The run's identifier, the same in every file."""
         return self._key.hash
 
-    def log(self, entries: Sequence[Entry], others: Sequence[tuple[str, Trace]]) -> None:
+    def log(self, entries: Sequence[LogEntry], others: Sequence[tuple[str, Trace]]) -> None:
         """Log the evaluations `entries`, and other traces to known programs (`others`: text and trace).
 
         A different program at a logged number deletes the later evaluations. Raises DatabaseError if the run was
@@ -116,7 +116,7 @@ class StoredRun:
             for entry in entries:
                 self._entry(connection, entry)
 
-    def amend(self, rows: Sequence[Row]) -> None:
+    def amend(self, rows: Sequence[HistoryRow]) -> None:
         """Correct logged evaluations."""
         with self._connection.transaction() as connection:
             for row in rows:
@@ -169,7 +169,7 @@ class StoredRun:
                 (state, now(), self._key.id, self.hash),
             )
 
-    def _entry(self, connection: sqlite3.Connection, entry: Entry) -> None:
+    def _entry(self, connection: sqlite3.Connection, entry: LogEntry) -> None:
         program = put(connection, "programs", {"text": entry.text})
         parent = None
         if entry.parent is not None:
@@ -200,7 +200,7 @@ class StoredRun:
 class SearchMemory:
     """Evaluations of the programs of a problem, under settings that make costs comparable."""
 
-    def __init__(self, connection: Connection, problem: Key, settings: Key) -> None:
+    def __init__(self, connection: DatabaseConnection, problem: Key, settings: Key) -> None:
         self.connection = connection
         self.problem = problem
         self.settings = settings
@@ -366,7 +366,7 @@ class SearchMemory:
         }
 
 
-def _logged(row: Row) -> Values:
+def _logged(row: HistoryRow) -> Values:
     cost = None if row.failure else row.cost
     return {"number": row.number, "cost": cost, "failure": row.failure, "best": int(row.is_best)}
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from pdojo.errors import UsageError
 from pdojo.search.database import checkpoints
-from pdojo.search.database.connection import Connection
+from pdojo.search.database.connection import DatabaseConnection
 
 _RUNNING = timedelta(hours=1)
 """A run in state `running` counts as ended after this time without a change."""
@@ -34,7 +34,7 @@ class Pruning:
             raise UsageError(f"programs can be at least 1 times as slow as the best, not {self.slower_than:g}")
 
 
-def prune(connection: Connection, what: Pruning, *, dry_run: bool = False) -> Counter[str]:
+def prune(connection: DatabaseConnection, what: Pruning, *, dry_run: bool = False) -> Counter[str]:
     """Prune in one transaction; returns the number of rows by table. A dry run only counts."""
     removed: Counter[str] = Counter()
     with connection.transaction(keep=not dry_run) as opened:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.contract.evaluation import JSON
-from pdojo.search.database.connection import Cells, Connection
+from pdojo.search.database.connection import Cells, DatabaseConnection
 from pdojo.search.database.memory import race_of
 from pdojo.search.database.rows import read_json
 from pdojo.transforms.trace import Trace
@@ -19,7 +19,7 @@ KINDS: tuple[Kind, ...] = ("problems", "programs", "traces", "runs")
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProblemStanding:
     """A problem under settings: its best program, and the effort so far. Rows are named by their hashes."""
 
     problem: str
@@ -79,17 +79,17 @@ ORDER BY p.kernel, p.shape, p.dtype, m.name, s.evaluator, p.id, s.id
 """
 
 
-def standings(connection: Connection) -> list[Standing]:
+def standings(connection: DatabaseConnection) -> list[ProblemStanding]:
     """The standing of every problem under every setting with an evaluation."""
     return [_standing(row, connection) for row in connection.rows(_STANDINGS)]
 
 
-def _standing(row: Cells, connection: Connection) -> Standing:
+def _standing(row: Cells, connection: DatabaseConnection) -> ProblemStanding:
     values = dict(row)
     values["threads"] = read_json(values.pop("facts"), connection.path).get("threads", 1)
     values["plain"] = values.pop("plain_cost")
     values["moves"] = None if row["moves"] is None else len(moves_in(row["moves"]))
-    return Standing(**values)
+    return ProblemStanding(**values)
 
 
 def moves_in(trace: str) -> list[str]:
@@ -156,7 +156,7 @@ ORDER BY r.started, r.id
 """
 
 
-def runs(connection: Connection) -> list[RunSummary]:
+def runs(connection: DatabaseConnection) -> list[RunSummary]:
     """All runs, the oldest first."""
     found: list[RunSummary] = []
     for row in connection.rows(_RUNS):
@@ -171,7 +171,7 @@ def runs(connection: Connection) -> list[RunSummary]:
 
 
 def gain_of(
-    connection: Connection, run: RunSummary, program: str | None, root: str, cost: float | None
+    connection: DatabaseConnection, run: RunSummary, program: str | None, root: str, cost: float | None
 ) -> float | None:
     """The speed-up of a program of cost `cost` over the root of a run; programs are given as hashes.
 
@@ -193,7 +193,7 @@ def gain_of(
     return next((1 / race.ratio for race in races if race.ratio is not None), None)
 
 
-def find_run(connection: Connection, hashed: str) -> RunSummary:
+def find_run(connection: DatabaseConnection, hashed: str) -> RunSummary:
     """The run with this hash. Raises DatabaseError if there is none."""
     found = next((run for run in runs(connection) if run.run == hashed), None)
     if found is None:
@@ -202,14 +202,14 @@ def find_run(connection: Connection, hashed: str) -> RunSummary:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRow:
     """The result of `find`."""
 
     kind: Kind
     hash: str
 
 
-def find(connection: Connection, word: str) -> Found:
+def find(connection: DatabaseConnection, word: str) -> FoundRow:
     """The row whose hash begins with `word` (at least four digits), or the problem with that kernel or label.
 
     Raises UsageError if there is no such row, or if there are several.
@@ -219,11 +219,11 @@ def find(connection: Connection, word: str) -> Found:
         " WHERE p.kernel = ? OR p.label = ? OR p.kernel || ':' || p.shape = ? ORDER BY p.id",
         *([word] * 3),
     )
-    found = [(Found("problems", row["hash"]), f"{row['shape']} {row['dtype']} on {row['name']}") for row in named]
+    found = [(FoundRow("problems", row["hash"]), f"{row['shape']} {row['dtype']} on {row['name']}") for row in named]
     if re.fullmatch(r"[0-9a-f]{4,64}", word):
         for kind in KINDS:
             rows = connection.rows(f"SELECT hash FROM {kind} WHERE substr(hash, 1, ?) = ?", len(word), word)
-            found += [(Found(kind, row["hash"]), kind.removesuffix("s")) for row in rows]
+            found += [(FoundRow(kind, row["hash"]), kind.removesuffix("s")) for row in rows]
     if not found:
         raise UsageError(
             f"{connection.name} has no kernel '{word}', and nothing whose hash begins like that (four digits or more)"
@@ -247,7 +247,7 @@ class Subject:
     """The trace's text."""
 
 
-def subject(connection: Connection, found: Found) -> Subject:
+def subject(connection: DatabaseConnection, found: FoundRow) -> Subject:
     """The program of a row; the best program for a problem or run. Raises UsageError if there is none."""
     match found.kind:
         case "problems":
@@ -270,7 +270,7 @@ def subject(connection: Connection, found: Found) -> Subject:
     return Subject(title, **dict(row))
 
 
-def best_standing(connection: Connection, problem: str) -> Standing:
+def best_standing(connection: DatabaseConnection, problem: str) -> ProblemStanding:
     """The standing of a problem with the most recent best. Raises UsageError if nothing was evaluated."""
     listed = [standing for standing in standings(connection) if standing.problem == problem]
     if not listed:

@@ -13,7 +13,7 @@ from pdojo.search.engine.champion import Champion
 from pdojo.search.engine.clock import Clock
 from pdojo.search.engine.costs import Costs, IncumbentFailed
 from pdojo.search.engine.incumbents import Incumbents
-from pdojo.search.engine.record import Asked, Record
+from pdojo.search.engine.record import Asked, SearchRecord
 from pdojo.search.engine.reporting import progress
 from pdojo.search.strategies import Strategy
 from pdojo.transforms.game import Game
@@ -31,7 +31,7 @@ class Batches:
         self.strategy, self.listener = strategy, listener
         self.costs = Costs(evaluator, memory, self.times, self.doing, log)
         self.incumbents = Incumbents(self.start, self.costs, memory)
-        self.record = Record(game, log, self.times)
+        self.record = SearchRecord(game, log, self.times)
         self.champion = Champion(self.start, self.costs, self.incumbents, self.record)
         self.evaluated = 0
         """Number of finished evaluations; nodes are made when their batch is complete."""

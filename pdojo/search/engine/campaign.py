@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 from pdojo.errors import PdojoError, UsageError
 from pdojo.kernels import Workload
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.contract.progress import Budget, Progress, Result
+from pdojo.search.contract.progress import Budget, Progress, SearchResult
 from pdojo.search.contract.progress import Listener as SearchListener
 from pdojo.search.database import Database
 from pdojo.search.engine.search import search
@@ -49,7 +49,7 @@ class Task(Generic[T]):
     """The search. If interrupted, it returns the best so far, or raises KeyboardInterrupt if there is none yet."""
 
 
-class Stage(Enum):
+class TaskStage(Enum):
     """Stages of a task."""
 
     WAITING = "waiting"
@@ -62,11 +62,11 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True)
-class Standing(Generic[T]):
+class TaskStanding(Generic[T]):
     """The state of a task."""
 
     task: Task[T]
-    stage: Stage = Stage.WAITING
+    stage: TaskStage = TaskStage.WAITING
     progress: Progress | None = None
     """The latest progress; None before the first evaluation."""
     result: T | None = None
@@ -74,7 +74,7 @@ class Standing(Generic[T]):
     """The error that ended the task."""
 
 
-Listener: TypeAlias = Callable[[Sequence[Standing[T]]], None]
+Listener: TypeAlias = Callable[[Sequence[TaskStanding[T]]], None]
 """Receives the states of all tasks, in their order, in the thread that called `campaign`."""
 
 
@@ -88,14 +88,14 @@ def search_task(
     seed: int,
     workload: Workload | None = None,
     proposers: int = 1,
-) -> Task[Result]:
+) -> Task[SearchResult]:
     """A search as a task; the campaign calls `start` and `evaluator` when it begins the task.
 
     `evaluator` gets the initial state and the event that ends its waits. The task closes the evaluator after the
     search.
     """
 
-    def run(turn: Turn) -> Result:
+    def run(turn: Turn) -> SearchResult:
         game = start()
         costs = evaluator(game, turn.stop)
         try:
@@ -119,7 +119,7 @@ def search_task(
 
 def campaign(
     tasks: Sequence[Task[T]], at_once: int, database: Path | None = None, listener: Listener[T] | None = None
-) -> list[Standing[T]]:
+) -> list[TaskStanding[T]]:
     """Run tasks, at most `at_once` at the same time; returns their final states in order.
 
     A failed task does not end the others. Ctrl-C ends all with the best so far; a second Ctrl-C does not wait for them.
@@ -136,13 +136,13 @@ class _Campaign(Generic[T]):
     def __init__(self, tasks: Sequence[Task[T]], database: Path | None) -> None:
         self._database = database
         self._changed = Condition()
-        self._standings = [Standing(task) for task in tasks]
+        self._standings = [TaskStanding(task) for task in tasks]
         self._left = list(range(len(tasks)))
         self._working = 0
         self._stop = Event()
         self._bug: BaseException | None = None
 
-    def run(self, at_once: int, listener: Listener[T] | None) -> list[Standing[T]]:
+    def run(self, at_once: int, listener: Listener[T] | None) -> list[TaskStanding[T]]:
         self._working = min(at_once, len(self._standings))
         for _ in range(self._working):
             Thread(target=self._work, daemon=True).start()
@@ -161,7 +161,7 @@ class _Campaign(Generic[T]):
 
     def _watch(self, listener: Listener[T] | None) -> None:
         """Report to the listener until all threads have ended."""
-        told: list[Standing[T]] | None = None
+        told: list[TaskStanding[T]] | None = None
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: not self._working, PAUSE)
@@ -193,22 +193,22 @@ class _Campaign(Generic[T]):
         task = self._standings[number].task
 
         def listen(progress: Progress) -> None:
-            self._note(number, stage=Stage.RUNNING, progress=progress)
+            self._note(number, stage=TaskStage.RUNNING, progress=progress)
             if self._stop.is_set():
                 # This runs in the search's thread between two evaluations, so every measurement is stored.
                 raise KeyboardInterrupt
 
-        self._note(number, stage=Stage.RUNNING)
+        self._note(number, stage=TaskStage.RUNNING)
         try:
             # A connection belongs to one thread.
             with nullcontext() if self._database is None else Database(self._database) as database:
                 result = task.run(Turn(database, listen, self._stop))
         except KeyboardInterrupt:
-            self._note(number, stage=Stage.INTERRUPTED)
+            self._note(number, stage=TaskStage.INTERRUPTED)
         except PdojoError as error:
-            self._note(number, stage=Stage.FAILED, error=error)
+            self._note(number, stage=TaskStage.FAILED, error=error)
         else:
-            self._note(number, stage=Stage.ENDED, result=result)
+            self._note(number, stage=TaskStage.ENDED, result=result)
 
     def _note(self, number: int, **changes: object) -> None:
         with self._changed:

@@ -11,7 +11,7 @@ from pdojo.search.contract.node import Node
 from pdojo.search.engine.costs import Costs, RaceEntry
 from pdojo.search.engine.incumbents import IncumbentCandidate, Incumbents
 from pdojo.search.engine.racing import Race
-from pdojo.search.engine.record import Record
+from pdojo.search.engine.record import SearchRecord
 from pdojo.transforms.game import Game
 
 
@@ -33,7 +33,7 @@ class Best:
 class Champion:
     """The incumbent of a search, and the ones before it."""
 
-    def __init__(self, start: Game, costs: Costs, incumbents: Incumbents, record: Record) -> None:
+    def __init__(self, start: Game, costs: Costs, incumbents: Incumbents, record: SearchRecord) -> None:
         self.start, self.costs, self.incumbents, self.record = start, costs, incumbents, record
         self.best: Best | None = None
         self.beaten: list[Best] = []

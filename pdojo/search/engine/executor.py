@@ -166,7 +166,7 @@ def proposal_executor(near: Neighbourhood, start: Game, proposers: int) -> Gener
 
 
 @dataclass(frozen=True)
-class _Order:
+class _ChildOrder:
     """Parents as plain data."""
 
     first: tuple[Move, ...]
@@ -199,8 +199,8 @@ def _second(parents: Parents) -> tuple[tuple[Move, ...] | None, tuple[str, ...]]
     return (None, ()) if second is None else (second.moves, (first.fingerprint, second.fingerprint))
 
 
-def _order(parents: Parents) -> _Order:
-    return _Order(parents.first.moves, *_second(parents), parents.seed)
+def _order(parents: Parents) -> _ChildOrder:
+    return _ChildOrder(parents.first.moves, *_second(parents), parents.seed)
 
 
 class _Maker:
@@ -211,7 +211,7 @@ class _Maker:
         self._kept: dict[tuple[Move, ...], Game] = {(): start}
         """States by their moves, the latest used last."""
 
-    def make(self, order: _Order) -> _Answer | None:
+    def make(self, order: _ChildOrder) -> _Answer | None:
         made = child(self._state(order.first), order.second, order.known, self._near, order.seed)
         return None if made is None else _Answer(tuple(step.resolved for step in made.trace.steps), made.fingerprint)
 
@@ -242,6 +242,6 @@ def _begin(plain: str, ids: Sequence[str], machine: Machine, near: Neighbourhood
     _maker = _Maker(Game(kernel, machine), near)
 
 
-def _make(order: _Order) -> _Answer | None:
+def _make(order: _ChildOrder) -> _Answer | None:
     assert _maker is not None
     return _maker.make(order)

@@ -7,7 +7,7 @@ from math import inf
 from random import Random
 
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Ending, Result
+from pdojo.search.contract.progress import Budget, Ending, SearchResult
 from pdojo.search.engine.batches import Batches
 from pdojo.search.engine.executor import ProposalExecutor
 from pdojo.search.engine.reporting import result
@@ -20,7 +20,7 @@ STALE = 1000
 """A search ends after this many proposals in a row without a new program."""
 
 
-class Loop:
+class SearchLoop:
     """One search."""
 
     def __init__(self, batches: Batches, strategy: Strategy, budget: Budget) -> None:
@@ -32,7 +32,7 @@ class Loop:
 
     def run(
         self, neighbourhood: Neighbourhood, makers: ProposalExecutor, random: Random, rivals: Sequence[Game]
-    ) -> Result:
+    ) -> SearchResult:
         """Search. Raises KeyboardInterrupt if the root and the rivals were not evaluated."""
         state, batches = "failed", self.batches
         try:

@@ -1,4 +1,7 @@
-"""Processes of this computer that make calls for a search; results do not depend on their number."""
+"""Processes of this computer that make calls for a search; results do not depend on their number.
+
+`loky` is no substitute: its busy processes outlive a killed parent, and import a `signal.py` of the current folder.
+"""
 
 from __future__ import annotations
 

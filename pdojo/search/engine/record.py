@@ -8,9 +8,9 @@ from math import inf
 from typing import TypeAlias
 
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.node import LoggedProposal, Node, Proposal, States, Verdict
-from pdojo.search.contract.progress import Row, Times
-from pdojo.search.database import Entry, StoredRun
+from pdojo.search.contract.node import LoggedProposal, Node, Proposal, SharedEvaluation, States
+from pdojo.search.contract.progress import HistoryRow, Times
+from pdojo.search.database import LogEntry, StoredRun
 from pdojo.transforms.game import Game
 from pdojo.transforms.trace import Trace
 
@@ -18,7 +18,7 @@ Asked: TypeAlias = Proposal | LoggedProposal
 """A proposal of this process, or of one before it."""
 
 
-class Record:
+class SearchRecord:
     """Programs that one search evaluated; the log in the database follows it."""
 
     def __init__(self, root: Game, log: StoredRun, times: Times) -> None:
@@ -42,21 +42,21 @@ class Record:
         return next(iter(self.known.values()))
 
     @property
-    def history(self) -> tuple[Row, ...]:
+    def history(self) -> tuple[HistoryRow, ...]:
         """A row for each program, in order."""
-        rows, best = list[Row](), inf
+        rows, best = list[HistoryRow](), inf
         for node in self.known.values():
             best = self.bests.get(node.number, best)
             rows.append(self._row(node, best))
         return tuple(rows)
 
-    def _row(self, node: Node, best: float) -> Row:
+    def _row(self, node: Node, best: float) -> HistoryRow:
         is_best = node.number in self.bests
-        return Row(node.number, self._seconds[node.number], node.cost, node.evaluation.failure, best, is_best)
+        return HistoryRow(node.number, self._seconds[node.number], node.cost, node.evaluation.failure, best, is_best)
 
     def add(self, one: Asked, evaluation: Evaluation, seconds: float) -> Node:
         """The node of a new program."""
-        node = self._node(len(self.known), one, Verdict(evaluation))
+        node = self._node(len(self.known), one, SharedEvaluation(evaluation))
         self.known[one.candidate.fingerprint] = node
         self._count(evaluation)
         self._seconds.append(seconds)
@@ -67,7 +67,7 @@ class Record:
         known = self.known.get(one.candidate.fingerprint)
         return None if known is None else self._node(known.number, one, known.verdict)
 
-    def _node(self, number: int, one: Asked, verdict: Verdict) -> Node:
+    def _node(self, number: int, one: Asked, verdict: SharedEvaluation) -> Node:
         moves = tuple(step.resolved for step in one.trace.steps)
         node = Node(number, moves, one.candidate.fingerprint, one.parent, verdict, self.states)
         if isinstance(one, Proposal):
@@ -96,6 +96,6 @@ class Record:
         with self.times.of("store"):
             self.log.log(entries, others)
 
-    def _entry(self, node: Node, one: Asked) -> Entry:
+    def _entry(self, node: Node, one: Asked) -> LogEntry:
         parent = None if node.parent is None else node.parent.fingerprint
-        return Entry(self._row(node, inf), one.candidate.program.text, one.trace, parent)
+        return LogEntry(self._row(node, inf), one.candidate.program.text, one.trace, parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from pdojo.search.contract.progress import Ending, KnownBest, Progress, Result
+from pdojo.search.contract.progress import Ending, KnownBest, Progress, SearchResult
 
 if TYPE_CHECKING:
     from pdojo.search.engine.batches import Batches
@@ -31,8 +31,8 @@ def progress(batches: Batches, doing: str = "") -> Progress:
     )
 
 
-def result(batches: Batches, ending: Ending, known: KnownBest | None) -> Result:
+def result(batches: Batches, ending: Ending, known: KnownBest | None) -> SearchResult:
     """The result of a search; `known` is the best program of all searches."""
     best, record = batches.champion.best, batches.record
     node = None if best is None else best.node
-    return Result(node, record.root, known, record.history, record.examples, ending, progress(batches))
+    return SearchResult(node, record.root, known, record.history, record.examples, ending, progress(batches))

@@ -12,7 +12,7 @@ from pdojo.errors import NotationError, UsageError
 from pdojo.search.contract.evaluation import Candidate
 from pdojo.search.contract.node import LoggedProposal, Node, Proposal
 from pdojo.search.database.checkpoints import Checkpoint
-from pdojo.search.engine.record import Asked, Record
+from pdojo.search.engine.record import Asked, SearchRecord
 from pdojo.search.strategies import Saved, Strategy
 from pdojo.search.strategies.states import OutdatedState
 from pdojo.transforms.game import Game
@@ -33,7 +33,7 @@ class OldCheckpoint(Exception):  # noqa: N818  # an event
 class Checkpoints:
     """Checkpoints of a strategy in the log of a search."""
 
-    def __init__(self, strategy: Strategy, start: Game, record: Record) -> None:
+    def __init__(self, strategy: Strategy, start: Game, record: SearchRecord) -> None:
         self.strategy, self.start, self.record = strategy, start, record
         self.can_save = isinstance(strategy, Saved) and record.log.keeps_checkpoints
         """True if the strategy has checkpoints, and the database outlives the process."""

@@ -9,11 +9,11 @@ from random import Random
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.search.contract.evaluation import JSON, Evaluator
-from pdojo.search.contract.progress import Budget, Listener, Result
+from pdojo.search.contract.progress import Budget, Listener, SearchResult
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.batches import Batches
 from pdojo.search.engine.executor import proposal_executor
-from pdojo.search.engine.loop import Loop
+from pdojo.search.engine.loop import SearchLoop
 from pdojo.search.engine.resuming import OldCheckpoint
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.strategies import Strategy, check_proposers
@@ -33,7 +33,7 @@ def search(
     workload: Workload | None = None,
     rivals: Sequence[Game] = (),
     proposers: int = 1,
-) -> Result:
+) -> SearchResult:
     """Search for better programs from a state until the budget is used up. See docs/search.md.
 
     Programs in the database are not evaluated again, and an interrupted search resumes from there; without a database
@@ -55,7 +55,7 @@ def search(
             log = memory.run((game.text, game.trace), strategy.name, neighbourhood.name, seed, settings)
             batches = Batches(game, evaluator, strategy, budget, memory, log, listener)
             try:
-                return Loop(batches, strategy, budget).run(neighbourhood, makers, Random(seed), rivals)
+                return SearchLoop(batches, strategy, budget).run(neighbourhood, makers, Random(seed), rivals)
             except OldCheckpoint:
                 # pdojo has changed since: everything is proposed again.
                 log.drop_checkpoint()

@@ -31,7 +31,7 @@ KEPT = 64
 """Number of programs whose object code is kept."""
 
 
-class Runtime:
+class RuntimeEvaluator:
     """Seconds per call on this machine.
 
     Results are checked against the kernel `plain`. Programs compile in `compilers` processes at once (None: one per
@@ -158,7 +158,13 @@ def settings_of(machine: Machine, environment: JSON) -> JSON:
     described = machine_facts(machine)
     options = asdict(replace(TIMING, threads=machine.threads))
     racing = {"stages": list(STAGES)}
-    return {"evaluator": Runtime.name, "machine": described, "options": options, **racing, "environment": environment}
+    return {
+        "evaluator": RuntimeEvaluator.name,
+        "machine": described,
+        "options": options,
+        **racing,
+        "environment": environment,
+    }
 
 
 def _evaluation(outcome: Outcome, code: Assembled | Outcome, ran: float) -> Evaluation:

@@ -14,7 +14,7 @@ from pdojo.search.environment.rules import Rules
 from pdojo.search.perfllm.encoders import Encoder
 from pdojo.search.perfllm.learner import Learner, Vector, learner_schema
 from pdojo.search.perfllm.memory import memory_schema, packed, unpacked
-from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.replay import STOP, Replay, ReplayedAction, Visit
 from pdojo.search.perfllm.schema import COUNT, RANDOM, Schema, restore_random, stored_random
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
@@ -159,10 +159,10 @@ class Agent:
     ) -> None:
         """Store a transition, and learn. `beside` are further states whose offers may be chosen later."""
         after = None if following is None or action == STOP else following.visit
-        self.absorb(Transition(moment.visit, action, reward, after))
+        self.absorb(ReplayedAction(moment.visit, action, reward, after))
         self.forget([moment.visit, *(() if following is None else (following.visit,)), *beside])
 
-    def absorb(self, transition: Transition) -> None:
+    def absorb(self, transition: ReplayedAction) -> None:
         """Store a transition between programs with known vectors, and learn."""
         self.replay.add(transition)
         self.learner.best = max(self.learner.best, transition.reward)

@@ -16,7 +16,7 @@ WHOLE = 0.5
 
 
 @dataclass(frozen=True)
-class Elite(Generic[T]):
+class ArchivedPath(Generic[T]):
     """A program and a path to it."""
 
     cost: float
@@ -37,8 +37,8 @@ class Archive(Generic[T]):
         self._capacity = capacity
         self._patience = patience
         self._below = below
-        self.elites: list[Elite[T]] = []
-        self.champions: list[Elite[T]] = []
+        self.elites: list[ArchivedPath[T]] = []
+        self.champions: list[ArchivedPath[T]] = []
         """The cheapest program of each earlier period."""
         self.waited = 0
         """Number of programs in a row that were not cheaper than the cheapest one."""
@@ -67,12 +67,12 @@ class Archive(Generic[T]):
             self.elites.remove(known)
         elif len(self.elites) == self._capacity and cost >= self.elites[-1].cost:
             return
-        self.elites.append(Elite(cost, fingerprint, tuple(path)))
+        self.elites.append(ArchivedPath(cost, fingerprint, tuple(path)))
         # Of equal costs the earlier one comes first.
         self.elites.sort(key=lambda one: one.cost)
         del self.elites[self._capacity :]
 
-    def drawn(self, count: int, random: Random) -> list[Elite[T]]:
+    def drawn(self, count: int, random: Random) -> list[ArchivedPath[T]]:
         """`count` programs, or all if there are fewer; all sets are equally likely."""
         return random.sample(self.elites, min(count, len(self.elites)))
 

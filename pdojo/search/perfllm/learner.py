@@ -16,8 +16,8 @@ import numpy
 from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
-from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
-from pdojo.search.perfllm.schema import COUNT, Array, Schema, Some
+from pdojo.search.perfllm.replay import STOP, Replay, ReplayedAction, Visit
+from pdojo.search.perfllm.schema import COUNT, Schema, Some, TensorSchema
 from pdojo.search.perfllm.settings import Settings
 
 Vector: TypeAlias = NDArray[numpy.float32]
@@ -78,15 +78,8 @@ class Learner:
 
     def values_of(self, visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
         """The values of each action in some states."""
-        return self._floats(self._net, visits, vectors)
-
-    def values_of_copy(self, visit: Visit, vectors: Vectors) -> list[float]:
-        """The values by the target network (`Settings.sync`), for diagnosis."""
-        return self._floats(self._frozen, [visit], vectors)[0]
-
-    def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
         with one_thread(), self._torch.no_grad():
-            rows = self._values(net, visits, vectors).tolist()
+            rows = self._values(self._net, visits, vectors).tolist()
         return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
     def _values(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> Any:
@@ -127,7 +120,7 @@ class Learner:
         """Count a program for the scale of the inputs."""
         self._scale.saw(vector)
 
-    def _update(self, batch: Sequence[Transition], vectors: Vectors) -> float:
+    def _update(self, batch: Sequence[ReplayedAction], vectors: Vectors) -> float:
         torch = self._torch
         targets = self.targets(batch, vectors)
         values = self._values(self._net, [one.visit for one in batch], vectors)
@@ -140,7 +133,7 @@ class Learner:
         self._optimizer.step()
         return float(loss.detach())
 
-    def targets(self, batch: Sequence[Transition], vectors: Vectors) -> Any:
+    def targets(self, batch: Sequence[ReplayedAction], vectors: Vectors) -> Any:
         """Training targets of the actions, [transitions]: paper equations 3, 4 and 6.
 
         `max` is max(r, gamma max Q(s', a')), `sum` is r + gamma max Q(s', a'), and `one-step` is r. With `double` the
@@ -246,8 +239,8 @@ def optimizer_schema(parameters: Sequence[Any]) -> Schema:
     """The schema of Adam's state; parameters without a gradient have none."""
     moments: dict[int, Schema] = {}
     for number, parameter in enumerate(parameters):
-        squares = Array("float32", tuple(parameter.shape), least=0)
-        moments[number] = {"step": Array("float32", least=0), "exp_avg": parameter, "exp_avg_sq": squares}
+        squares = TensorSchema("float32", tuple(parameter.shape), least=0)
+        moments[number] = {"step": TensorSchema("float32", least=0), "exp_avg": parameter, "exp_avg_sq": squares}
     return {"state": Some(moments), "param_groups": object}
 
 
@@ -285,7 +278,11 @@ class Scale:
     @staticmethod
     def schema(size: int) -> Schema:
         """The schema of `state` for vectors of a size."""
-        return {"count": COUNT, "mean": Array("float64", (size,)), "squares": Array("float64", (size,), least=0)}
+        return {
+            "count": COUNT,
+            "mean": TensorSchema("float64", (size,)),
+            "squares": TensorSchema("float64", (size,), least=0),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Restore a scale from its `state`."""

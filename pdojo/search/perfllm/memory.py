@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pdojo.errors import UsageError
 from pdojo.search.perfllm.learner import Vector
-from pdojo.search.perfllm.replay import Replay, Transition, Visit
-from pdojo.search.perfllm.schema import Array, Schema
+from pdojo.search.perfllm.replay import Replay, ReplayedAction, Visit
+from pdojo.search.perfllm.schema import Schema, TensorSchema
 
 NONE = -1
 """Marks a missing visit after the end of an episode."""
@@ -22,7 +22,7 @@ def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
     """The transitions of a replay and their vectors, as arrays.
 
     `names` [programs, 32] are fingerprints, and `vectors` [programs, size] their vectors. A visit is a row of `visits`,
-    from `starts[k]` to `starts[k + 1]`: numbers of programs, the state first. Transition k has the visits `before[k]`
+    from `starts[k]` to `starts[k + 1]`: numbers of programs, the state first. Action k has the visits `before[k]`
     and `after[k]`.
     """
     numbers = {fingerprint: number for number, fingerprint in enumerate(vectors)}
@@ -53,14 +53,14 @@ def packed(replay: Replay, vectors: Mapping[str, Vector]) -> dict[str, Any]:
 
 def memory_schema(size: int) -> Schema:
     """The schema of `packed` for vectors of a size."""
-    transitions = {name: Array("int64", ("transitions",), least=0) for name in ("before", "actions")}
+    transitions = {name: TensorSchema("int64", ("transitions",), least=0) for name in ("before", "actions")}
     return {
-        "names": Array("uint8", ("programs", 32)),
-        "vectors": Array("float32", ("programs", size)),
-        "visits": Array("int64", ("entries",), least=0),
-        "starts": Array("int64", ("starts",), least=0),
-        "after": Array("int64", ("transitions",), least=NONE),
-        "rewards": Array("float64", ("transitions",), least=0),
+        "names": TensorSchema("uint8", ("programs", 32)),
+        "vectors": TensorSchema("float32", ("programs", size)),
+        "visits": TensorSchema("int64", ("entries",), least=0),
+        "starts": TensorSchema("int64", ("starts",), least=0),
+        "after": TensorSchema("int64", ("transitions",), least=NONE),
+        "rewards": TensorSchema("float64", ("transitions",), least=0),
         **transitions,
     }
 
@@ -77,7 +77,7 @@ def unpacked(replay: Replay, arrays: Mapping[str, Any]) -> dict[str, Vector]:
     visits = [Visit(row[0], tuple(row[1:])) for row in rows]
     columns = (arrays[name].tolist() for name in ("before", "actions", "rewards", "after"))
     for before, action, reward, after in zip(*columns, strict=True):
-        replay.add(Transition(visits[before], action, reward, None if after == NONE else visits[after]))
+        replay.add(ReplayedAction(visits[before], action, reward, None if after == NONE else visits[after]))
     return dict(zip(names, numpy.asarray(arrays["vectors"]), strict=True))
 
 

@@ -27,7 +27,7 @@ PATIENCE = 10
 
 
 @dataclass(frozen=True)
-class Sample:
+class RankedSample:
     """A measured program."""
 
     kernel: str
@@ -59,7 +59,9 @@ class Ranking:
         """The scaled vectors [programs, size]."""
         return self._torch.from_numpy(self._scale(numpy.stack(list(vectors))))
 
-    def fit(self, samples: Sequence[Sample], held: Sequence[Sample], updates: int, random: Random) -> list[float]:
+    def fit(
+        self, samples: Sequence[RankedSample], held: Sequence[RankedSample], updates: int, random: Random
+    ) -> list[float]:
         """Train on pairs of programs of one kernel each; returns the rank correlations on `held`, in order.
 
         The network with the best correlation is kept; without held-out samples, the last one.
@@ -98,7 +100,7 @@ class Ranking:
             loss.backward()
             optimizer.step()
 
-    def correlation(self, samples: Sequence[Sample]) -> float:
+    def correlation(self, samples: Sequence[RankedSample]) -> float:
         """Mean over kernels of Spearman's rank correlation between predicted and measured costs; 0 without kernels."""
         groups = [group for group in _by_kernel(samples).values() if len(group) > 2]
         found = [spearman(self.costs([one.vector for one in group]), [one.cost for one in group]) for group in groups]
@@ -143,8 +145,8 @@ def _ranks(values: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     return ((ends - counts + ends - 1) / 2)[inverse]
 
 
-def _by_kernel(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
-    found: dict[str, list[Sample]] = defaultdict(list)
+def _by_kernel(samples: Sequence[RankedSample]) -> dict[str, list[RankedSample]]:
+    found: dict[str, list[RankedSample]] = defaultdict(list)
     for sample in samples:
         found[sample.kernel].append(sample)
     return found

@@ -25,7 +25,7 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transition:
+class ReplayedAction:
     """An action and its result."""
 
     visit: Visit
@@ -39,20 +39,20 @@ class Replay:
     """The latest transitions (paper 3.3; Mnih et al., 2013)."""
 
     def __init__(self, capacity: int) -> None:
-        self._kept: deque[Transition] = deque(maxlen=capacity)
+        self._kept: deque[ReplayedAction] = deque(maxlen=capacity)
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def add(self, transition: Transition) -> None:
+    def add(self, transition: ReplayedAction) -> None:
         """Add a transition; a full replay drops the oldest."""
         self._kept.append(transition)
 
-    def sample(self, count: int, random: Random) -> Sequence[Transition]:
+    def sample(self, count: int, random: Random) -> Sequence[ReplayedAction]:
         """`count` transitions, drawn uniformly with replacement."""
         return [self._kept[random.randrange(len(self._kept))] for _ in range(count)]
 
-    def transitions(self) -> list[Transition]:
+    def transitions(self) -> list[ReplayedAction]:
         """All transitions, the oldest first."""
         return list(self._kept)
 

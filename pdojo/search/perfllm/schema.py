@@ -9,8 +9,8 @@
 | a tuple of schemas | what fits one of them |
 | `[schema]` | a list of such items, of any length |
 | a dictionary | a dictionary with the same keys |
-| `Some`, `Row` | a dictionary with some of the keys; a list that begins with some items |
-| `Array`, or a tensor | a tensor of the type and shape, without infinities and NaN |
+| `Some`, `ListSchema` | a dictionary with some of the keys; a list that begins with some items |
+| `TensorSchema`, or a tensor | a tensor of the type and shape, without infinities and NaN |
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COUNT = range(1 << 62)
 
 
 @dataclass(frozen=True)
-class Array:
+class TensorSchema:
     """A tensor. A name in `shape` stands for one length throughout a schema."""
 
     dtype: str
@@ -47,14 +47,14 @@ class Some:
 
 
 @dataclass(frozen=True)
-class Row:
+class ListSchema:
     """A list that begins with items of the schemas `head`; any further items fit `rest`."""
 
     head: tuple[Schema, ...]
     rest: Schema = ()
 
 
-RANDOM = Row((range(10), [range(1 << 32)], (None, float)))
+RANDOM = ListSchema((range(10), [range(1 << 32)], (None, float)))
 """Schema of `stored_random`."""
 
 
@@ -85,17 +85,17 @@ def _problems(value: object, schema: Schema, place: str, lengths: dict[str, int]
     match schema:
         case dict() | Some():
             yield from _of_dictionary(value, schema, place, lengths)
-        case list() | Row():
+        case list() | ListSchema():
             yield from _of_list(value, schema, place, lengths)
         case tuple():
             each = cast("tuple[Schema, ...]", schema)
             if all(next(_problems(value, one, place, lengths), None) for one in each):
                 yield _wrong(place, "something else than it should be")
-        case Array() | None | range() | type():
+        case TensorSchema() | None | range() | type():
             if not _fits(value, schema, lengths):
                 yield _wrong(place, f"no {_meant(schema)}")
         case tensor:
-            yield from _problems(value, Array(_dtype(tensor), tuple(tensor.shape)), place, lengths)
+            yield from _problems(value, TensorSchema(_dtype(tensor), tuple(tensor.shape)), place, lengths)
 
 
 def _of_dictionary(
@@ -115,8 +115,8 @@ def _of_dictionary(
             yield from _problems(item, items[key], f"{place}.{key}" if place else str(key), lengths)
 
 
-def _of_list(value: object, schema: Row | list[Schema], place: str, lengths: dict[str, int]) -> Iterator[str]:
-    head, rest = (schema.head, schema.rest) if isinstance(schema, Row) else ((), schema[0])
+def _of_list(value: object, schema: ListSchema | list[Schema], place: str, lengths: dict[str, int]) -> Iterator[str]:
+    head, rest = (schema.head, schema.rest) if isinstance(schema, ListSchema) else ((), schema[0])
     found = cast("list[object]", value) if isinstance(value, list) else None
     if found is None or len(found) < len(head) or (rest == () and len(found) > len(head)):
         yield _wrong(place, f"no list of {'at least ' * (rest != ())}{len(head)} items")
@@ -128,7 +128,7 @@ def _of_list(value: object, schema: Row | list[Schema], place: str, lengths: dic
 
 def _fits(value: Any, schema: Schema, lengths: dict[str, int]) -> bool:
     match schema:
-        case Array():
+        case TensorSchema():
             return _is_array(value, schema, lengths)
         case None:
             return value is None
@@ -140,7 +140,7 @@ def _fits(value: Any, schema: Schema, lengths: dict[str, int]) -> bool:
             return isinstance(value, schema)
 
 
-def _is_array(value: Any, schema: Array, lengths: dict[str, int]) -> bool:
+def _is_array(value: Any, schema: TensorSchema, lengths: dict[str, int]) -> bool:
     """True for a tensor of the right type and shape with finite numbers, none below the least."""
     if not hasattr(value, "dtype") or _dtype(value) != schema.dtype or len(value.shape) != len(schema.shape):
         return False
@@ -158,7 +158,7 @@ def _dtype(tensor: Any) -> str:
 
 def _meant(schema: Schema) -> str:
     match schema:
-        case Array():
+        case TensorSchema():
             least = f", from {schema.least:g}" if schema.least > -inf else ""
             return f"array {schema.dtype}[{', '.join(map(str, schema.shape))}] of finite numbers{least}"
         case range():

@@ -114,9 +114,9 @@ def strategy(name: str, steps: int = 1000, agent: Settings | None = None) -> Str
 
             return Elites()
         case "model":
-            from pdojo.search.strategies.model import Model
+            from pdojo.search.strategies.model import ModelStrategy
 
-            return Model()
+            return ModelStrategy()
         case "perfllm":
             from pdojo.search.strategies.perfllm import PerfLLM
 

@@ -28,7 +28,7 @@ MOST_LEAVES = 8
 
 
 @dataclass(eq=False)
-class Model:
+class ModelStrategy:
     """Gradient boosting on features of programs predicts costs; only the predicted best are evaluated.
 
     A batch is the predicted best of several times as many candidates, plus some random candidates, which keep the model

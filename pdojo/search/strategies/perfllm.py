@@ -17,12 +17,12 @@ from pdojo.search.kinds.passes import play_pass
 from pdojo.search.neighbourhoods import Neighbourhood
 from pdojo.search.neighbourhoods.lengths import lengths
 from pdojo.search.perfllm.agent import Agent, Moment
-from pdojo.search.perfllm.archive import WHOLE, Archive, Elite
+from pdojo.search.perfllm.archive import WHOLE, Archive, ArchivedPath
 from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.learner import import_torch
 from pdojo.search.perfllm.policy import identity_of, load_policy
 from pdojo.search.perfllm.replay import STOP, Visit
-from pdojo.search.perfllm.schema import COUNT, Row, Schema
+from pdojo.search.perfllm.schema import COUNT, ListSchema, Schema
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
@@ -248,14 +248,14 @@ class PerfLLM:
         self._moment = self._moment_of(self._node)
 
 
-_PATH = Row((Row((COUNT,), str),), Row((COUNT,), str))
+_PATH = ListSchema((ListSchema((COUNT,), str),), ListSchema((COUNT,), str))
 """Schema of a path with at least one node."""
-_ELITES = [Row((float, *_PATH.head), _PATH.rest)]
+_ELITES = [ListSchema((float, *_PATH.head), _PATH.rest)]
 _SCHEMA: Mapping[str, Schema] = {
     **dict.fromkeys(("episodes", "made", "latest", "waited", "look"), COUNT),
     **dict.fromkeys(("elites", "champions"), _ELITES),
     "path": _PATH,
-    "menus": [Row((COUNT, str, [str], [str]), [str])],
+    "menus": [ListSchema((COUNT, str, [str], [str]), [str])],
     "shown": [str],
 }
 """Schema of the saved state, without the agent's."""
@@ -284,14 +284,14 @@ def _restored_menu(stored: Sequence[Any]) -> _Menu:
     return _Menu(moves, mates, look, Visit(state, tuple(offers)), None)
 
 
-def _stored_elite(elite: Elite[Node]) -> list[Any]:
+def _stored_elite(elite: ArchivedPath[Node]) -> list[Any]:
     return [elite.cost, *(_stored(node) for node in elite.path)]
 
 
-def _restored_elite(stored: Sequence[Any], nodes: Mapping[int, Node]) -> Elite[Node]:
+def _restored_elite(stored: Sequence[Any], nodes: Mapping[int, Node]) -> ArchivedPath[Node]:
     cost, *path = stored
     found = _restored(path, nodes)
-    return Elite(cost, found[-1].fingerprint, tuple(found))
+    return ArchivedPath(cost, found[-1].fingerprint, tuple(found))
 
 
 def _restored(stored: Sequence[Sequence[Any]], nodes: Mapping[int, Node]) -> list[Node]:

@@ -23,7 +23,7 @@ _CODE = "**/*.py"
 
 
 @dataclass(frozen=True)
-class Quoted:
+class QuotedMeasurement:
     """A stored measurement."""
 
     timed: Sequence[Timed]
@@ -39,7 +39,7 @@ class QuotedMemory:
     def __init__(self, memory: SearchMemory) -> None:
         self._memory = memory
 
-    def find(self, rows: Sequence[MeasuredRow]) -> Quoted | None:
+    def find(self, rows: Sequence[MeasuredRow]) -> QuotedMeasurement | None:
         """The measurement of these programs, the tuned one last; None if there is none.
 
         Raises DatabaseError for an invalid row.
@@ -56,7 +56,7 @@ class QuotedMemory:
             ]
         except (ValueError, TypeError, AttributeError) as error:
             raise DatabaseError(f"the database holds no measurement where one should be: {error}") from None
-        return Quoted(timed, str(found.get("moment", "")), _decision(found.get("verified")))
+        return QuotedMeasurement(timed, str(found.get("moment", "")), _decision(found.get("verified")))
 
     def keep(
         self, rows: Sequence[MeasuredRow], timed: Sequence[Timed], decision: Verification, moment: str | None = None

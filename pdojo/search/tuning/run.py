@@ -11,7 +11,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import MeasurementError
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Evaluator
-from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, Result, Times
+from pdojo.search.contract.progress import EVALUATIONS, Budget, Ending, Listener, SearchResult, Times
 from pdojo.search.database import Database, Problem, SearchMemory
 from pdojo.search.database.earlier import earlier_runs
 from pdojo.search.database.rows import Key
@@ -80,7 +80,7 @@ class SearchOutcome:
     seed: int
     unit: str
     baselines: Baselines
-    result: Result
+    result: SearchResult
     examples: dict[str, str]
     """The first message of each kind of failure."""
     database: str | None

@@ -1,10 +1,10 @@
 """A tuned kernel at smaller sizes: the same moves on the same program, small enough for exact execution.
 
-A `Family` gives a kernel at any sizes. The trace determines constraints on the scopes (`ExtentConstraint`): a scope cut
-by tiles of 32 with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The sizes are the
-smallest that meet the constraints. Parameters that contain an extent, such as the place of a peel, are rewritten;
-tiles, vectors and everything else stay. The small program counts only if its text equals the large one's except for the
-numbers, before the first move and after the last.
+A `SizedKernel` gives a kernel at any sizes. The trace determines constraints on the scopes (`ExtentConstraint`): a
+scope cut by tiles of 32 with a remainder of 20 keeps that remainder, and several whole tiles if it had several. The
+sizes are the smallest that meet the constraints. Parameters that contain an extent, such as the place of a peel, are
+rewritten; tiles, vectors and everything else stay. The small program counts only if its text equals the large one's
+except for the numbers, before the first move and after the last.
 
 An exact comparison of the small programs shows that these moves keep the meaning at these sizes, with every tile,
 peeled part and guard. It is no proof for the large sizes: a defect that needs more iterations stays unnoticed. Every
@@ -48,7 +48,7 @@ _SHAPE = re.compile(r"\[[\d, ]*\]")
 
 
 @dataclass(frozen=True)
-class Family:
+class SizedKernel:
     """One kernel at all its sizes."""
 
     sizes: Mapping[str, int]
@@ -70,7 +70,7 @@ class Small:
         return ", ".join(words)
 
 
-def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family | None:
+def family_of(kernel: KernelOp, source: Workload | str | None = None) -> SizedKernel | None:
     """The family of a kernel: from its workload, from its text in the notation if that names sizes, or from its
     extents.
 
@@ -90,19 +90,19 @@ def family_of(kernel: KernelOp, source: Workload | str | None = None) -> Family 
         return plain
 
     if isinstance(source, Workload):
-        return Family(source.sizes, at)
+        return SizedKernel(source.sizes, at)
     named = {} if source is None else sizes_of(source)
     if named:
-        return Family(named, at)
+        return SizedKernel(named, at)
     nest = nest_of(kernel)
     if not is_resizable(nest):
         return None
     extents = sorted({scope.extent for scope in nest.scopes} | {n for a in nest.arrays.values() for n in a.shape})
     own = {str(extent): extent for extent in extents}
-    return Family(own, lambda sizes: resized(kernel, {int(name): size for name, size in sizes.items()}))
+    return SizedKernel(own, lambda sizes: resized(kernel, {int(name): size for name, size in sizes.items()}))
 
 
-def shrunk(game: Game, family: Family) -> Small | None:
+def shrunk(game: Game, family: SizedKernel) -> Small | None:
     """The kernel and its tuned program at small sizes; None if no attempt succeeds.
 
     The programs have at most `MOST` statement instances each.
@@ -133,7 +133,7 @@ class _Slope:
     less: tuple[int, ...]
 
 
-def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
+def _slopes(nest: Nest, family: SizedKernel) -> dict[str, _Slope]:
     """The sizes that may shrink, each with the first tried step for which all extents change linearly."""
     found: dict[str, _Slope] = {}
     for name, size in family.sizes.items():
@@ -150,7 +150,7 @@ def _slopes(nest: Nest, family: Family) -> dict[str, _Slope]:
     return found
 
 
-def _extents(family: Family, sizes: Mapping[str, int]) -> list[int] | None:
+def _extents(family: SizedKernel, sizes: Mapping[str, int]) -> list[int] | None:
     if min(sizes.values()) < 0:
         return None
     try:
@@ -189,7 +189,7 @@ def _least_sizes(
 # Moves
 
 
-def _played(game: Game, family: Family, sizes: Mapping[str, int], limit: int) -> Small | None:
+def _played(game: Game, family: SizedKernel, sizes: Mapping[str, int], limit: int) -> Small | None:
     """The moves replayed at these sizes; None if one does not apply, or if the program differs or is too large."""
     try:
         small = Game(family.at(sizes), game.machine)

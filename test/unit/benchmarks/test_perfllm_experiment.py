@@ -25,7 +25,7 @@ from benchmarks.perfllm.running import Failure, Job, Runner, Watcher, expected
 from benchmarks.perfllm.sampling import FILES, PARTS
 from benchmarks.perfllm.statistics import Findings, contests, holm, interval, sign_test, standings
 from pdojo.errors import UsageError
-from pdojo.search.contract.progress import Row
+from pdojo.search.contract.progress import HistoryRow
 
 ROOT = Path(__file__).parents[3]
 AXPY = Task("axpy:1x256", "snitch", "cycles", 10)
@@ -142,7 +142,7 @@ def test_parts_of_the_time_are_known_by_files_that_exist() -> None:
 
 def test_improvements() -> None:
     bests = [inf, 8.0, 8.0, 4.0, 4.0]
-    rows = [Row(k, float(k), 9.0, "", best, is_best=False) for k, best in enumerate(bests)]
+    rows = [HistoryRow(k, float(k), 9.0, "", best, is_best=False) for k, best in enumerate(bests)]
     assert improvements(rows) == [[0, 0.0, None], [1, 1.0, 8.0], [3, 3.0, 4.0]]
 
 

@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.search.contract.progress import Budget, Ending, Result
+from pdojo.search.contract.progress import Budget, Ending, SearchResult
 from pdojo.search.database import Database
-from pdojo.search.engine.campaign import Stage, Standing, Task, campaign, search_task
+from pdojo.search.engine.campaign import Task, TaskStage, TaskStanding, campaign, search_task
 from pdojo.search.engine.search import search
 from pdojo.transforms.game import Game
 from search_games import Downhill, Edges, TextCosts, start
 
 
-def task(name: str, seed: int, costs: TextCosts, evaluations: int = 20) -> Task[Result]:
+def task(name: str, seed: int, costs: TextCosts, evaluations: int = 20) -> Task[SearchResult]:
     return search_task(name, start, lambda _, __: costs, Downhill(), Edges(), Budget(evaluations), seed)
 
 
-def facts(result: Result | None) -> list[tuple[int, float, str, float, bool]]:
+def facts(result: SearchResult | None) -> list[tuple[int, float, str, float, bool]]:
     assert result is not None
     return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]
 
 
-def alone(seed: int, evaluations: int = 20) -> Result:
+def alone(seed: int, evaluations: int = 20) -> SearchResult:
     return search(start(), TextCosts(), Downhill(), Edges(), Budget(evaluations), seed)
 
 
@@ -44,10 +44,10 @@ def test_each_search_finds_what_it_finds_alone() -> None:
         return Watched(pause=0.002)
 
     tasks = [search_task(str(seed), start, begun, Downhill(), Edges(), Budget(20), seed) for seed in range(5)]
-    told: list[Sequence[Standing[Result]]] = []
+    told: list[Sequence[TaskStanding[SearchResult]]] = []
     found = campaign(tasks, 2, listener=told.append)
     assert [standing.task.name for standing in found] == ["0", "1", "2", "3", "4"]
-    assert {standing.stage for standing in found} == {Stage.ENDED}
+    assert {standing.stage for standing in found} == {TaskStage.ENDED}
     assert [facts(standing.result) for standing in found] == [facts(alone(seed)) for seed in range(5)]
     assert max(most) == 2
     assert not running
@@ -61,7 +61,7 @@ def test_a_search_that_fails_does_not_end_the_others() -> None:
 
     tasks = [search_task("broken", start, broken, Downhill(), Edges(), Budget(5), 1), task("fine", 1, TextCosts())]
     first, second = campaign(tasks, 1)
-    assert first.stage is Stage.FAILED
+    assert first.stage is TaskStage.FAILED
     assert str(first.error) == "no worker starts"
     assert facts(second.result) == facts(alone(1))
 
@@ -84,14 +84,14 @@ def test_ctrl_c_gives_the_bests_so_far_and_the_campaign_goes_on_later(tmp_path: 
 
     interrupted: list[str] = []
 
-    def interrupt(standings: Sequence[Standing[Result]]) -> None:
+    def interrupt(standings: Sequence[TaskStanding[SearchResult]]) -> None:
         if not interrupted and all(s.progress is not None and s.progress.evaluations >= 5 for s in standings[:2]):
             interrupted.append("")
             raise KeyboardInterrupt
 
     first = [TextCosts(pause=0.02) for _ in range(3)]
     found = campaign([task(str(k), k, costs, 40) for k, costs in enumerate(first)], 2, path, interrupt)
-    assert [s.stage for s in found] == [Stage.ENDED, Stage.ENDED, Stage.WAITING]
+    assert [s.stage for s in found] == [TaskStage.ENDED, TaskStage.ENDED, TaskStage.WAITING]
     for seed, standing in enumerate(found[:2]):
         assert standing.result is not None
         assert standing.result.ending is Ending.INTERRUPTED
@@ -121,12 +121,12 @@ def test_what_waits_is_told_to_stop() -> None:
 
     interrupted: list[str] = []
 
-    def interrupt(_: Sequence[Standing[Result]]) -> None:
+    def interrupt(_: Sequence[TaskStanding[SearchResult]]) -> None:
         if not interrupted:
             interrupted.append("")
             raise KeyboardInterrupt
 
     tasks = [search_task("k", start, lambda _, stop: Hanging(stop), Downhill(), Edges(), Budget(5), 1)]
     (found,) = campaign(tasks, 1, listener=interrupt)
-    assert found.stage is Stage.INTERRUPTED
+    assert found.stage is TaskStage.INTERRUPTED
     assert found.result is None

@@ -28,7 +28,7 @@ from pdojo.search.engine.racing import TimingRequest
 from pdojo.search.evaluators.cluster import Cluster, Connection, OnCluster, pool, worker
 from pdojo.search.evaluators.cluster.pool import common
 from pdojo.search.evaluators.cluster.processors import claim, core_count, core_order
-from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import Game, fingerprint_of
 
 TEXT = """
@@ -164,7 +164,7 @@ def test_heats(cluster: Cluster) -> None:
     assert checked.evaluation.detail["check"]["reference"] == "plain code"
     facts = cluster.workers
     assert len({f.process for f in facts}) == len({p for f in facts for p in f.processors}) == 2
-    local = Runtime(replace(ONE, intrinsics=(DEADLY,)), PLAIN)
+    local = RuntimeEvaluator(replace(ONE, intrinsics=(DEADLY,)), PLAIN)
     try:
         assert evaluator.settings == local.settings
     finally:

@@ -29,7 +29,7 @@ from pdojo.search.neighbourhoods.drawing import useful
 from pdojo.search.perfllm.encoders import StructureEncoder, encoder
 from pdojo.search.perfllm.kept import Kept
 from pdojo.search.perfllm.learner import Learner
-from pdojo.search.perfllm.replay import STOP, Replay, Transition, Visit
+from pdojo.search.perfllm.replay import STOP, Replay, ReplayedAction, Visit
 from pdojo.search.perfllm.settings import EDITS, TARGETS, Settings, Target
 from pdojo.search.strategies import strategy
 from pdojo.transforms.game import Game
@@ -78,13 +78,17 @@ def test_targets_follow_the_equations(target: Target, *, double: bool) -> None:
     # The network and its older copy differ: what one chooses, the other judges.
     replay = Replay(100)
     for _ in range(20):
-        replay.add(Transition(wide, 1 + Random(len(replay)).randrange(3), 1.0 + len(replay) % 3, None))
+        replay.add(ReplayedAction(wide, 1 + Random(len(replay)).randrange(3), 1.0 + len(replay) % 3, None))
     for _ in range(20):
         mine.learn(replay, known, Random(3))
     now, older = mine.values(wide, known), mine.values_of_copy(wide, known)
     assert now != older
     chosen = now.index(max(now)) if double else older.index(max(older))
-    batch = [Transition(START, 1, 0.7, wide), Transition(START, STOP, 1.1, None), Transition(wide, 2, 0.2, None)]
+    batch = [
+        ReplayedAction(START, 1, 0.7, wide),
+        ReplayedAction(START, STOP, 1.1, None),
+        ReplayedAction(wide, 2, 0.2, None),
+    ]
     wanted = [decayed(target, 0.7, older[chosen], 1.5), 1.1, 0.2]
     assert mine.targets(batch, known).tolist() == pytest.approx(wanted, abs=1e-6)
 
@@ -94,14 +98,14 @@ def test_no_target_is_above_the_best_reward() -> None:
     known = vectors("slp")
     mine = learner(known, discount=1.0, learning_rate=3e-3)
     replay = Replay(10)
-    replay.add(Transition(LEFT, 1, 50.0, None))
+    replay.add(ReplayedAction(LEFT, 1, 50.0, None))
     for _ in range(8):
-        replay.add(Transition(LEFT, 1, 50.0, None))
+        replay.add(ReplayedAction(LEFT, 1, 50.0, None))
     for _ in range(60):
         mine.learn(replay, known, Random(1))
     assert max(mine.values_of_copy(LEFT, known)) > 10
     mine.best = 2.0
-    assert mine.targets([Transition(START, 1, 1.0, LEFT)], known).tolist() == [2.0]
+    assert mine.targets([ReplayedAction(START, 1, 1.0, LEFT)], known).tolist() == [2.0]
 
 
 REWARDS = {"s": 5.0, "l": -8.0, "p": 6.0}
@@ -114,12 +118,12 @@ def played(target: Target) -> Learner:
     mine = learner(known, target=target, discount=1.0, learning_rate=3e-3, sync=10, seed=2)
     replay, random = Replay(200), Random(7)
     for state in (START, LEFT, PEAK):
-        replay.add(Transition(state, STOP, REWARDS[state.state], None))
+        replay.add(ReplayedAction(state, STOP, REWARDS[state.state], None))
     for before, after in ((START, LEFT), (LEFT, PEAK)):
-        replay.add(Transition(before, 1, REWARDS[after.state], after))
-        replay.add(Transition(before, 1, REWARDS[after.state], after))
+        replay.add(ReplayedAction(before, 1, REWARDS[after.state], after))
+        replay.add(ReplayedAction(before, 1, REWARDS[after.state], after))
     for _ in range(10):
-        replay.add(Transition(START, STOP, REWARDS["s"], None))
+        replay.add(ReplayedAction(START, STOP, REWARDS["s"], None))
     mine.best = max(REWARDS.values())
     for _ in range(250):
         mine.learn(replay, known, random)
@@ -174,7 +178,7 @@ def test_a_learner_is_restored() -> None:
     known = vectors("sab")
     replay = Replay(50)
     for k in range(30):
-        replay.add(Transition(Visit("s", ("a", "b")), k % 3, float(k % 5), None))
+        replay.add(ReplayedAction(Visit("s", ("a", "b")), k % 3, float(k % 5), None))
     mine, random = learner(known), Random(5)
     for _ in range(60):
         mine.learn(replay, known, random)

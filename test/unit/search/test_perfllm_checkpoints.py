@@ -17,7 +17,7 @@ import pytest
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.contract.evaluation import Evaluation
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Progress, Result
+from pdojo.search.contract.progress import Budget, Progress, SearchResult
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.database.pruning import Pruning, prune
@@ -66,7 +66,7 @@ class Counting(PerfLLM):
 
 def run(
     path: Path | None, costs: PositiveCosts | None = None, stop: int | None = None, strategy: PerfLLM | None = None
-) -> Result:
+) -> SearchResult:
     def listen(progress: Progress) -> None:
         if stop is not None and progress.evaluations >= stop and not progress.doing:
             raise KeyboardInterrupt

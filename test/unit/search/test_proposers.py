@@ -25,7 +25,7 @@ from pdojo.errors import MeasurementError, UsageError
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.contract.names import STRATEGIES
-from pdojo.search.contract.node import Node, States, Verdict
+from pdojo.search.contract.node import Node, SharedEvaluation, States
 from pdojo.search.contract.progress import Budget
 from pdojo.search.engine import executor as children
 from pdojo.search.engine import pool as pool_module
@@ -49,7 +49,7 @@ def plain() -> Game:
 def node(game: Game, states: States, parent: Node | None = None) -> Node:
     (evaluation,) = Analytical(MACHINE).evaluate([Candidate.of(game)])
     moves = tuple(step.resolved for step in game.trace.steps)
-    made = Node(0 if parent is None else 1, moves, game.fingerprint, parent, Verdict(evaluation), states)
+    made = Node(0 if parent is None else 1, moves, game.fingerprint, parent, SharedEvaluation(evaluation), states)
     states.put(made, game)
     return made
 

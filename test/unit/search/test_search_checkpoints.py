@@ -9,7 +9,7 @@ import pytest
 
 from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.node import Proposal
-from pdojo.search.contract.progress import Budget, Progress, Result
+from pdojo.search.contract.progress import Budget, Progress, SearchResult
 from pdojo.search.database import Database
 from pdojo.search.database.checkpoints import folder_of
 from pdojo.search.engine import resuming
@@ -45,7 +45,7 @@ def run(
     budget: int = BUDGET,
     asks: list[int] | None = None,
     kill: int | None = None,
-) -> Result:
+) -> SearchResult:
     """A search; `asks` receives the number of proposals, and `kill` ends it at one of them."""
     searching = made(name)
     ask, proposals = searching.ask, 0
@@ -74,7 +74,7 @@ def run(
 
 
 @cache
-def uninterrupted(name: str) -> Result:
+def uninterrupted(name: str) -> SearchResult:
     return run(name, None)
 
 

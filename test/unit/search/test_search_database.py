@@ -22,8 +22,8 @@ from pdojo.errors import DatabaseError
 from pdojo.files import default_database
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.progress import Budget, Result, Row
-from pdojo.search.database import Database, Entry, Problem, SearchMemory
+from pdojo.search.contract.progress import Budget, HistoryRow, SearchResult
+from pdojo.search.database import Database, LogEntry, Problem, SearchMemory
 from pdojo.search.database.pruning import Pruning, prune
 from pdojo.search.database.schema import TABLES, VERSION, canonical
 from pdojo.search.engine.costs import LAST
@@ -34,12 +34,12 @@ from pdojo.transforms.trace import Trace
 from search_games import Downhill, Edges, TextCosts, start
 
 
-def find(path: Path, evaluations: int, seed: int = 1, pause: float = 0.0) -> Result:
+def find(path: Path, evaluations: int, seed: int = 1, pause: float = 0.0) -> SearchResult:
     with Database(path) as database:
         return search(start(), TextCosts(pause), Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 
-def facts(result: Result) -> list[tuple[int, float, str, float, bool]]:
+def facts(result: SearchResult) -> list[tuple[int, float, str, float, bool]]:
     return [(row.number, row.cost, row.failure, row.best, row.is_best) for row in result.history]
 
 
@@ -196,7 +196,7 @@ def test_a_run_that_is_under_way_is_not_pruned_and_one_that_was_is_said() -> Non
         # Another run gets the number of the one that is gone.
         memory.run((game.text, game.trace), "sample", "edges", 1, {})
         with pytest.raises(DatabaseError, match="was pruned while it was under way"):
-            again.log([Entry(Row(0, 0.0, 1.0, "", 1.0, is_best=True), game.text, game.trace, None)], [])
+            again.log([LogEntry(HistoryRow(0, 0.0, 1.0, "", 1.0, is_best=True), game.text, game.trace, None)], [])
         assert not database.connection.rows("SELECT * FROM evaluations")
 
 
@@ -398,7 +398,7 @@ def test_four_processes_write_at_once(tmp_path: Path) -> None:
         assert facts(find(path, 12, seed)) == facts(result)
 
 
-def kill_now_and_then(path: Path, kills: int, evaluations: int, whole: Result) -> None:
+def kill_now_and_then(path: Path, kills: int, evaluations: int, whole: SearchResult) -> None:
     """Kill a search at random moments; each time the file is intact and what was measured is there."""
     chance = random.Random(5)
     stored = 0

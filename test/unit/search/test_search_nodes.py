@@ -5,7 +5,7 @@ from __future__ import annotations
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.node import Node, States, Verdict
+from pdojo.search.contract.node import Node, SharedEvaluation, States
 from pdojo.transforms.game import Game
 
 KERNEL = """kernel k(x) -> (y)
@@ -29,7 +29,7 @@ def chain(most_states: int = 128, most_nodes: int = 1000) -> list[tuple[Node, st
             game = game.fork()
             game.apply(game.moves()[number])
         moves = tuple(step.resolved for step in game.trace.steps)
-        node = Node(number, moves, game.fingerprint, node, Verdict(Evaluation(1.0)), states)
+        node = Node(number, moves, game.fingerprint, node, SharedEvaluation(Evaluation(1.0)), states)
         states.put(node, game)
         nodes.append((node, game.text, game))
     return nodes

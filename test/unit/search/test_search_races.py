@@ -11,7 +11,7 @@ from statistics import fmean
 import pytest
 
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
-from pdojo.search.contract.progress import Budget, Result
+from pdojo.search.contract.progress import Budget, SearchResult
 from pdojo.search.database import Database, Problem
 from pdojo.search.engine.racing import CHANCE, STAGES, Race, TimingRequest, race, wins_needed
 from pdojo.search.engine.search import search
@@ -169,7 +169,7 @@ def test_a_verdict_says_which_figure_decides() -> None:
     assert Race(WRONG, timed(1.0)).verdict == "not compared"
 
 
-def regret(costs: Weather, result: Result) -> float:
+def regret(costs: Weather, result: SearchResult) -> float:
     """Times the time of the best program that was timed that the result takes."""
     assert result.best is not None
     return costs.times[result.best.fingerprint] / min(costs.times.values())
@@ -345,7 +345,7 @@ def test_a_best_that_fails_later_was_none(tmp_path: Path, early: bool) -> None:
     bests = [row.number for row in find(Weather(), 60).history if row.is_best]
     bad = _node(bests[1]).fingerprint
 
-    def go(path: Path, evaluations: int) -> tuple[Wrong, Result]:
+    def go(path: Path, evaluations: int) -> tuple[Wrong, SearchResult]:
         with Database(path) as database:
             costs = Wrong(bad, early=early)
             return costs, find(costs, evaluations, database=database)

@@ -21,7 +21,7 @@ from pdojo.errors import UsageError
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import Candidate, Evaluation
 from pdojo.search.contract.names import NEIGHBOURHOODS, STRATEGIES
-from pdojo.search.contract.node import Node, Proposal, States, Verdict
+from pdojo.search.contract.node import Node, Proposal, SharedEvaluation, States
 from pdojo.search.evaluators.analytical import Analytical
 from pdojo.search.features.program import named_features
 from pdojo.search.neighbourhoods import neighbourhood
@@ -78,7 +78,7 @@ class Play:
             evaluation = before.evaluation
         number = len(self.known) if before is None else before.number
         moves = tuple(step.resolved for step in game.trace.steps)
-        node = Node(number, moves, fingerprint, parent, Verdict(evaluation), self.states)
+        node = Node(number, moves, fingerprint, parent, SharedEvaluation(evaluation), self.states)
         self.states.put(node, game)
         self.known.setdefault(fingerprint, node)
         return node
@@ -177,7 +177,7 @@ def evaluated(number: int, cost: float, parent: Node | None = None) -> Node:
     """A node without a state of interest."""
     game = plain(MATMUL)
     evaluation = Evaluation(cost) if cost < inf else Evaluation.failed("Timeout", {})
-    return Node(number, (), str(number), parent, Verdict(evaluation), States(game))
+    return Node(number, (), str(number), parent, SharedEvaluation(evaluation), States(game))
 
 
 def test_sampling_prefers_fast_parents() -> None:
@@ -316,7 +316,7 @@ def test_the_neighbours_of_the_best_are_gone_through() -> None:
     assert first is not None
     assert second is not None
     assert [p.game.text for p in (first, second)] == [near.text for near in Listed().nearest(root.game, Random(0))][:2]
-    better = replace(play.node(first.game, root), verdict=Verdict(Evaluation(root.cost / 2)))
+    better = replace(play.node(first.game, root), verdict=SharedEvaluation(Evaluation(root.cost / 2)))
     evolve.tell(better)
     asked = [evolve.ask() for _ in range(4)]
     assert all(p is not None and p.parent is better for p in asked)
@@ -331,7 +331,7 @@ def reached(number: int, cost: float, *moves: str) -> Node:
     for move in moves:
         game.apply(move)
     made_moves = tuple(step.resolved for step in game.trace.steps)
-    return Node(number, made_moves, game.fingerprint, None, Verdict(Evaluation(cost)), States(plain(MATMUL)))
+    return Node(number, made_moves, game.fingerprint, None, SharedEvaluation(Evaluation(cost)), States(plain(MATMUL)))
 
 
 def test_the_fastest_of_each_kind_stays() -> None:

@@ -24,7 +24,7 @@ from pdojo_tools import opt, play
 from pdojo_tools.playing import app as playing_app
 from pdojo_tools.playing.app import PlayApp
 from pdojo_tools.playing.background_worker import BackgroundWorker
-from pdojo_tools.playing.choice import Entry, filtered
+from pdojo_tools.playing.choice import ListedMove, filtered
 from pdojo_tools.playing.dialogs import Ask, Help, Leave
 from pdojo_tools.playing.page import Page, difference, marks_of
 from pdojo_tools.playing.session import PlaySession, State
@@ -153,7 +153,7 @@ def test_the_filter_narrows_while_it_is_typed() -> None:
 
 
 def test_filters_look_at_words_then_at_letters() -> None:
-    entries = [Entry(Move.parse(m)) for m in ("tile_scope@y:1{size=8}", "tile_dim@e:1{size=8}", "unroll@y:1")]
+    entries = [ListedMove(Move.parse(m)) for m in ("tile_scope@y:1{size=8}", "tile_dim@e:1{size=8}", "unroll@y:1")]
     assert filtered(entries, " ") == entries
     assert filtered(entries, "Y:1 TILE") == entries[:1]
     assert filtered(entries, "tledim") == entries[1:2]
@@ -432,12 +432,12 @@ def test_what_is_rescued_finds_a_place(tmp_path: Path, monkeypatch: pytest.Monke
 def test_what_is_out_of_date_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting = Event()
 
-    def slow(state: State, stopped: Event) -> list[Entry] | None:
+    def slow(state: State, stopped: Event) -> list[ListedMove] | None:
         if state.page.text != ROWS:
             waiting.set()
             assert stopped.wait(120)
-            return [Entry(Move.parse("stale@x"))]
-        return [Entry(Move.parse("join_scopes@m:0"))]
+            return [ListedMove(Move.parse("stale@x"))]
+        return [ListedMove(Move.parse("join_scopes@m:0"))]
 
     monkeypatch.setattr(playing_app, "find_candidates", slow)
 

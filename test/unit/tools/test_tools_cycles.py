@@ -11,7 +11,7 @@ import pytest
 from pdojo_tools import run, tune
 from pdojo_tools.playing.generated import code_lines, forms_for
 from pdojo_tools.playing.session import PlaySession
-from pdojo_tools.playing.stopwatch import PlayStopwatch, Times, spell_cycles, spell_time
+from pdojo_tools.playing.stopwatch import PlayStopwatch, PlayTimings, spell_cycles, spell_time
 from pdojo_tools.playing.trace_pane import summary
 
 from pdojo.backends.measure import Simulated, Worker
@@ -120,7 +120,7 @@ def test_play() -> None:
         states = list(session.view.states)
         found = stopwatch.measure(states, Event())
         assert all(isinstance(each, Simulated) for each in found)
-        times = Times()
+        times = PlayTimings()
         for moves, (state, outcome) in enumerate(zip(states, found, strict=True)):
             times.add(moves, state, outcome)
         assert times.costs == [each.cycles for each in found if isinstance(each, Simulated)]

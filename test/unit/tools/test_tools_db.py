@@ -19,12 +19,12 @@ from rich.console import Console
 
 from pdojo.errors import DatabaseError, UsageError
 from pdojo.search.contract.evaluation import Evaluation
-from pdojo.search.contract.progress import Budget, Result
+from pdojo.search.contract.progress import Budget, SearchResult
 from pdojo.search.database import Database, Problem
 from pdojo.search.database.decisions import DecisionMemory
 from pdojo.search.database.exchange import LAYOUT, export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.database.queries import RunSummary, Standing, find, runs, standings
+from pdojo.search.database.queries import ProblemStanding, RunSummary, find, runs, standings
 from pdojo.search.database.schema import TABLES
 from pdojo.search.engine.costs import LAST
 from pdojo.search.engine.racing import Race
@@ -43,7 +43,7 @@ class Seconds(TextCosts):
         return Evaluation(found.cost * 1e-4 + 0.01, "", found.detail, found.seconds) if found.is_ok else found
 
 
-def fill(path: Path, evaluations: int = 30, seed: int = 1) -> Result:
+def fill(path: Path, evaluations: int = 30, seed: int = 1) -> SearchResult:
     with Database(path) as database:
         memory = database.memory(Problem.of(start()), Seconds())
         DecisionMemory(memory, start().game.program.nest).keep({"stores": "plain"}, 1.25)
@@ -65,27 +65,29 @@ def count(path: Path, table: str) -> int:
         return len(database.connection.rows(f"SELECT id FROM {table}"))
 
 
-def only(path: Path) -> tuple[Standing, RunSummary]:
+def only(path: Path) -> tuple[ProblemStanding, RunSummary]:
     with Database(path) as database:
         (standing,), (run,) = standings(database.connection), runs(database.connection)
     return standing, run
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SearchResult]:
     path = tmp_path_factory.mktemp("filled") / "a.sqlite"
     return path, fill(path)
 
 
 @pytest.fixture
-def copy(filled: tuple[Path, Result], tmp_path: Path) -> Path:
+def copy(filled: tuple[Path, SearchResult], tmp_path: Path) -> Path:
     return Path(shutil.copy(filled[0], tmp_path / "copy.sqlite"))
 
 
 # The tool
 
 
-def test_list(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list(
+    filled: tuple[Path, SearchResult], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     path, result = filled
     assert result.best is not None
@@ -109,7 +111,7 @@ def test_list(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], m
     assert "nothing is known about a kernel 'softmax'; known: k" in capsys.readouterr().err
 
 
-def test_tables_fit_80_columns(filled: tuple[Path, Result]) -> None:
+def test_tables_fit_80_columns(filled: tuple[Path, SearchResult]) -> None:
     standing, run = only(filled[0])
     names = {
         "kernel": "residual_layernorm",
@@ -148,7 +150,9 @@ def test_tables_fit_80_columns(filled: tuple[Path, Result]) -> None:
         assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_show(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show(
+    filled: tuple[Path, SearchResult], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     path, result = filled
     assert result.best is not None
@@ -173,7 +177,7 @@ def test_show(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str], m
         assert json.loads(capsys.readouterr().out)["hash"].startswith(word if ":" not in word and word != "k" else "")
 
 
-def test_show_gives_files(filled: tuple[Path, Result], tmp_path: Path) -> None:
+def test_show_gives_files(filled: tuple[Path, SearchResult], tmp_path: Path) -> None:
     path, result = filled
     assert result.best is not None
     target = tmp_path / "best"
@@ -185,7 +189,7 @@ def test_show_gives_files(filled: tuple[Path, Result], tmp_path: Path) -> None:
         assert target.read_text() == result.best.game.text
 
 
-def test_diff(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff(filled: tuple[Path, SearchResult], capsys: pytest.CaptureFixture[str]) -> None:
     path, result = filled
     standing, _ = only(path)
     assert db.main(["diff", result.root.fingerprint, "k", "--database", str(path)]) == 0
@@ -197,7 +201,7 @@ def test_diff(filled: tuple[Path, Result], capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.count("no difference") == 2
 
 
-def test_mistakes(filled: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(filled: tuple[Path, SearchResult], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(filled[0])
     cases: list[tuple[list[str], str]] = [
         (["list", "--database", str(tmp_path / "none.sqlite")], "there is no database"),
@@ -232,7 +236,10 @@ def test_an_ambiguous_word() -> None:
 
 
 def test_export_import_and_merge_by_the_tool(
-    filled: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    filled: tuple[Path, SearchResult],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path, _ = filled
     one, other, third = (str(tmp_path / name) for name in ("one.sqlite", "other.sqlite", "third.sqlite"))
@@ -263,7 +270,7 @@ def test_prune_by_the_tool(copy: Path, capsys: pytest.CaptureFixture[str]) -> No
 # Exchange
 
 
-def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], tmp_path: Path) -> None:
+def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, SearchResult], tmp_path: Path) -> None:
     path, result = filled
     lines = export(path)
     assert json.loads(lines[0]) == {"format": "pdojo searches", "version": LAYOUT}
@@ -280,7 +287,7 @@ def test_import_is_idempotent_and_keeps_everything(filled: tuple[Path, Result], 
     assert [(r.cost, r.best) for r in again.history] == [(r.cost, r.best) for r in result.history]
 
 
-def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, Result]) -> None:
+def test_integers_of_any_size_are_numbers(tmp_path: Path, filled: tuple[Path, SearchResult]) -> None:
     target = tmp_path / "b.sqlite"
     take(target, _changed(export(filled[0]), "measurements", cost=10**20, failure=""))
     with Database(target) as database:
@@ -306,7 +313,7 @@ def _runs(path: Path) -> list[RunSummary]:
         return runs(database.connection)
 
 
-def test_a_log_that_says_something_else_stays(tmp_path: Path, filled: tuple[Path, Result]) -> None:
+def test_a_log_that_says_something_else_stays(tmp_path: Path, filled: tuple[Path, SearchResult]) -> None:
     lines = [json.loads(line) for line in export(filled[0])]
     logged = [line for line in lines if line.get("table") == "evaluations"]
     logged[3]["program"], logged[4]["program"] = logged[4]["program"], logged[3]["program"]
@@ -329,7 +336,7 @@ def _changed(lines: list[str], table: str, **values: Any) -> list[str]:
     return [json.dumps(line) for line in found]
 
 
-def test_malformed_lines_import_nothing(tmp_path: Path, filled: tuple[Path, Result]) -> None:
+def test_malformed_lines_import_nothing(tmp_path: Path, filled: tuple[Path, SearchResult]) -> None:
     lines = export(filled[0])
     last = next(number for number, line in enumerate(lines, 1) if '"table":"measurements"' in line)
     last += count(filled[0], "measurements") - 1
@@ -390,7 +397,7 @@ def test_prune_slow_programs(copy: Path) -> None:
     assert only(copy)[0].programs == 31
 
 
-def _standings(path: Path) -> list[Standing]:
+def _standings(path: Path) -> list[ProblemStanding]:
     with Database(path) as database:
         return standings(database.connection)
 

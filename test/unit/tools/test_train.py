@@ -36,13 +36,13 @@ from pdojo.search.features.structure import SIZE
 from pdojo.search.perfllm.archive import Archive
 from pdojo.search.perfllm.encoders import StructureEncoder
 from pdojo.search.perfllm.policy import load_policy
-from pdojo.search.perfllm.ranking import Ranking, Sample, spearman
+from pdojo.search.perfllm.ranking import RankedSample, Ranking, spearman
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.training.episodes import Action
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.episodes import EpisodeAction
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 from pdojo.search.perfllm.training.players import Here, OnRay, Players, Processes
-from pdojo.search.perfllm.training.trainer import Row, Trainer, came
+from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer, came
 from pdojo.search.strategies import strategy
 from pdojo.search.tuning.scheduled_kernel import assume_alignment
 from pdojo.transforms.game import Game
@@ -55,25 +55,25 @@ SETTINGS = Settings(horizon=4, successors=4, batch=8, updates=2, sync=5, width=1
 SHORT = "horizon=3,successors=3,batch=4,updates=1,width=8"
 
 
-def kernels(*titles: str) -> list[Kernel]:
+def kernels(*titles: str) -> list[TrainingKernel]:
     """Library kernels whose programs the analytical model judges."""
-    made: list[Kernel] = []
+    made: list[TrainingKernel] = []
     for title in titles:
         named = workload(title)
         text = print_notation(assume_alignment(named.instantiate(), None))
-        made.append(Kernel(title, text, MACHINE, "analytical", named, None, 0))
+        made.append(TrainingKernel(title, text, MACHINE, "analytical", named, None, 0))
     return made
 
 
 TWO = ("softmax:4x8", "add:8x8")
 
 
-def facts(rows: Sequence[Row]) -> list[Row]:
+def facts(rows: Sequence[EpisodeRow]) -> list[EpisodeRow]:
     """The rows without times."""
     return [replace(row, drawing=0.0, evaluating=0.0, learning=0.0) for row in rows]
 
 
-def trained(trainer: Trainer, players: Players | None = None) -> list[Row]:
+def trained(trainer: Trainer, players: Players | None = None) -> list[EpisodeRow]:
     made = players or Here(trainer.kernels, trainer.settings, 1)
     try:
         return facts(list(trainer.run(made)))
@@ -154,7 +154,7 @@ def test_demonstrations_come_first() -> None:
 
 
 def test_values_that_should_be() -> None:
-    actions = [Action((), "", 1.0, "", reward, 0.0) for reward in (1.0, 4.0, 2.0)]
+    actions = [EpisodeAction((), "", 1.0, "", reward, 0.0) for reward in (1.0, 4.0, 2.0)]
     mine = Settings(discount=0.5)
     assert came(actions, mine) == [2.0, 4.0, 2.0]
     assert came(actions, replace(mine, target="sum")) == [3.5, 5.0, 2.0]
@@ -406,9 +406,9 @@ def test_a_ranking_learns_what_kernels_share() -> None:
     """Costs of kernels differ by constants, which the ranking need not know."""
     generator = numpy.random.default_rng(1)
 
-    def samples(kernel: int, count: int) -> list[Sample]:
+    def samples(kernel: int, count: int) -> list[RankedSample]:
         found = generator.normal(size=(count, 4)).astype(numpy.float32)
-        return [Sample(str(kernel), row, 100.0 * kernel + log(1 + abs(float(row[1])))) for row in found]
+        return [RankedSample(str(kernel), row, 100.0 * kernel + log(1 + abs(float(row[1])))) for row in found]
 
     held = samples(9, 60)
     ranking = Ranking(4, 3)

@@ -15,7 +15,7 @@ from rich.console import Console
 from cluster_alone import needs_ray, processors_alone
 from pdojo.errors import MeasurementError
 from pdojo.search.contract.progress import Progress
-from pdojo.search.engine.campaign import Stage, Standing, Task
+from pdojo.search.engine.campaign import Task, TaskStage, TaskStanding
 from pdojo.transforms.trace import Trace
 
 
@@ -58,23 +58,23 @@ def test_an_address_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'nowhere' is no address of a Ray cluster" in capsys.readouterr().err
 
 
-def standing(name: str, stage: Stage, best: float | None = None) -> Standing[None]:
+def standing(name: str, stage: TaskStage, best: float | None = None) -> TaskStanding[None]:
     progress = None
     if best is not None:
         progress = Progress(7, 0, 0, 61.0, 2.5, best, 1.0, best, True, None, {"Timeout": 1}, {}, "timing")
-    error = MeasurementError("it crashed") if stage is Stage.FAILED else None
-    return Standing(Task(name, lambda _: None), stage, progress, error=error)
+    error = MeasurementError("it crashed") if stage is TaskStage.FAILED else None
+    return TaskStanding(Task(name, lambda _: None), stage, progress, error=error)
 
 
 def test_plain_lines_where_there_is_no_terminal() -> None:
     text, now = io.StringIO(), [0.0]
     board = Board(Console(file=text), lambda: now[0])
     with board:
-        board([standing("a", Stage.RUNNING), standing("b", Stage.WAITING)])
-        board([standing("a", Stage.RUNNING, 0.5), standing("b", Stage.WAITING)])
+        board([standing("a", TaskStage.RUNNING), standing("b", TaskStage.WAITING)])
+        board([standing("a", TaskStage.RUNNING, 0.5), standing("b", TaskStage.WAITING)])
         now[0] = 40.0
-        board([standing("a", Stage.RUNNING, 0.25), standing("b", Stage.FAILED)])
-        board([standing("a", Stage.RUNNING, 0.125), standing("b", Stage.FAILED)])
+        board([standing("a", TaskStage.RUNNING, 0.25), standing("b", TaskStage.FAILED)])
+        board([standing("a", TaskStage.RUNNING, 0.125), standing("b", TaskStage.FAILED)])
     assert text.getvalue().splitlines() == [
         "a: running",
         "a: running, 4.00 times its start, 7 evaluations, 2.5 a second, 1:01 min, 1 failed, timing",
@@ -86,7 +86,7 @@ def test_a_table_on_terminals() -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=140)
     with Board(console, lambda: 0.0) as board:
-        board([standing("a[b]", Stage.RUNNING, 0.25), standing("c", Stage.WAITING)])
+        board([standing("a[b]", TaskStage.RUNNING, 0.25), standing("c", TaskStage.WAITING)])
     shown = text.getvalue()
     for word in ("a[b]", "4.00", "times its", "7 evaluations", "waiting", "timing"):
         assert word in shown

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import comparing
-from pdojo_tools.tuning.curves import Comparison, Curve, Reference, Spread
+from pdojo_tools.tuning.curves import Curve, Quartiles, ReferenceCosts, SearchComparison
 
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
@@ -30,16 +30,16 @@ def curve(strategy: str, seed: int, *best: float, near: str = "edges", failures:
     return Curve("k", strategy, near, seed, best, len(best) - 1, {"Timeout": failures} if failures else {}, "", 1.0)
 
 
-def comparison(*curves: Curve) -> Comparison:
-    return Comparison({}, {"k": Reference("s", 8.0, 4.0)}, {each.key: each for each in curves})
+def comparison(*curves: Curve) -> SearchComparison:
+    return SearchComparison({}, {"k": ReferenceCosts("s", 8.0, 4.0)}, {each.key: each for each in curves})
 
 
 def test_spreads_with_infinite_values() -> None:
-    assert Spread.of([3.0]) == Spread(3, 3, 3)
-    assert Spread.of([1.0, 3.0]) == Spread(1.5, 2, 2.5)
-    assert Spread.of([1.0, 2.0, 3.0, 4.0, 5.0]) == Spread(2, 3, 4)
-    assert Spread.of([1.0, 2.0, inf]) == Spread(1.5, 2, inf)
-    assert Spread.of([inf, inf, 1.0]) == Spread(inf, inf, inf)
+    assert Quartiles.of([3.0]) == Quartiles(3, 3, 3)
+    assert Quartiles.of([1.0, 3.0]) == Quartiles(1.5, 2, 2.5)
+    assert Quartiles.of([1.0, 2.0, 3.0, 4.0, 5.0]) == Quartiles(2, 3, 4)
+    assert Quartiles.of([1.0, 2.0, inf]) == Quartiles(1.5, 2, inf)
+    assert Quartiles.of([inf, inf, 1.0]) == Quartiles(inf, inf, inf)
 
 
 def test_standings() -> None:
@@ -52,8 +52,8 @@ def test_standings() -> None:
     assert found.best_known("k") == 2.0
     sample, anneal = found.standings()
     assert (sample.searches, sample.arrived) == (2, 1)
-    assert sample.arrival == Spread(inf, inf, inf)
-    assert sample.final == Spread(0.625, 0.75, 0.875)
+    assert sample.arrival == Quartiles(inf, inf, inf)
+    assert sample.final == Quartiles(0.625, 0.75, 0.875)
     # Nobody comes near nothing.
     assert curve("sample", 2, inf, inf).arrival(inf) == inf
     assert sample.failed == 0.25
@@ -76,15 +76,15 @@ def test_files_come_back(tmp_path: Path) -> None:
     found = comparison(curve("sample", 0, inf, 2.0))
     found.settings = {"budget": 1}
     found.save(path)
-    again = Comparison.open(path, {"budget": 1})
+    again = SearchComparison.open(path, {"budget": 1})
     assert again.curves == found.curves
     assert again.references == found.references
     with pytest.raises(UsageError, match="another comparison: budget was 1 and is 2"):
-        Comparison.open(path, {"budget": 2})
+        SearchComparison.open(path, {"budget": 2})
     for text, message in (("nothing", "no comparison"), ("[]", "no comparison"), ('{"format": 1}', "no comparison")):
         path.write_text(text)
         with pytest.raises(UsageError, match=message):
-            Comparison.open(path, {})
+            SearchComparison.open(path, {})
 
 
 def arguments(kernel: Path, tmp_path: Path, *more: str) -> list[str]:

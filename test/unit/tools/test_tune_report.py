@@ -19,7 +19,7 @@ from pdojo_tools.tuning.prefixes import Prefix, grouped, time_prefixes
 from pdojo_tools.tuning.report import charts
 from pdojo_tools.tuning.report.chapter import Chapter, measured_table
 from pdojo_tools.tuning.report.elements import Html, html, table, tag
-from pdojo_tools.tuning.report.plot import Axis
+from pdojo_tools.tuning.report.plot import PlotAxis
 from pdojo_tools.tuning.report.sides import sides
 from rich.console import Console
 
@@ -27,7 +27,7 @@ from pdojo.backends.measure import Ok
 from pdojo.dialect.machines.registry import host
 from pdojo.dialect.notation import parse_notation
 from pdojo.search.contract.evaluation import Candidate, Evaluation
-from pdojo.search.contract.progress import Budget, Row
+from pdojo.search.contract.progress import Budget, HistoryRow
 from pdojo.search.database.rows import Key
 from pdojo.search.tuning.result import TuneResult
 from pdojo.search.tuning.run import Baselines, SearchConfig, SearchOutcome
@@ -184,7 +184,9 @@ def numbers(text: str, pattern: str) -> list[float]:
 def test_the_chart_of_a_search() -> None:
     costs = [4e-3, 8e-3, inf, 1e-3]
     best = [4e-3, 4e-3, 4e-3, 1e-3]
-    history = [Row(k, k * 2.5, cost, "", low, True) for k, (cost, low) in enumerate(zip(costs, best, strict=True))]
+    history = [
+        HistoryRow(k, k * 2.5, cost, "", low, True) for k, (cost, low) in enumerate(zip(costs, best, strict=True))
+    ]
     text = charts.convergence(history, "s", [("plain", 4e-3), ("the <pass>", 2e-3), ("lost", inf)])
     page = Page(text)
     assert page.names == {"figure", "svg", "g", "path", "circle", "text"}
@@ -231,7 +233,7 @@ def test_the_chart_of_a_trace() -> None:
     ],
 )
 def test_ticks_are_round(low: float, high: float, logarithmic: bool, ticks: list[float]) -> None:
-    assert Axis(low, high, 0, 1, logarithmic).ticks() == pytest.approx(ticks)
+    assert PlotAxis(low, high, 0, 1, logarithmic).ticks() == pytest.approx(ticks)
 
 
 def test_foreign_load_is_in_the_report() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pdojo_tools.tables import busy_note, timing_notes
 from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
-from pdojo_tools.tuning.prefixes import Group, Prefix, grouped
+from pdojo_tools.tuning.prefixes import Prefix, PrefixGroup, grouped
 from pdojo_tools.tuning.report.charts import convergence, steps
 from pdojo_tools.tuning.report.elements import Html, folded, html, joined, listing, note, section, table, tag
 from pdojo_tools.tuning.report.sides import sides
@@ -145,7 +145,7 @@ def _warning(text: str | None) -> Html:
     return Html("") if text is None else tag("p", f"Warning: {text}.", kind="warning")
 
 
-def _group_row(group: Group, plain: float, before: float, unit: str) -> tuple[object, ...]:
+def _group_row(group: PrefixGroup, plain: float, before: float, unit: str) -> tuple[object, ...]:
     first, last = group.prefixes[0].moves, group.prefixes[-1].moves
     names = [tag("div", p.move or "the plain program", kind="move") for p in group.prefixes]
     if group.prefixes[-1].note:

@@ -9,7 +9,7 @@ from pdojo_tools.tuning.prefixes import Prefix
 from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.report.plot import FIRST, SECOND, Pane, count_axis, figure, value_axis
 
-from pdojo.search.contract.progress import Row
+from pdojo.search.contract.progress import HistoryRow
 
 WIDTH, HEIGHT = 900.0, 330.0
 """Size of a figure in drawing units: pixels on a wide page."""
@@ -17,7 +17,7 @@ _TOP, _BOTTOM, _LEFT = 12.0, 285.0, 70.0
 
 
 def convergence(
-    history: Sequence[Row], unit: str, lines: Sequence[tuple[str, float]], *, relative: bool = False
+    history: Sequence[HistoryRow], unit: str, lines: Sequence[tuple[str, float]], *, relative: bool = False
 ) -> Html:
     """The cost of every program as dots and of the incumbent as a line, over evaluations and over time.
 

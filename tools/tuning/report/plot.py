@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Axis:
+class PlotAxis:
     """Values from `low` to `high`, at coordinates from `start` to `end`."""
 
     low: float
@@ -42,25 +42,25 @@ class Axis:
         return [k * step for k in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
 
 
-def value_axis(values: Sequence[float], start: float, end: float) -> Axis:
+def value_axis(values: Sequence[float], start: float, end: float) -> PlotAxis:
     """An axis of nonnegative values: logarithmic if they differ much, else from 0."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and high > SPREAD * low:
-        return Axis(low / 1.1, high * 1.1, start, end, is_logarithmic=True)
-    return Axis(0.0, (high or 1.0) * 1.05, start, end)
+        return PlotAxis(low / 1.1, high * 1.1, start, end, is_logarithmic=True)
+    return PlotAxis(0.0, (high or 1.0) * 1.05, start, end)
 
 
-def count_axis(values: Sequence[float], start: float, end: float) -> Axis:
+def count_axis(values: Sequence[float], start: float, end: float) -> PlotAxis:
     """An axis of counts or of time, from 0."""
-    return Axis(0.0, max(values, default=0.0) or 1.0, start, end)
+    return PlotAxis(0.0, max(values, default=0.0) or 1.0, start, end)
 
 
 @dataclass
 class Pane:
     """A rectangle with two axes and drawings."""
 
-    across: Axis
-    up: Axis
+    across: PlotAxis
+    up: PlotAxis
     label: str
     """Label of the horizontal axis."""
     drawn: list[Html] = field(default_factory=list[Html])

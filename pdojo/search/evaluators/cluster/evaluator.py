@@ -12,7 +12,7 @@ from pdojo.errors import MeasurementError
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Listener
 from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.pool import ATTEMPTS, Cluster, WorkersLost
-from pdojo.search.evaluators.runtime import Runtime, settings_of
+from pdojo.search.evaluators.runtime import RuntimeEvaluator, settings_of
 
 WORKER_LOST = "WorkerLost"
 """Failure of a program that kills workers."""
@@ -26,8 +26,8 @@ class OnCluster:
     Results are checked against the kernel `plain`. Waits for workers raise KeyboardInterrupt when `stop` is set.
     """
 
-    name = Runtime.name
-    unit = Runtime.unit
+    name = RuntimeEvaluator.name
+    unit = RuntimeEvaluator.unit
 
     def __init__(self, cluster: Cluster, plain: KernelOp, *, seed: int = 0, stop: Event | None = None) -> None:
         self._cluster = cluster

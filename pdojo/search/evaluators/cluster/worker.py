@@ -23,7 +23,7 @@ from pdojo.errors import UsageError
 from pdojo.search.contract.evaluation import JSON, Candidate
 from pdojo.search.engine.racing import Race, TimingRequest
 from pdojo.search.evaluators.cluster.processors import claim
-from pdojo.search.evaluators.runtime import Runtime
+from pdojo.search.evaluators.runtime import RuntimeEvaluator
 from pdojo.transforms.game import fingerprint_of
 
 KEPT = 4
@@ -85,7 +85,7 @@ class Measurer:
         own = claim(processors, sorted(os.sched_getaffinity(0)))
         # Compilers inherit the binding; otherwise they would disturb other timings.
         os.sched_setaffinity(0, own)
-        self._evaluators: OrderedDict[str, Runtime] = OrderedDict()
+        self._evaluators: OrderedDict[str, RuntimeEvaluator] = OrderedDict()
         return Facts(facts, platform.node(), os.getpid(), tuple(own))
 
     def ping(self) -> None:
@@ -94,7 +94,7 @@ class Measurer:
     def heat(
         self, plain: str, seed: int, texts: Sequence[str], beside: str | None, rounds: int, inputs: int | None
     ) -> list[Race]:
-        """Time programs in turns with `beside`; see `Runtime.heat`. `seed` is the seed of the checked inputs."""
+        """Time programs in turns with `beside`; see `RuntimeEvaluator`. `seed` is the seed of the checked inputs."""
         evaluator = self._evaluator(plain)
         evaluator.seed = seed
         other = None if beside is None else self._candidate(beside)
@@ -103,12 +103,12 @@ class Measurer:
     def _candidate(self, text: str) -> Candidate:
         return Candidate(MeasuredProgram(text, self._machine), fingerprint_of(text))
 
-    def _evaluator(self, plain: str) -> Runtime:
+    def _evaluator(self, plain: str) -> RuntimeEvaluator:
         """The evaluator of a kernel, given by its plain program."""
         if plain not in self._evaluators:
             while len(self._evaluators) >= KEPT:
                 self._evaluators.popitem(last=False)[1].close()
-            self._evaluators[plain] = Runtime(self._machine, parse_notation(plain)[0])
+            self._evaluators[plain] = RuntimeEvaluator(self._machine, parse_notation(plain)[0])
         self._evaluators.move_to_end(plain)
         return self._evaluators[plain]
 

@@ -13,9 +13,9 @@ naive_pass = lazy("pdojo.search.kinds.common.greedy:naive")
 
 
 def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
-    from pdojo.search.evaluators.runtime import Runtime
+    from pdojo.search.evaluators.runtime import RuntimeEvaluator
 
-    return Runtime(machine, plain, seed=seed)
+    return RuntimeEvaluator(machine, plain, seed=seed)
 
 
 def runtime_version() -> object:

@@ -25,11 +25,13 @@ def _backend(machine: Machine) -> GpuBackend:
 
 
 def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
-    from pdojo.search.evaluators.runtime import Runtime
+    from pdojo.search.evaluators.runtime import RuntimeEvaluator
 
     backend = _backend(machine)
     timer, surroundings = backend.runs(), backend.environment
-    return Runtime(machine, plain, seed=seed, compilers=backend.compilers(), timer=timer, surroundings=surroundings)
+    return RuntimeEvaluator(
+        machine, plain, seed=seed, compilers=backend.compilers(), timer=timer, surroundings=surroundings
+    )
 
 
 GPU = Target(

@@ -15,17 +15,17 @@ from pdojo.search.perfllm.agent import Agent, Moment
 from pdojo.search.perfllm.encoders import Encoder, encoder
 from pdojo.search.perfllm.learner import policy_schema
 from pdojo.search.perfllm.memory import packed
-from pdojo.search.perfllm.replay import STOP, Replay, Transition
+from pdojo.search.perfllm.replay import STOP, Replay, ReplayedAction
 from pdojo.search.perfllm.screening import Screen
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import load
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 
 
 @dataclass(frozen=True)
-class Order:
+class EpisodeOrder:
     """An episode to play. Order and policy determine its result, regardless of the worker."""
 
     number: int
@@ -43,7 +43,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Action:
+class EpisodeAction:
     """The result of an action."""
 
     moves: tuple[str, ...]
@@ -63,10 +63,10 @@ class Action:
 class Played:
     """The result of an episode."""
 
-    order: Order
+    order: EpisodeOrder
     plain: float
     """The cost of the plain kernel."""
-    actions: tuple[Action, ...]
+    actions: tuple[EpisodeAction, ...]
     memory: dict[str, Any]
     """The transitions and the vectors of their programs (`memory.packed`)."""
     drawing: float
@@ -78,14 +78,14 @@ class Played:
 class Player:
     """Plays episodes of some kernels; not safe for concurrent use from several threads."""
 
-    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+    def __init__(self, kernels: Sequence[TrainingKernel], settings: Settings, seed: int) -> None:
         self._kernels = kernels
         self._settings = settings
         self._seed = seed
         self._screen = Screen(settings.screen) if settings.screen else None
         self._prices: dict[int, RewardModel] = {}
 
-    def play(self, order: Order, policy: bytes | None) -> Played:
+    def play(self, order: EpisodeOrder, policy: bytes | None) -> Played:
         """Play an episode. `policy` is a tree of `Learner.policy` as bytes, None for new networks."""
         kernel = self._kernels[order.kernel]
         reader: Encoder = encoder(self._settings.encoder, kernel.machine)
@@ -108,11 +108,11 @@ class Player:
 class _Episode:
     """The state of one call of `Player.play`."""
 
-    def __init__(self, agent: Agent, prices: RewardModel, order: Order) -> None:
+    def __init__(self, agent: Agent, prices: RewardModel, order: EpisodeOrder) -> None:
         self._agent, self._prices, self._order = agent, prices, order
         self._drawing = self._evaluating = 0.0
-        self._transitions: list[Transition] = []
-        self._actions: list[Action] = []
+        self._transitions: list[ReplayedAction] = []
+        self._actions: list[EpisodeAction] = []
 
     def played(self, state: Game) -> Played:
         """Play from the plain kernel's state, which is modified."""
@@ -141,11 +141,11 @@ class _Episode:
             after = state if action == STOP else offer.state()
             cost, failure, reward = self._cost(after)
             moves = tuple(str(step.resolved) for step in after.trace.steps)
-            self._actions.append(Action(moves, after.fingerprint, cost, failure, reward, values[action]))
+            self._actions.append(EpisodeAction(moves, after.fingerprint, cost, failure, reward, values[action]))
             goes_on = action != STOP and failure in ("", *HARMLESS)
             following = self._look(after, shown[step + 1 :]) if goes_on else None
             visit = None if following is None else following.visit
-            self._transitions.append(Transition(moment.visit, action, reward, visit))
+            self._transitions.append(ReplayedAction(moment.visit, action, reward, visit))
             if following is None:
                 return
             state, moment = after, following

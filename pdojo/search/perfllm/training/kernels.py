@@ -13,7 +13,7 @@ from pdojo.transforms.game import Game
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TrainingKernel:
     """A kernel, and the evaluation of its programs."""
 
     title: str

@@ -11,14 +11,14 @@ from pdojo.errors import MeasurementError
 from pdojo.search.engine.pool import ATTEMPTS, Pool
 from pdojo.search.evaluators.cluster.connection import Connection
 from pdojo.search.perfllm.settings import Settings
-from pdojo.search.perfllm.training.episodes import Order, Played, Player
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.episodes import EpisodeOrder, Played, Player
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 
 
 class Players(Protocol):
     """Plays episodes of one policy."""
 
-    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+    def play(self, orders: Sequence[EpisodeOrder], policy: bytes | None) -> Iterator[Played]:
         """The episodes, in order; `policy` as in `Player.play`."""
         ...
 
@@ -30,10 +30,10 @@ class Players(Protocol):
 class Here:
     """Plays in this process."""
 
-    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+    def __init__(self, kernels: Sequence[TrainingKernel], settings: Settings, seed: int) -> None:
         self._player = Player(kernels, settings, seed)
 
-    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+    def play(self, orders: Sequence[EpisodeOrder], policy: bytes | None) -> Iterator[Played]:
         """The episodes, one after the other."""
         return (self._player.play(order, policy) for order in orders)
 
@@ -45,10 +45,10 @@ class Here:
 class Processes:
     """Plays in processes of this computer. A process that dies is replaced, and its episode is repeated."""
 
-    def __init__(self, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int) -> None:
+    def __init__(self, kernels: Sequence[TrainingKernel], settings: Settings, seed: int, count: int) -> None:
         self.pool = Pool(count, _begin, tuple(kernels), settings, seed)
 
-    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+    def play(self, orders: Sequence[EpisodeOrder], policy: bytes | None) -> Iterator[Played]:
         """The episodes, several at once. Raises MeasurementError if an episode kills processes repeatedly."""
         return self.pool.map(_play, [_Job(order, policy) for order in orders])
 
@@ -61,7 +61,7 @@ class Processes:
 class _Job:
     """A process's episode."""
 
-    order: Order
+    order: EpisodeOrder
     policy: bytes | None
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class _Job:
 _here: Player | None = None
 
 
-def _begin(kernels: Sequence[Kernel], settings: Settings, seed: int) -> None:
+def _begin(kernels: Sequence[TrainingKernel], settings: Settings, seed: int) -> None:
     global _here  # each process has one player
     _here = Player(kernels, settings, seed)
 
@@ -88,7 +88,7 @@ class OnRay:
     """
 
     def __init__(
-        self, connection: Connection, kernels: Sequence[Kernel], settings: Settings, seed: int, count: int
+        self, connection: Connection, kernels: Sequence[TrainingKernel], settings: Settings, seed: int, count: int
     ) -> None:
         self._connection = connection
         self._ray: Any = connection.ray
@@ -99,7 +99,7 @@ class OnRay:
     def _started(self) -> Any:
         return self._ray.remote(num_cpus=1, max_restarts=0)(Player).remote(*self._arguments)
 
-    def play(self, orders: Sequence[Order], policy: bytes | None) -> Iterator[Played]:
+    def play(self, orders: Sequence[EpisodeOrder], policy: bytes | None) -> Iterator[Played]:
         """The episodes, several at once."""
         data = self._ray.put(policy)
         for first in range(0, len(orders), len(self.actors)):
@@ -108,7 +108,7 @@ class OnRay:
             for number, (order, answer) in enumerate(zip(part, asked, strict=True)):
                 yield self._answer(number, order, data, answer)
 
-    def _answer(self, number: int, order: Order, data: Any, answer: Any) -> Played:
+    def _answer(self, number: int, order: EpisodeOrder, data: Any, answer: Any) -> Played:
         for _ in range(ATTEMPTS):
             try:
                 return self._ray.get(answer)

@@ -16,17 +16,17 @@ from pdojo.search.perfllm.encoders import encoder
 from pdojo.search.perfllm.memory import unpacked
 from pdojo.search.perfllm.policy import load_policy, policy_of
 from pdojo.search.perfllm.replay import Replay
-from pdojo.search.perfllm.schema import Row as Items
+from pdojo.search.perfllm.schema import ListSchema as Items
 from pdojo.search.perfllm.schema import Schema
 from pdojo.search.perfllm.settings import Settings
 from pdojo.search.perfllm.storing import dump, load
-from pdojo.search.perfllm.training.episodes import Action, Order, Played
-from pdojo.search.perfllm.training.kernels import Kernel
+from pdojo.search.perfllm.training.episodes import EpisodeAction, EpisodeOrder, Played
+from pdojo.search.perfllm.training.kernels import TrainingKernel
 from pdojo.search.perfllm.training.players import Players
 
 
 @dataclass(frozen=True)
-class Row:
+class EpisodeRow:
     """An episode in the log of a training."""
 
     episode: int
@@ -67,7 +67,7 @@ class Trainer:
 
     def __init__(
         self,
-        kernels: Sequence[Kernel],
+        kernels: Sequence[TrainingKernel],
         settings: Settings,
         seed: int,
         episodes: int,
@@ -99,7 +99,7 @@ class Trainer:
         """True if all episodes of the current policy were learned from, so that `save` may be called."""
         return self.done % self.parallel == 0 or self.done == self.episodes
 
-    def run(self, players: Players) -> Iterator[Row]:
+    def run(self, players: Players) -> Iterator[EpisodeRow]:
         """Play and learn until all episodes are done; a row after each."""
         while self.done < self.episodes:
             last = min(self.episodes, self.done + self.parallel)
@@ -107,23 +107,23 @@ class Trainer:
             for played in players.play(orders, self._policy()):
                 yield self._learn(played)
 
-    def _order(self, number: int) -> Order:
+    def _order(self, number: int) -> EpisodeOrder:
         if number < len(self._shown):
             kernel, moves = self._shown[number]
-            return Order(number, kernel, (), moves, 0.0)
+            return EpisodeOrder(number, kernel, (), moves, 0.0)
         random = Random(f"{self._seed} start {number}")
         kernel = number % len(self.kernels)
         way: tuple[tuple[str, ...], ...] = ()
         if random.random() < self.settings.resume_best:
             way = self.archives[kernel].prefix(random)
-        return Order(number, kernel, way, (), self.agent.epsilon(number / self.episodes))
+        return EpisodeOrder(number, kernel, way, (), self.agent.epsilon(number / self.episodes))
 
     def _policy(self) -> bytes | None:
         return dump(self.agent.learner.policy()) if self.agent.has_learned else None
 
     # Learning
 
-    def _learn(self, played: Played) -> Row:
+    def _learn(self, played: Played) -> EpisodeRow:
         began = perf_counter()
         replay = Replay(max(1, len(played.actions)))
         self.agent.remember(unpacked(replay, played.memory))
@@ -145,12 +145,12 @@ class Trainer:
             if action.cost < played.plain:
                 self.archives[kernel].add(action.cost, action.fingerprint, path)
 
-    def _row(self, played: Played, losses: Sequence[float], learning: float) -> Row:
+    def _row(self, played: Played, losses: Sequence[float], learning: float) -> EpisodeRow:
         order, actions = played.order, played.actions
         elites = self.archives[order.kernel].elites
         best = elites[0].cost if elites else inf
         own = min((action.cost for action in actions), default=inf)
-        return Row(
+        return EpisodeRow(
             episode=order.number,
             kernel=self.kernels[order.kernel].title,
             is_shown=bool(order.shown),
@@ -207,7 +207,7 @@ class Trainer:
         self._met = [{each[k : k + 64] for k in range(0, len(each), 64)} for each in state["met"]]
 
 
-def came(actions: Sequence[Action], settings: Settings) -> list[float]:
+def came(actions: Sequence[EpisodeAction], settings: Settings) -> list[float]:
     """Training target of each action of an episode."""
     found: list[float] = []
     later = 0.0
