@@ -20,7 +20,7 @@ from pdojo.backends.snitch.casts import Casts
 from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX
-from pdojo.backends.snitch.values import Pair, Value, integer
+from pdojo.backends.snitch.values import RegisterPair, Value, integer
 from pdojo.dialect.functions import DTYPES, dtype_name
 from pdojo.errors import LoweringError
 
@@ -133,7 +133,7 @@ class _Translation:
         assert isinstance(amount.value, IntegerAttr)
         count, code = amount.value.value.data, self.functions.code
         left = isinstance(op, llvm.ShlOp)
-        if isinstance(value, Pair):
+        if isinstance(value, RegisterPair):
             return (wide.shift_left if left else wide.shift_right)(code, value, count)
         return code.x("slli" if left else "srai", value, immediate=count)
 
