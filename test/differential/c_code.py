@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from differential.compiled import Arrays, Guarded
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import Parameter, aligned_empty, parameters_of
 from pdojo.backends.common.placement import plan_memory
@@ -76,7 +76,7 @@ def compiled_c(
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode == 0, f"{built.stderr}\n{text}"
     nest = nest_of(kernel)
-    function = getattr(ctypes.CDLL(str(library)), Names().fresh(nest.name))
+    function = getattr(ctypes.CDLL(str(library)), Identifiers().fresh(nest.name))
     plan = plan_memory(nest)
     scratch = plan.shared_bytes + THREADS * plan.thread_bytes
     return lambda inputs: _call(function, parameters_of(nest), inputs, scratch)

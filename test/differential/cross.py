@@ -17,7 +17,7 @@ import pytest
 
 from differential.compiled import GUARD, Arrays
 from pdojo.backends.c.header import header_text
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.llvm.targets import object_bytes
 from pdojo.dialect.machines.registry import machine
@@ -120,7 +120,7 @@ def run_program(
     """Link a driver with what `folder` has of a kernel, and run it, with `stand_in` on no OpenMP runtime but ours."""
     parameters = parameters_of(nest)
     parallel = has_openmp(platform) and not stand_in
-    driver = _driver(Names().fresh(nest.name), parameters, threads)
+    driver = _driver(Identifiers().fresh(nest.name), parameters, threads)
     (folder / "driver.c").write_text(driver if parallel else driver + _STAND_IN)
     command = [platform.compiler, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", "program"]
     linked = ["driver.c", *sources, *(["-fopenmp"] if parallel else []), "-lm"]

@@ -9,7 +9,7 @@ import pytest
 
 from differential.compiled import Arrays
 from differential.library import close
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.emulation import emulate_compiled
 from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
@@ -56,7 +56,7 @@ def run_text(
     ways: Sequence[tuple[bool, Order]] = WAYS,
 ) -> list[Arrays]:
     """The arrays that a text for fibers writes, which has the interface of a kernel's."""
-    symbol = Names().fresh(nest_of(kernel).name)
+    symbol = Identifiers().fresh(nest_of(kernel).name)
     return run_compiled(compile_fibers(text, warp=warp), symbol, kernel, inputs, scratch=scratch, ways=ways)
 
 
@@ -79,7 +79,7 @@ def is_noticed(
     text: str, program: KernelOp, final: KernelOp, inputs: Arrays, wanted: Arrays, *, warp: int, scratch: int
 ) -> bool:
     """Whether a text for fibers is an error, or gives other results than wanted, in one of the ways to run it."""
-    symbol = Names().fresh(nest_of(final).name)
+    symbol = Identifiers().fresh(nest_of(final).name)
     return _differs(compile_fibers(text, warp=warp), symbol, program, final, inputs, wanted, scratch)
 
 
@@ -116,7 +116,7 @@ def unnoticed(
         broken = {k: changed[number] for k, changed in enumerate(defects.values(), 1) if number in changed}
         lines[number] = _switched(lines[number], broken)
     lines.insert(first_line(text), "static int broken_by;")
-    symbol = Names().fresh(nest_of(final).name)
+    symbol = Identifiers().fresh(nest_of(final).name)
     names = [f"p{k}" for k in range(len(parameters_of(nest_of(final))) + 1)]
     for k in range(1, len(defects) + 1):
         lines += [f'extern "C" void {symbol}_{k}({", ".join(f"void *{name}" for name in names)}) {{']

@@ -18,7 +18,7 @@ from differential.test_cross import HINTS, THREADS, WORKSPACES, bundle, function
 from differential.test_llvm_functions import FUNCTIONS, agrees, special_values
 from differential.test_llvm_random import FEATURES
 from differential.test_llvm_vectors import ACCESSES, MASKS
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.c.targets import c_text
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.attributes import Mapping
@@ -219,7 +219,7 @@ def test_dot_products_of_the_host(name: str, tmp_path: Path) -> None:
 
 
 def test_a_target_spells_what_it_says_otherwise() -> None:
-    class Other(Spelling):
+    class Other(CSpelling):
         restrict = "__restrict__"
 
         def helper(self, text: str) -> str:

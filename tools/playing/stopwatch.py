@@ -8,7 +8,7 @@ from threading import Event as Stop
 
 from pdojo_tools.playing.session import State
 
-from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Options, Outcome, Success, cost_of
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Options, Outcome, PhaseEvent, Success, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import MeasurementError
 from pdojo.search.tuning.timing import Stopwatch
@@ -28,7 +28,7 @@ class PlayStopwatch(Stopwatch):
         """Time programs in turns. Raises MeasurementError if it fails or `stopped` is set."""
         self.phase = "start"
 
-        def listen(event: Event) -> None:
+        def listen(event: PhaseEvent) -> None:
             if stopped.is_set():
                 raise MeasurementError(_GIVEN_UP)
             self.phase = event.phase

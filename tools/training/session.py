@@ -106,7 +106,7 @@ def demonstrations(kernel: TrainingKernel, sources: Sequence[str]) -> list[tuple
 
 
 def _of_pass(kernel: TrainingKernel) -> Trace:
-    game = kernel.game().game
+    game = kernel.game()
     play_pass("heuristic", game)
     return game.trace
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.common.addresses import Address, Exchange, address_of, bind
 from pdojo.backends.common.placement import Placement
 from pdojo.dialect.affine import Expr, const
@@ -35,7 +35,7 @@ class FunctionText:
     """Whether the code contains non-temporal stores since the last fence."""
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> CSpelling:
         """The target's spelling of C."""
         return self.prelude.spelling
 

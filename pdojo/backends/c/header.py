@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.backends.c.names import Names, comment
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.names import Identifiers, comment
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.common.placement import ALIGNMENT, plan_memory
 from pdojo.dialect.view.nest import Nest
 
@@ -28,7 +28,7 @@ _CLOSING = """
 #undef restrict
 #endif
 """
-_SPELLING = Spelling()
+_SPELLING = CSpelling()
 
 
 def header_text(nests: Sequence[Nest]) -> str:
@@ -39,7 +39,7 @@ def header_text(nests: Sequence[Nest]) -> str:
 def _declaration(nest: Nest) -> str:
     name = nest.symbol
     interface = [b for b in nest.buffers if b.intent is not None]
-    local = Names()
+    local = Identifiers()
     named = [(b, local.fresh(b.names[0])) for b in interface]
     lines = [f"/* {nest.name}", *(f"   {comment(buffer, own)}" for buffer, own in named)]
     lines[-1] += " */"

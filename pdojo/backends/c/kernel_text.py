@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import lanes
 from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, Placement, plan_memory
@@ -48,7 +48,7 @@ class _KernelText(LoopText):
         self.nest, self.prelude, self.intrinsics, self.spelling = nest, prelude, intrinsics, prelude.spelling
         self.plan = plan_memory(nest)
         variables = [variable(d) for d in range(1 + max((s.depth for s in nest.scopes), default=0))]
-        names = Names([*variables, *_OWN, nest.symbol, *intrinsics])
+        names = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         super().__init__(
             FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
         )

@@ -9,7 +9,7 @@ from pdojo.dialect.names import variable
 from pdojo.dialect.view.nest import Buffer
 
 
-class Names:
+class Identifiers:
     """Identifiers for arrays in one C scope, each used once."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from pdojo.backends.c.math import FUSED, function_text
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.dialect.functions import byte_width
 from pdojo.math.functions import FUNCTIONS
 
@@ -174,7 +174,7 @@ _NEEDS = {
 class Prelude:
     """The helpers that the kernels of one file need."""
 
-    spelling: Spelling = field(default_factory=Spelling)
+    spelling: CSpelling = field(default_factory=CSpelling)
     threads: bool = False
     """Whether a kernel uses its thread's number."""
     _helpers: dict[str, str] = field(default_factory=dict[str, str])

@@ -52,7 +52,7 @@ STREAMS = """
 """
 
 
-class Spelling:
+class CSpelling:
     """C11 with vectors of GNU C and threads of OpenMP."""
 
     types: Mapping[str, str] = C_TYPES

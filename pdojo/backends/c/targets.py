@@ -11,7 +11,7 @@ from xdsl.utils.target import Target
 
 from pdojo.backends.c.kernel_text import kernel_text
 from pdojo.backends.c.prelude import Prelude
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import known_machine, machine
@@ -47,12 +47,12 @@ def printed_kernels(module: ModuleOp, target: str) -> list[KernelOp]:
     return [op for op in module.walk() if isinstance(op, KernelOp)]
 
 
-def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: Spelling | None = None) -> str:
+def c_text(*kernels: KernelOp, machine: Machine | None = None, spelling: CSpelling | None = None) -> str:
     """A file with a function per kernel, in the C of `spelling` (None: C11).
 
     Raises LoweringError for mappings and memories that a CPU lacks, and for instructions without a C template.
     """
-    prelude = Prelude(spelling or Spelling())
+    prelude = Prelude(spelling or CSpelling())
     nests = [nest_of(kernel) for kernel in kernels]
     intrinsics = [_intrinsics(nest, machine) for nest in nests]
     functions = [kernel_text(nest, prelude, found) for nest, found in zip(nests, intrinsics, strict=True)]

@@ -20,7 +20,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.host import processor_name
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.machines.pattern import pattern_of
 from pdojo.dialect.notation.printer import tree_lines
 from pdojo.errors import MeasurementError
@@ -48,7 +48,7 @@ Tell = Callable[[str, float], None]
 """Receives the current step, and the fraction of all steps that is done."""
 
 
-def calibrate(machine: Machine, tell: Tell, command: str = "") -> Measured:
+def calibrate(machine: Machine, tell: Tell, command: str = "") -> ProcessorMeasurements:
     """Measure this processor, which `machine` describes; this takes about ten seconds.
 
     `command` is recorded as the origin of the numbers. Raises MeasurementError if copies cannot be measured.
@@ -80,7 +80,7 @@ def calibrate(machine: Machine, tell: Tell, command: str = "") -> Measured:
     if not copies:
         raise MeasurementError("no copy could be measured on this processor")
     now = datetime.now(UTC).strftime("%Y-%m-%d")
-    return Measured(processor_name(), now, command, tuple(copies), tuple(reads), rates, start)
+    return ProcessorMeasurements(processor_name(), now, command, tuple(copies), tuple(reads), rates, start)
 
 
 def _copies(footprint: int, threads: int, machine: Machine, worker: Worker) -> Iterator[CopyRate]:

@@ -15,7 +15,7 @@ from pdojo.errors import LoweringError
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BufferLayout:
     """The row-major layout of one copy of a buffer in memory."""
 
     shape: tuple[int, ...]
@@ -34,13 +34,13 @@ class Layout:
         return self.size * self.element_bytes
 
 
-def layout_of(nest: Nest, buffer: Buffer) -> Layout:
+def layout_of(nest: Nest, buffer: Buffer) -> BufferLayout:
     """The layout of one copy of `buffer`; a private buffer has a copy per thread."""
     shape = physical_shape(nest, buffer)
     strides = [1] * len(shape)
     for dimension in range(len(shape) - 2, -1, -1):
         strides[dimension] = strides[dimension + 1] * shape[dimension + 1]
-    return Layout(shape, tuple(strides), byte_width(buffer.dtype))
+    return BufferLayout(shape, tuple(strides), byte_width(buffer.dtype))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Address:
     """One exchange per swizzled dimension."""
 
 
-def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Address:
+def address_of(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Address:
     """The position of the accessed element in its buffer."""
     swizzles, shape = access.array.buffer.swizzles, access.array.buffer.shape
     extents = [s.extent for s in chain]
@@ -78,7 +78,7 @@ def address_of(access: Access, layout: Layout, chain: Sequence[Scope]) -> Addres
     return Address(total, tuple(exchanges))
 
 
-def address(access: Access, layout: Layout, chain: Sequence[Scope]) -> Expr:
+def address(access: Access, layout: BufferLayout, chain: Sequence[Scope]) -> Expr:
     """Distance of the accessed element from the start of its buffer, in elements.
 
     For backends without swizzled addresses (see `address_of`). Raises LoweringError for a swizzled buffer.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pdojo.backends.common.addresses import Layout, layout_of
+from pdojo.backends.common.addresses import BufferLayout, layout_of
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.rules.frames import frame_owners, frame_problem
 from pdojo.dialect.view.nest import Buffer, Nest, Scope
@@ -37,7 +37,7 @@ class Placement:
     """The memory class and position of one buffer."""
 
     home: MemoryClass
-    layout: Layout
+    layout: BufferLayout
     alignment: int
     """Alignment in bytes of the first element's address."""
     position: int = 0

@@ -18,11 +18,11 @@ from pdojo.backends.common.addresses import Address
 from pdojo.backends.common.walk import describe
 from pdojo.backends.gpu.device_code import DeviceCode
 from pdojo.backends.gpu.launches import Launch, reduced_by
-from pdojo.backends.gpu.operand_loads import Operand
+from pdojo.backends.gpu.operand_loads import MemoryOperand
 from pdojo.backends.gpu.spelling import DeviceSpelling
 from pdojo.dialect.affine import const
 from pdojo.dialect.attributes import Mapping
-from pdojo.dialect.machines.collectives import Collective, Spread
+from pdojo.dialect.machines.collectives import Collective, SpreadAccess
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.reason import Reason
@@ -50,7 +50,7 @@ class CollectiveText:
         depth = max(spread.leaf.depth for spread in collective.operands.values())
         with self.code.block(self._head(collective)), self._lane(collective, depth):
             pointers: list[str] = []
-            stores: list[tuple[str, Spread]] = []
+            stores: list[tuple[str, SpreadAccess]] = []
             for number, spread in enumerate(collective.operands.values()):
                 if spread.access.array.buffer in self.code.own:
                     pointers.append(self._own(spread))
@@ -106,7 +106,7 @@ class CollectiveText:
         yield
         del self.code.extents[before:]
 
-    def _own(self, spread: Spread) -> str:
+    def _own(self, spread: SpreadAccess) -> str:
         """A pointer to the thread's elements in its own memory."""
         name, part = self.code.names[spread.access.array.buffer], self.code.own[spread.access.array.buffer]
         if part.layout.size == 1:
@@ -115,14 +115,14 @@ class CollectiveText:
         place = self.code.place(spread.access, spread.leaf)
         return f"&{name}[{self.code.position(Address(place.linear.substitute(first, self.code.extents)))}]"
 
-    def _operand(self, spread: Spread, depth: int) -> Operand:
+    def _operand(self, spread: SpreadAccess, depth: int) -> MemoryOperand:
         buffer = spread.access.array.buffer
         placement, copies = self.code.placements[buffer], self.code.copies.get(buffer)
         # Copies belong to scopes around all accesses, never to a thread of the warp.
         offset = const(0) if copies is None else copies.offset
-        return Operand(spread, depth, placement.layout, placement.alignment, offset, self.code.bind)
+        return MemoryOperand(spread, depth, placement.layout, placement.alignment, offset, self.code.bind)
 
-    def _load(self, name: str, spread: Spread, depth: int) -> None:
+    def _load(self, name: str, spread: SpreadAccess, depth: int) -> None:
         """Load the calling thread's elements of an operand."""
         buffer = spread.access.array.buffer
         kind, array = self.spelling.types[buffer.dtype], self.code.names[buffer]

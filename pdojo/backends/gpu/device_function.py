@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from pdojo.backends.c.code import printable, variable, without_unused
 from pdojo.backends.c.expressions import strip
 from pdojo.backends.c.loops import LoopText
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.statement import assignment, computed
 from pdojo.backends.common.addresses import known_alignment, lanes_of, layout_of
@@ -47,14 +47,14 @@ _STORE = "pd_store_streaming"
 
 
 @dataclass
-class Kernel:
+class KernelState:
     """State that the device functions of a kernel share."""
 
     nest: Nest
     prelude: Prelude
     spelling: DeviceSpelling
     names: dict[Buffer, str]
-    taken: Names
+    taken: Identifiers
     """Names in use in any of the functions."""
     workspace: Workspace
     machine: Machine
@@ -95,7 +95,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
 
     hardware = "a graphics processor"
 
-    def __init__(self, kernel: Kernel, node: Node, number: int, known: dict[int, int]) -> None:
+    def __init__(self, kernel: KernelState, node: Node, number: int, known: dict[int, int]) -> None:
         self.kernel, self.nest, self.spelling, self.number = kernel, kernel.nest, kernel.spelling, number
         self.launch = launch(self.nest, node, kernel.machine)
         self.sync = synchronisation(self.nest, self.launch)

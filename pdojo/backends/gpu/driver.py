@@ -93,7 +93,7 @@ class Driver:
     def __init__(self, vendor: Vendor, path: str | None = None) -> None:
         """Load the library at `path` or the system's. Raises NoDevice without a library or a device."""
         self.vendor = vendor
-        self._gpus: dict[int, Gpu] = {}
+        self._gpus: dict[int, GpuContext] = {}
         library = _load(vendor, path)
         listed = {name: (symbol, SIGNATURES[name]) for name, symbol in vendor.calls.items()}
         place = ctypes.c_void_p if vendor.context_type is ctypes.c_void_p else ctypes.c_int
@@ -147,10 +147,10 @@ class Driver:
         architecture = self._architecture(ordinal, facts.pop("major", 0), facts.pop("minor", 0))
         return DeviceInfo(ordinal, text.value.decode(errors="replace"), architecture, memory.value, **facts)
 
-    def gpu(self, ordinal: int = 0) -> Gpu:
+    def gpu(self, ordinal: int = 0) -> GpuContext:
         """A device to work on; the same object for the same number. Raises DriverError."""
         if ordinal not in self._gpus:
-            self._gpus[ordinal] = Gpu(self, self.info(ordinal))
+            self._gpus[ordinal] = GpuContext(self, self.info(ordinal))
         return self._gpus[ordinal]
 
     def _architecture(self, ordinal: int, major: int, minor: int) -> str:
@@ -168,7 +168,7 @@ class Driver:
         return found.value
 
 
-class Gpu:
+class GpuContext:
     """A device and this process's context on it."""
 
     def __init__(self, driver: Driver, info: DeviceInfo) -> None:
@@ -249,9 +249,9 @@ class Gpu:
         self.call("memory", ctypes.byref(free), ctypes.byref(total))
         return free.value
 
-    def memory(self, size: int) -> Memory:
+    def memory(self, size: int) -> DeviceMemory:
         """New device memory, aligned to 256 bytes."""
-        return Memory(self, size)
+        return DeviceMemory(self, size)
 
     def module(self, image: bytes) -> Module:
         """Code loaded on the device."""
@@ -261,9 +261,9 @@ class Gpu:
         """A new stream that does not synchronise with the default stream."""
         return Stream(self)
 
-    def event(self) -> Event:
+    def event(self) -> DeviceEvent:
         """A new event with timing."""
-        return Event(self)
+        return DeviceEvent(self)
 
     def synchronize(self, stream: int) -> None:
         """Wait for a stream. Raises DriverError for failures in the stream."""
@@ -273,7 +273,7 @@ class Gpu:
 class Owned:
     """An object on a device, freed with the last reference to it."""
 
-    def __init__(self, gpu: Gpu, handle: int, release: str) -> None:
+    def __init__(self, gpu: GpuContext, handle: int, release: str) -> None:
         self.gpu = gpu
         self.handle = handle
         """The driver's handle, an integer."""
@@ -286,10 +286,10 @@ class Owned:
         self._release()
 
 
-class Memory(Owned):
+class DeviceMemory(Owned):
     """Memory on a device."""
 
-    def __init__(self, gpu: Gpu, size: int) -> None:
+    def __init__(self, gpu: GpuContext, size: int) -> None:
         super().__init__(gpu, gpu.made("allocate", max(1, size)), "free")
         self.size = size
 
@@ -312,7 +312,7 @@ class Memory(Owned):
         self.gpu.call("download", array.ctypes.data, self.handle + offset, array.nbytes, stream)
         self.gpu.synchronize(stream)
 
-    def copy_to(self, other: Memory, stream: int, size: int | None = None) -> None:
+    def copy_to(self, other: DeviceMemory, stream: int, size: int | None = None) -> None:
         """Copy to other device memory, asynchronously in a stream."""
         self.gpu.call("copy", other.handle, self.handle, self.size if size is None else size, stream)
 
@@ -324,19 +324,19 @@ class Memory(Owned):
 class Module(Owned):
     """Loaded code."""
 
-    def __init__(self, gpu: Gpu, image: bytes) -> None:
+    def __init__(self, gpu: GpuContext, image: bytes) -> None:
         super().__init__(gpu, gpu.made("module_load", image), "module_unload")
 
-    def function(self, name: str, shared_bytes: int = 0) -> Function:
+    def function(self, name: str, shared_bytes: int = 0) -> DeviceKernel:
         """A kernel of the module, to be launched with `shared_bytes` bytes of dynamic shared memory."""
         handle = self.gpu.made("function", self.handle, name.encode())
         if shared_bytes > _BIG_SHARED and "function_attribute" in self.gpu.driver.vendor.extras:
             self.gpu.call("function_attribute", handle, MAX_DYNAMIC_SHARED, shared_bytes)
-        return Function(self, handle, name, shared_bytes)
+        return DeviceKernel(self, handle, name, shared_bytes)
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class DeviceKernel:
     """A kernel; it keeps its module loaded."""
 
     module: Module
@@ -349,7 +349,7 @@ class Function:
 class PreparedLaunch:
     """A launch with its arguments: pointers and integers, converted to ctypes values once."""
 
-    def __init__(self, function: Function, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
+    def __init__(self, function: DeviceKernel, blocks: int, threads: int, arguments: Sequence[Any]) -> None:
         self.function = function
         places = (ctypes.c_void_p * max(1, len(arguments)))(*map(ctypes.addressof, arguments))
         self._kept = arguments, places
@@ -368,7 +368,7 @@ class PreparedLaunch:
 class Stream(Owned):
     """A stream; launches take its `handle`."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: GpuContext) -> None:
         super().__init__(gpu, gpu.made("stream_create", NON_BLOCKING), "stream_destroy")
 
     def synchronize(self) -> None:
@@ -397,7 +397,7 @@ class Stream(Owned):
 class Graph(Owned):
     """A captured sequence of launches, ready to run."""
 
-    def __init__(self, gpu: Gpu, graph: int) -> None:
+    def __init__(self, gpu: GpuContext, graph: int) -> None:
         super().__init__(gpu, gpu.made("graph_instantiate", graph, 0), "graph_exec_destroy")
 
     def launch(self, stream: int) -> None:
@@ -405,10 +405,10 @@ class Graph(Owned):
         self.gpu.call("graph_launch", self.handle, stream)
 
 
-class Event(Owned):
+class DeviceEvent(Owned):
     """A moment in a stream."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: GpuContext) -> None:
         super().__init__(gpu, gpu.made("event_create", 0), "event_destroy")
 
     def record(self, stream: int) -> None:
@@ -419,7 +419,7 @@ class Event(Owned):
         """Wait for the moment. Raises DriverError for failures before it."""
         self.gpu.call("event_synchronize", self.handle)
 
-    def seconds_since(self, start: Event) -> float:
+    def seconds_since(self, start: DeviceEvent) -> float:
         """Seconds from `start` to this moment, with a resolution of about a microsecond or better."""
         milliseconds = ctypes.c_float()
         self.gpu.call("event_elapsed", ctypes.byref(milliseconds), start.handle, self.handle)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arguments import CallArguments, Outputs, matched
 from pdojo.backends.calling.arrays import AnyArray, Parameter, parameters_of
 from pdojo.backends.gpu.device_arrays import addresses_of, facts_of, is_on_device, stream_handle
-from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, Gpu, Memory, PreparedLaunch, Stream, driver_of
+from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DeviceMemory, GpuContext, PreparedLaunch, Stream, driver_of
 from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
 from pdojo.backends.gpu.program import DeviceProgram, compile_program
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, Vendor
@@ -32,7 +32,7 @@ _KEPT = 64
 class DeviceCall:
     """A call of a kernel on given device addresses; it owns its workspace."""
 
-    def __init__(self, kernel: GpuKernel, addresses: Sequence[int], workspace: Memory | None = None) -> None:
+    def __init__(self, kernel: GpuKernel, addresses: Sequence[int], workspace: DeviceMemory | None = None) -> None:
         """With `workspace` None, new memory is allocated."""
         program = kernel.program
         if workspace is None and program.workspace_bytes:
@@ -78,12 +78,12 @@ class GpuKernel:
     name: str
     parameters: tuple[Parameter, ...]
     program: DeviceProgram
-    gpu: Gpu
+    gpu: GpuContext
     _prepared: OrderedDict[tuple[object, ...], DeviceCall] = field(
         default_factory=OrderedDict[tuple[object, ...], DeviceCall]
     )
     """The latest distinct calls, by stream and each array's `facts_of`."""
-    _workspaces: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    _workspaces: dict[int, DeviceMemory] = field(default_factory=dict[int, DeviceMemory])
     """One workspace per stream."""
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class GpuKernel:
 
         return run
 
-    def prepare(self, addresses: Sequence[int], workspace: Memory | None = None) -> DeviceCall:
+    def prepare(self, addresses: Sequence[int], workspace: DeviceMemory | None = None) -> DeviceCall:
         """A call on arrays at unchecked device addresses, in the order of the interface.
 
         `workspace` may be shared with calls that do not run at the same time; None allocates a new one.
@@ -167,7 +167,7 @@ class GpuKernel:
         self.bind(*arguments.views)()
         return arguments.outputs
 
-    def _workspace(self, stream: int) -> Memory | None:
+    def _workspace(self, stream: int) -> DeviceMemory | None:
         size = self.program.workspace_bytes
         if size and stream not in self._workspaces:
             self._workspaces[stream] = self.gpu.memory(size)
@@ -212,12 +212,12 @@ class GpuCompiler:
         check_architecture(gpu, program.processor)
         return GpuKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), program, gpu)
 
-    def gpu(self) -> Gpu:
+    def gpu(self) -> GpuContext:
         """The first device. Raises NoDevice if there is none."""
         return driver_of(self.vendor).gpu()
 
 
-def check_architecture(gpu: Gpu, processor: str) -> None:
+def check_architecture(gpu: GpuContext, processor: str) -> None:
     """Raise LoweringError if a device cannot run code for a processor."""
     # `sm_90a` is `sm_90` with additional instructions that only this architecture has.
     if gpu.info.architecture != processor.removesuffix("a"):

@@ -81,7 +81,7 @@ class FiberError(SimulationError):
 
 
 @dataclass(frozen=True)
-class _Place:
+class _MappedArray:
     """The place of an array in the file that both processes map. Padded to ALIGNMENT, it ends at a page's end."""
 
     offset: int
@@ -244,18 +244,18 @@ def _run(command: Sequence[str], notice: Callable[[], None] | None) -> tuple[int
     return process.returncode, log
 
 
-def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_Place]:
-    places: list[_Place] = []
+def _places(arrays: Sequence[npt.NDArray[Any]]) -> list[_MappedArray]:
+    places: list[_MappedArray] = []
     offset = 0
     for array in arrays:
         rounded = -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         length = -(-rounded // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
-        places.append(_Place(offset, length, length - rounded, array.nbytes, bool(array.flags.writeable)))
+        places.append(_MappedArray(offset, length, length - rounded, array.nbytes, bool(array.flags.writeable)))
         offset += length
     return places
 
 
-def _check_canaries(memory: mmap.mmap, places: Sequence[_Place]) -> None:
+def _check_canaries(memory: mmap.mmap, places: Sequence[_MappedArray]) -> None:
     """Raise FiberError if a kernel wrote outside an array but inside the array's own pages."""
     data = np.frombuffer(memory, np.uint8)
     for number, place in enumerate(places):

@@ -94,7 +94,7 @@ def compile_hip(text: str, *, processor: str = "gfx942", tools: Toolchain | None
         place = Path(folder)
         (place / HEADER).write_text(header_text(), encoding="utf-8")
         (place / "kernel.hip").write_text(text, encoding="utf-8")
-        run = _Run(text, place)
+        run = _ToolRun(text, place)
         run(*tools.clang, *OPTIONS, f"--offload-arch={processor}", "-include", HEADER, "-S", "kernel.hip", "-o", "k.s")
         run(*tools.clang, "-target", "amdgcn-amd-amdhsa", f"-mcpu={processor}", "-c", "k.s", "-o", "k.o")
         run(*tools.linker, "-shared", "k.o", "-o", "k.hsaco")
@@ -132,7 +132,7 @@ def _resources(entry: dict[str, str]) -> Resources:
 
 
 @dataclass
-class _Run:
+class _ToolRun:
     """Runs commands on a text in a folder, and collects their standard errors."""
 
     text: str

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from pdojo.backends.common.addresses import Layout, layout_of
+from pdojo.backends.common.addresses import BufferLayout, layout_of
 from pdojo.backends.common.placement import rounded
 from pdojo.backends.gpu.launches import Launch, holds_grid, root_of
 from pdojo.dialect.affine import Expr, const, linear, var
@@ -119,7 +119,7 @@ def shared_offsets(sizes: Sequence[tuple[str, int]]) -> tuple[list[int], int]:
 class Own:
     """The part of a buffer in registers or on the stack that one thread has; its cells are numbered without gaps."""
 
-    layout: Layout
+    layout: BufferLayout
     indices: dict[Access, tuple[Expr, ...]]
     """The index of each access within the thread's part."""
 
@@ -147,7 +147,7 @@ def own_part(found: Launch, nest: Nest, buffer: Buffer) -> Own:
         for (_, access), expression in zip(uses, ranked, strict=True):
             indices[access][d] = expression
     strides = [prod(extents[d + 1 :]) for d in range(len(extents))]
-    layout = Layout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
+    layout = BufferLayout(tuple(extents), tuple(strides), byte_width(buffer.dtype))
     return Own(layout, {access: tuple(index) for access, index in indices.items()})
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from pdojo.backends.c.code import FunctionText, printable, variable
 from pdojo.backends.c.loops import LoopText
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.common.walk import LoopBounds
-from pdojo.backends.gpu.device_function import DeviceFunction, Kernel, LaunchText
+from pdojo.backends.gpu.device_function import DeviceFunction, KernelState, LaunchText
 from pdojo.backends.gpu.homes import Workspace, workspace_of
 from pdojo.backends.gpu.launches import holds_grid
 from pdojo.backends.gpu.spelling import DeviceSpelling, Uses
@@ -37,9 +37,9 @@ class KernelText:
             intrinsics |= {load.name for load in machine.matrix_loads}
         if nest.symbol in intrinsics:
             raise LoweringError("its function would have the name of an instruction that it uses")
-        taken = Names([*variables, *_OWN, nest.symbol, *intrinsics])
+        taken = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         names = {b: taken.fresh(b.names[0]) for b in nest.buffers}
-        kernel = Kernel(nest, prelude, spelling, names, taken, workspace_of(nest), machine)
+        kernel = KernelState(nest, prelude, spelling, names, taken, workspace_of(nest), machine)
         host = _Host(kernel)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(nest))
         self.nest = nest
@@ -68,7 +68,7 @@ class _Host(LoopText):
 
     hardware = "a host"
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: KernelState) -> None:
         self.kernel, nest, spelling = kernel, kernel.nest, kernel.spelling
         self.launches: list[LaunchText] = []
         super().__init__(FunctionText(kernel.prelude, {}, kernel.names))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pdojo.backends.common.addresses import Address, Layout, address_of, known_alignment
+from pdojo.backends.common.addresses import Address, BufferLayout, address_of, known_alignment
 from pdojo.backends.gpu.homes import SHARED_ALIGNMENT
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.collectives import Spread
+from pdojo.dialect.machines.collectives import SpreadAccess
 from pdojo.dialect.machines.matrix_load import MatrixLoad, rows_of
 from pdojo.dialect.view.nest import Access, Scope
 
@@ -33,12 +33,12 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Operand:
+class MemoryOperand:
     """An operand in memory; the innermost variable, at depth `lane`, is the thread's number in the warp."""
 
-    spread: Spread
+    spread: SpreadAccess
     lane: int
-    layout: Layout
+    layout: BufferLayout
     alignment: int
     """Alignment of the buffer's address in bytes."""
     offset: Expr = _NOWHERE

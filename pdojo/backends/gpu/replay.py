@@ -10,10 +10,10 @@ from itertools import cycle
 from math import ceil
 from typing import NoReturn
 
-from pdojo.backends.gpu.driver import DriverError, Gpu, Graph, Stream
+from pdojo.backends.gpu.driver import DriverError, GpuContext, Graph, Stream
 from pdojo.backends.gpu.executable import DeviceCall
 from pdojo.backends.measure.request import Options
-from pdojo.backends.measure.steady import Caller, Run, warm_up
+from pdojo.backends.measure.steady import BatchCaller, Run, warm_up
 from pdojo.backends.measure.timing import BRIEFLY, Timed
 
 MOST_NODES = 1024
@@ -22,7 +22,7 @@ which needs a few microseconds per launch."""
 
 
 @dataclass
-class Calls(Caller):
+class Calls(BatchCaller):
     """Replays of a graph that has `each` calls of the candidate."""
 
     each: int = 1
@@ -56,7 +56,7 @@ class Replayed(Timed):
 
     def __init__(
         self,
-        gpu: Gpu,
+        gpu: GpuContext,
         stream: Stream,
         calls: Sequence[DeviceCall],
         prepare: Run,
@@ -93,8 +93,8 @@ class Replayed(Timed):
         except DriverError as error:
             self._fail(error)
 
-    def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
-        """A `Caller` that replays the graph of a sample and uses the processor's clock."""
+    def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> BatchCaller:
+        """A `BatchCaller` that replays the graph of a sample and uses the processor's clock."""
         built = self._build()
 
         def replay() -> None:

@@ -7,7 +7,7 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
-from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DriverError, Gpu, Stream
+from pdojo.backends.gpu.driver import MEMORY_ALIGNMENT, DriverError, GpuContext, Stream
 from pdojo.backends.gpu.environment import environment_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.program import DeviceProgram
@@ -15,7 +15,7 @@ from pdojo.backends.gpu.replay import Replayed
 from pdojo.backends.measure.arrays import GUARD_BYTES, ArraySet
 from pdojo.backends.measure.outcome import CompileError, Crash, Outcome, OutOfMemory
 from pdojo.backends.measure.request import JSON, Comparison, Peer
-from pdojo.backends.measure.session import Cache, Candidate, Fatal, Referred, Tools, WorkerSession, run_compiled
+from pdojo.backends.measure.session import Cache, Fatal, Referred, SubjectState, Tools, WorkerSession, run_compiled
 from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
@@ -27,7 +27,7 @@ from pdojo.errors import MeasurementError
 class DeviceSet:
     """A set of arrays on a device, with guard zones that no candidate may change."""
 
-    def __init__(self, gpu: Gpu, stream: Stream, arrays: ArraySet) -> None:
+    def __init__(self, gpu: GpuContext, stream: Stream, arrays: ArraySet) -> None:
         """Copy the arrays with their guard zones. Raises DriverError if there is too little memory."""
         self._arrays = arrays
         self._stream = stream
@@ -89,7 +89,7 @@ class GpuSession(WorkerSession):
         """Compile a kernel to code for `load`; needs no device. Raises PdojoError."""
         return _compiler(tools).assemble(kernel, machine).to_json()
 
-    def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
+    def failure(self, candidate: SubjectState, phase: str, error: Exception) -> Outcome:
         """The outcome of a candidate that raised an error. Raises Fatal if the device is no longer usable."""
         if not isinstance(error, DriverError):
             return super().failure(candidate, phase, error)
@@ -97,7 +97,7 @@ class GpuSession(WorkerSession):
             self._end(candidate, phase, error)
         return _outcome(phase, error)
 
-    def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+    def run_once(self, candidate: SubjectState, arrays: ArraySet) -> None:
         """Run a candidate on poisoned outputs; afterwards the results are in the host arrays."""
         arrays.reset()
         device = self._device_set(arrays)
@@ -111,7 +111,7 @@ class GpuSession(WorkerSession):
         self._device_set(arrays).download()
         return arrays.damage()
 
-    def is_reference(self, candidate: Candidate) -> bool:
+    def is_reference(self, candidate: SubjectState) -> bool:
         """False: the reference runs on the processor, not on the device."""
         return False
 
@@ -121,7 +121,7 @@ class GpuSession(WorkerSession):
 
         return run_compiled(compile_here(nest.kernel, threads=1), arrays)
 
-    def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
+    def timed(self, candidate: SubjectState, sets: Sequence[ArraySet]) -> Timed:
         """A candidate to be timed; its graph is built when the number of calls is known."""
         device = [self._device_set(arrays) for arrays in sets]
         kernel = self._kernel(candidate)
@@ -145,7 +145,7 @@ class GpuSession(WorkerSession):
         """The device, the driver and the tool chain."""
         return environment_of(self._compiler)
 
-    def _kernel(self, candidate: Candidate) -> GpuKernel:
+    def _kernel(self, candidate: SubjectState) -> GpuKernel:
         assert isinstance(candidate.compiled, GpuKernel)
         return candidate.compiled
 
@@ -154,7 +154,7 @@ class GpuSession(WorkerSession):
             self._sets[id(arrays)] = DeviceSet(self._gpu, self._stream, arrays)
         return self._sets[id(arrays)]
 
-    def _end(self, candidate: Candidate, phase: str, error: DriverError) -> NoReturn:
+    def _end(self, candidate: SubjectState, phase: str, error: DriverError) -> NoReturn:
         """End this process, because the device, or the state of the stream, is lost."""
         raise Fatal(candidate.index, _outcome(phase, error)) from error
 

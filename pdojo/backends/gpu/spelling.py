@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar
 
-from pdojo.backends.c.spelling import Spelling
+from pdojo.backends.c.spelling import CSpelling
 from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.gpu.atomic_text import cuda_helper, hip_helper
 from pdojo.backends.gpu.nvrtc import CUDA_HEAD
@@ -158,7 +158,7 @@ class Uses:
         )
 
 
-class DeviceSpelling(Spelling, ABC):
+class DeviceSpelling(CSpelling, ABC):
     """The common part of CUDA, HIP and fibers."""
 
     name: str

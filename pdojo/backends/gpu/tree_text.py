@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from pdojo.backends.c.code import variable
 from pdojo.backends.c.expressions import strip
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.c.values import apply, literal
 from pdojo.backends.gpu.atomic_text import helper_of
 from pdojo.backends.gpu.device_code import DeviceCode
@@ -20,7 +20,7 @@ from pdojo.dialect.view.nest import Leaf, Scope
 class TreeText:
     """Prints the trees of a launch."""
 
-    def __init__(self, found: Launch, code: DeviceCode, names: Names, atomics: Mapping[Leaf, str]) -> None:
+    def __init__(self, found: Launch, code: DeviceCode, names: Identifiers, atomics: Mapping[Leaf, str]) -> None:
         """`atomics` has the statements that add the results to the cells by an atomic operation."""
         self.launch, self.code, self.atomics = found, code, atomics
         self.trees = trees_of(found, names)

@@ -13,7 +13,7 @@ from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.common.walk import decided
 from pdojo.backends.gpu.launches import Launch, reduced_by
 from pdojo.backends.gpu.numbering import Below, Digit, within
@@ -165,7 +165,7 @@ class Tree:
         return found if all(found) else [[]]
 
 
-def trees_of(found: Launch, names: Names) -> list[Tree]:
+def trees_of(found: Launch, names: Identifiers) -> list[Tree]:
     """The trees of a launch."""
     trees: list[Tree] = []
     for leaf in found.leaves:

@@ -29,7 +29,7 @@ ParallelRegion = Callable[["NestCode", Scope, SSAValue, SSAValue], None]
 
 
 @dataclass
-class Budget:
+class CodeBudget:
     """Counts emitted statements and iterations of unrolled scopes, in all functions of a kernel."""
 
     statements: int = 0
@@ -53,7 +53,7 @@ class Budget:
 class NestCode(NestWalk):
     """Emits nodes of a nest into the function under construction."""
 
-    def __init__(self, reach: Reach, parallel: ParallelRegion, budget: Budget, tensor: TensorUnit) -> None:
+    def __init__(self, reach: Reach, parallel: ParallelRegion, budget: CodeBudget, tensor: TensorUnit) -> None:
         self.reach, self.parallel, self.budget, self.tensor = reach, parallel, budget, tensor
         self.code = reach.code
         super().__init__(self.code.known, self.code.extents)

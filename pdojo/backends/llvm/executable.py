@@ -42,7 +42,7 @@ class Workspaces(Protocol):
         ...
 
 
-class Code(Protocol):
+class LoadedCode(Protocol):
     """Machine code in this process."""
 
     @property
@@ -67,7 +67,7 @@ class LoadedKernel:
 
     name: str
     parameters: tuple[Parameter, ...]
-    code: Code
+    code: LoadedCode
     threads: int
     """Largest number of threads for parallel scopes."""
     _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, MemoryPlan, Placement, plan_memory
 from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
-from pdojo.backends.llvm.control import Budget, NestCode
+from pdojo.backends.llvm.control import CodeBudget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
@@ -79,7 +79,7 @@ class _KernelLowering:
     tensor: TensorUnit
     features: Features = frozenset()
     threads: list[llvm.FuncOp] = field(default_factory=list[llvm.FuncOp])
-    budget: Budget = field(default_factory=Budget)
+    budget: CodeBudget = field(default_factory=CodeBudget)
 
     @cached_property
     def idle(self) -> IdleLanes:

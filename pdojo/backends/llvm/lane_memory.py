@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.common.addresses import Lanes, lanes_of
 from pdojo.backends.llvm.code import memory_type, suffix
-from pdojo.backends.llvm.memory import Place, Reach, annotate, from_memory, to_memory
+from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate, from_memory, to_memory
 from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
 from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
 from pdojo.dialect.affine import Expr, const
@@ -25,7 +25,7 @@ WIDEST_STORE = 64
 """Bytes of the widest store; longer vectors are stored in several pieces."""
 
 
-def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) -> SSAValue:
+def load_lanes(reach: Reach, place: AccessPlace, depth: int, mask: SSAValue | None) -> SSAValue:
     """The elements of all lanes as a vector; masked lanes are 0, or arbitrary for buffers in the function's frame."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
@@ -49,7 +49,7 @@ def load_lanes(reach: Reach, place: Place, depth: int, mask: SSAValue | None) ->
     return from_memory(code, code.emit(op), dtype)
 
 
-def store_lanes(reach: Reach, place: Place, value: SSAValue, depth: int, mask: SSAValue | None) -> None:
+def store_lanes(reach: Reach, place: AccessPlace, value: SSAValue, depth: int, mask: SSAValue | None) -> None:
     """Store the elements of all unmasked lanes; of several lanes with one address, the last one counts."""
     code = reach.code
     shape = lanes_of(place.index, depth, code.extents)
@@ -75,7 +75,7 @@ def _start(shape: Lanes) -> Expr:
     return shape.base + min(shape.offsets)
 
 
-def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | None) -> SSAValue:
+def _load_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, mask: SSAValue | None) -> SSAValue:
     code = reach.code
     assert shape.offsets is not None
     start = _start(shape)
@@ -110,7 +110,7 @@ def _load_contiguous(reach: Reach, place: Place, shape: Lanes, mask: SSAValue | 
     return reverse(code, value) if backwards else value
 
 
-def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue, mask: SSAValue | None) -> None:
+def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSAValue, mask: SSAValue | None) -> None:
     code = reach.code
     assert shape.offsets is not None
     start = _start(shape)
@@ -139,7 +139,7 @@ def _store_contiguous(reach: Reach, place: Place, shape: Lanes, value: SSAValue,
     code.do(op)
 
 
-def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
+def _is_whole(reach: Reach, place: AccessPlace, start: Expr, count: int) -> bool:
     """Whether masked lanes may be accessed, too: only in the function's own frame, so that it can become registers."""
     low, high = start.bounds(reach.code.extents)
     if place.displacement is not None:
@@ -147,7 +147,7 @@ def _is_whole(reach: Reach, place: Place, start: Expr, count: int) -> bool:
     return place.buffer in reach.framed and low >= 0 and high + count <= reach.framed_elements(place.buffer)
 
 
-def _load_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
+def _load_apart(reach: Reach, place: AccessPlace, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
     """Load the lanes of an array in the frame one by one, so that the array can become registers."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
@@ -170,7 +170,9 @@ def _are_near(offsets: tuple[int, ...], *, masked: bool) -> bool:
     return _span(offsets) <= NEAR * len(offsets) and not (masked and len(set(offsets)) < len(offsets))
 
 
-def _load_near(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], mask: SSAValue | None) -> SSAValue:
+def _load_near(
+    reach: Reach, place: AccessPlace, base: Expr, offsets: tuple[int, ...], mask: SSAValue | None
+) -> SSAValue:
     """Lanes a few elements apart, picked from whole vectors that cover exactly the elements from the first to the last.
 
     Elements between two elements of an array belong to the array. With a mask, only elements of unmasked lanes are
@@ -220,7 +222,7 @@ def _shuffle(reach: Reach, first: SSAValue, second: SSAValue, order: list[int]) 
     return reach.code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, order), kind))
 
 
-def _store_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...], value: SSAValue) -> None:
+def _store_apart(reach: Reach, place: AccessPlace, base: Expr, offsets: tuple[int, ...], value: SSAValue) -> None:
     code = reach.code
     for lane, offset in enumerate(offsets):
         index = base + offset
@@ -230,7 +232,7 @@ def _store_apart(reach: Reach, place: Place, base: Expr, offsets: tuple[int, ...
         code.do(op)
 
 
-def _pointers(reach: Reach, place: Place, shape: Lanes, depth: int) -> tuple[SSAValue, int]:
+def _pointers(reach: Reach, place: AccessPlace, shape: Lanes, depth: int) -> tuple[SSAValue, int]:
     """One address per lane, and an alignment common to all."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
@@ -247,12 +249,12 @@ def _all_lanes(reach: Reach, depth: int) -> SSAValue:
     return reach.code.vector_constant([-1] * reach.code.extents[depth], 1)
 
 
-def _refuse_streams(place: Place, reason: str) -> None:
+def _refuse_streams(place: AccessPlace, reason: str) -> None:
     if place.streams:
         raise LoweringError(f"{place} cannot bypass the caches: {reason}; remove the hint 'nontemporal'")
 
 
-def _check_streams(reach: Reach, place: Place, start: Expr, count: int) -> None:
+def _check_streams(reach: Reach, place: AccessPlace, start: Expr, count: int) -> None:
     """Raise LoweringError if a non-temporal vector is not aligned to its own size."""
     needed = min(WIDEST_STORE, count * byte_width(place.buffer.dtype))
     if needed & (needed - 1):

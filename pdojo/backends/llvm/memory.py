@@ -27,7 +27,7 @@ PREFETCH_READ, KEEP_CLOSE, DATA = 0, 3, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class AccessPlace:
     """The accessed element at the current point of the code."""
 
     access: Access
@@ -80,15 +80,15 @@ class Reach:
         idle = IDLE_BYTES // byte_width(buffer.dtype) if self.idle.touch(buffer) else 0
         return self.placement(buffer).layout.size + idle
 
-    def place(self, access: Access, leaf: Leaf) -> Place:
+    def place(self, access: Access, leaf: Leaf) -> AccessPlace:
         """Resolve an access. Raises LoweringError if the index of a register depends on variables other than lanes."""
         where = address_of(access, self.placement(access.array.buffer).layout, leaf.chain)
-        place = self._displaced(Place(access, leaf, self.code.bind(where.linear)), where.exchanges)
+        place = self._displaced(AccessPlace(access, leaf, self.code.bind(where.linear)), where.exchanges)
         if access.array.buffer.memory is Memory.REGISTER:
             self._check_register(place)
         return place
 
-    def _displaced(self, place: Place, exchanges: Sequence[Exchange]) -> Place:
+    def _displaced(self, place: AccessPlace, exchanges: Sequence[Exchange]) -> AccessPlace:
         """The place with the distances that swizzles add; they are constant if the variables are known."""
         code = self.code
         for exchange in exchanges:
@@ -105,19 +105,19 @@ class Reach:
                 place = replace(place, displacement=distance, step=gcd(place.step, exchange.factor))
         return place
 
-    def start(self, place: Place) -> SSAValue:
+    def start(self, place: AccessPlace) -> SSAValue:
         """The address to which a place's index is relative."""
         base = self.bases[place.buffer]
         if place.displacement is None:
             return base
         return self._behind(base, place)
 
-    def _behind(self, pointer: SSAValue, place: Place) -> SSAValue:
+    def _behind(self, pointer: SSAValue, place: AccessPlace) -> SSAValue:
         assert place.displacement is not None
         element = memory_type(place.buffer.dtype)
         return self.code.emit(llvm.GEPOp.from_mixed_indices(pointer, [place.displacement], element))
 
-    def _check_register(self, place: Place) -> None:
+    def _check_register(self, place: AccessPlace) -> None:
         if place.buffer not in self.framed:
             raise LoweringError(
                 f"{place}: '{place.access.array.name}' is in registers, which another thread cannot reach"
@@ -131,19 +131,19 @@ class Reach:
                 f"uses {listed}; unroll that scope or move the buffer to the stack"
             )
 
-    def pointer(self, place: Place, index: Expr) -> SSAValue:
+    def pointer(self, place: AccessPlace, index: Expr) -> SSAValue:
         """The address of the element `index` of the buffer."""
         # The displacement comes last, so that the rest can be computed outside of loops.
         pointer = self.code.pointer(self.bases[place.buffer], index, memory_type(place.buffer.dtype))
         return pointer if place.displacement is None else self._behind(pointer, place)
 
-    def alignment(self, place: Place, index: Expr) -> int:
+    def alignment(self, place: AccessPlace, index: Expr) -> int:
         """Bytes that divide the address of the element `index`."""
         placement = self.placement(place.buffer)
         width = byte_width(place.buffer.dtype)
         return known_alignment(index, width, gcd(placement.alignment, place.step * width))
 
-    def load(self, place: Place) -> SSAValue:
+    def load(self, place: AccessPlace) -> SSAValue:
         """The element, in its element type."""
         self.prefetch(place, place.index)
         pointer = self.pointer(place, place.index)
@@ -152,7 +152,7 @@ class Reach:
         annotate(op, place)
         return from_memory(self.code, self.code.emit(op), place.buffer.dtype)
 
-    def store(self, place: Place, value: SSAValue) -> None:
+    def store(self, place: AccessPlace, value: SSAValue) -> None:
         """Write the element."""
         pointer = self.pointer(place, place.index)
         value = to_memory(self.code, value, place.buffer.dtype)
@@ -162,7 +162,7 @@ class Reach:
         annotate(op, place)
         self.code.do(op)
 
-    def prefetch(self, place: Place, index: Expr) -> None:
+    def prefetch(self, place: AccessPlace, index: Expr) -> None:
         """Prefetch the cache line at the hinted distance (in bytes) after the access."""
         hint = place.access.hints.data.get("prefetch")
         if hint is None:
@@ -175,7 +175,7 @@ class Reach:
         code.do(llvm.CallIntrinsicOp("llvm.prefetch.p0", [ahead, *kind], []))
 
 
-def annotate(op: Operation, place: Place, *, nontemporal: bool = False, alignment: int | None = None) -> None:
+def annotate(op: Operation, place: AccessPlace, *, nontemporal: bool = False, alignment: int | None = None) -> None:
     """Attach the buffer's alias scope and hints, which the conversion to LLVM turns into metadata."""
     op.attributes["alias_scope"] = StringAttr(place.buffer.names[0])
     if nontemporal:

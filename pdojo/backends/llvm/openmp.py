@@ -20,7 +20,7 @@ _STEMS = ("libgomp", "libomp", "libiomp5")
 
 
 @dataclass(frozen=True)
-class Runtime:
+class OpenMpRuntime:
     """A loaded OpenMP runtime."""
 
     path: str
@@ -63,7 +63,7 @@ def start_threads() -> None:
 
 
 @lru_cache(maxsize=1)
-def runtime() -> Runtime:
+def runtime() -> OpenMpRuntime:
     """The OpenMP runtime of this process.
 
     A loaded runtime takes precedence (PyTorch's over others), so that there is one team of threads; then the system's,
@@ -79,13 +79,13 @@ def runtime() -> Runtime:
     )
 
 
-def _load(candidate: str) -> Runtime | None:
+def _load(candidate: str) -> OpenMpRuntime | None:
     try:
         library = ctypes.CDLL(candidate)
         complete = all(hasattr(library, f) for f in FUNCTIONS)
     except OSError:
         return None
-    return Runtime(candidate, library) if complete else None
+    return OpenMpRuntime(candidate, library) if complete else None
 
 
 def _candidates() -> Iterator[str]:

@@ -12,7 +12,7 @@ from pdojo.backends.common.addresses import lanes_of, spell
 from pdojo.backends.llvm.code import value_type
 from pdojo.backends.llvm.functions import apply, from_integer, fused, fused_chain
 from pdojo.backends.llvm.lane_memory import load_lanes, store_lanes
-from pdojo.backends.llvm.memory import Place, Reach
+from pdojo.backends.llvm.memory import AccessPlace, Reach
 from pdojo.backends.llvm.ops import SelectOp, with_lanes
 from pdojo.backends.llvm.reduce import reduce_lanes
 from pdojo.backends.llvm.vectors import index_lanes, splat
@@ -109,7 +109,9 @@ def emit_lanes(reach: Reach, leaf: Leaf, scope: Scope, mask: SSAValue | None) ->
     store_lanes(reach, place, _combined(reach, leaf, _computed(reach, leaf, operands), old), depth, mask)
 
 
-def _accumulate_all(reach: Reach, leaf: Leaf, place: Place, operands: list[SSAValue], mask: SSAValue | None) -> None:
+def _accumulate_all(
+    reach: Reach, leaf: Leaf, place: AccessPlace, operands: list[SSAValue], mask: SSAValue | None
+) -> None:
     """Accumulate all lanes into one cell: reduce them by a tree, which the mapping permits, then add the old value."""
     code = reach.code
     dtype = place.buffer.dtype

@@ -27,10 +27,10 @@ def lower_kernel(nest: Nest, *, sequential: bool) -> func.FuncOp:
     Parallel scopes become `scf.parallel`, or `scf.for` if `sequential`. Raises LoweringError for mappings and
     memories of other machines, and for functions without an operation in the standard dialects.
     """
-    return _KernelLowering(nest, sequential=sequential).lower()
+    return _LoopLowering(nest, sequential=sequential).lower()
 
 
-class _KernelLowering(LoopBuilder):
+class _LoopLowering(LoopBuilder):
     def __init__(self, nest: Nest, *, sequential: bool) -> None:
         super().__init__(nest, Block(arg_types=nest.kernel.body.block.arg_types))
         self.sequential = sequential

@@ -31,7 +31,7 @@ from pdojo.backends.measure.request import (
     Simulation,
     fingerprint,
 )
-from pdojo.backends.measure.worker import Event, Limits, Worker
+from pdojo.backends.measure.worker import Limits, PhaseEvent, Worker
 
 __all__ = [
     "Assembled",
@@ -39,7 +39,6 @@ __all__ = [
     "CompileError",
     "Crash",
     "Deadlock",
-    "Event",
     "KernelReference",
     "Limits",
     "MeasuredProgram",
@@ -49,6 +48,7 @@ __all__ = [
     "OutOfMemory",
     "Outcome",
     "Peer",
+    "PhaseEvent",
     "Request",
     "Simulated",
     "SimulatedOnSnitch",

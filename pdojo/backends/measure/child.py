@@ -27,7 +27,7 @@ from pdojo.errors import MeasurementError, PdojoError
 def main(settings: dict[str, Any]) -> None:
     """Answer requests until the parent closes the pipe."""
     collect_rarely()
-    answers = Answers(os.fdopen(os.dup(1), "wb"), settings["seal"].encode())
+    answers = SealedOutput(os.fdopen(os.dup(1), "wb"), settings["seal"].encode())
     os.dup2(2, 1)
     _limit_memory(settings["memory_limit"])
     if settings["processors"] is not None:
@@ -45,7 +45,7 @@ def main(settings: dict[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Answers:
+class SealedOutput:
     """Writer to the original standard output. The parent accepts only lines that begin with the seal."""
 
     stream: BinaryIO
@@ -58,7 +58,7 @@ class Answers:
 
 
 def _serve(
-    request: dict[str, Any], session: type[WorkerSession], tools: Tools, cache: Cache, answers: Answers
+    request: dict[str, Any], session: type[WorkerSession], tools: Tools, cache: Cache, answers: SealedOutput
 ) -> dict[str, Any]:
     def report(index: int, phase: str) -> None:
         answers.send({"event": "phase", "index": index, "phase": phase})

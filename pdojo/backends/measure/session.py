@@ -61,7 +61,7 @@ class Compiled(Protocol):
         ...
 
 
-class Compiler(Protocol):
+class CompileFunction(Protocol):
     """`pdojo.backends.llvm.executable.compile`, or a stand-in."""
 
     def __call__(
@@ -109,14 +109,14 @@ NamedFunction = Callable[..., Sequence[NDArray[Any]]]
 class Tools:
     """The settings that the worker was started with."""
 
-    compiler: Compiler
+    compiler: CompileFunction
     peers: Peers | None
     references: Callable[[str], NamedFunction] | None
     memory_limit: int | None
 
 
 @dataclass
-class Candidate:
+class SubjectState:
     """A subject and its state in the comparison."""
 
     index: int
@@ -162,7 +162,7 @@ class WorkerSession:
         self.tools = tools
         self.cache = cache
         self.report = report
-        self.candidates = [Candidate(i, s) for i, s in enumerate(comparison.subjects)]
+        self.candidates = [SubjectState(i, s) for i, s in enumerate(comparison.subjects)]
         self.nests: dict[int, Nest] = {
             c.index: _nest(c.subject.text) for c in self.candidates if isinstance(c.subject, MeasuredProgram)
         }
@@ -181,7 +181,7 @@ class WorkerSession:
             self._time(sets)
         return [c.outcome for c in self.candidates if c.outcome is not None]
 
-    def _alive(self) -> list[Candidate]:
+    def _alive(self) -> list[SubjectState]:
         return [c for c in self.candidates if c.outcome is None]
 
     def _interface(self) -> tuple[Parameter, ...]:
@@ -194,7 +194,7 @@ class WorkerSession:
             raise MeasurementError("programs that are compared must have the same interface arrays")
         return interfaces[0]
 
-    def _guarded(self, candidate: Candidate, phase: str, action: Callable[[Candidate], None]) -> None:
+    def _guarded(self, candidate: SubjectState, phase: str, action: Callable[[SubjectState], None]) -> None:
         """Run a phase of a candidate; a failure becomes the candidate's outcome."""
         self.report(candidate.index, phase)
         try:
@@ -202,7 +202,7 @@ class WorkerSession:
         except Exception as error:  # noqa: BLE001  # a bug that a candidate shows is data here; the traceback is kept
             candidate.outcome = self.failure(candidate, phase, error)
 
-    def failure(self, candidate: Candidate, phase: str, error: Exception) -> Outcome:
+    def failure(self, candidate: SubjectState, phase: str, error: Exception) -> Outcome:
         """The outcome of a candidate that raised `error`; called in the exception handler. Raises Fatal."""
         if isinstance(error, MemoryError):
             return OutOfMemory(phase, self.tools.memory_limit, str(error))
@@ -213,7 +213,7 @@ class WorkerSession:
             return CompileError(text, traceback.format_exc())
         return Crash(phase, text, traceback.format_exc())
 
-    def _compile(self, candidate: Candidate, arrays: ArraySet) -> None:
+    def _compile(self, candidate: SubjectState, arrays: ArraySet) -> None:
         subject = candidate.subject
         start = time.perf_counter()
         if isinstance(subject, Peer):
@@ -273,7 +273,7 @@ class WorkerSession:
                 candidate.outcome = OutOfMemory("allocate", self.tools.memory_limit, str(error))
         return self.cache.sets
 
-    def _bind(self, candidate: Candidate, arrays: Arrays) -> Run:
+    def _bind(self, candidate: SubjectState, arrays: Arrays) -> Run:
         if isinstance(candidate.subject, MeasuredProgram):
             assert candidate.compiled is not None
             return candidate.compiled.bind(*arrays)
@@ -282,7 +282,7 @@ class WorkerSession:
         candidate.finish = run.finish
         return run
 
-    def _check(self, candidate: Candidate, arrays: ArraySet) -> None:
+    def _check(self, candidate: SubjectState, arrays: ArraySet) -> None:
         """Run a candidate once on poisoned outputs and compare the result, unless its code is the reference's."""
         self.report(candidate.index, "reference")
         try:
@@ -297,12 +297,12 @@ class WorkerSession:
             self._judge(candidate, self._difference(candidate, arrays, reference))
             candidate.right = arrays.checksums()
 
-    def is_reference(self, candidate: Candidate) -> bool:
+    def is_reference(self, candidate: SubjectState) -> bool:
         """True if a candidate's code is the reference's code, so that its results are right already."""
         wanted = self.comparison.reference
         return self._is_plain(candidate) and isinstance(wanted, KernelReference) and wanted.compiled
 
-    def _check_again(self, candidate: Candidate, sets: Sequence[ArraySet], *, alone: bool) -> None:
+    def _check_again(self, candidate: SubjectState, sets: Sequence[ArraySet], *, alone: bool) -> None:
         """Check a candidate once more after all timed calls: a later call may be wrong, or compute nothing.
 
         If the candidate was timed alone, also check the arrays as the timed calls left them.
@@ -323,11 +323,11 @@ class WorkerSession:
         """A message about memory that timed calls changed but must not change."""
         return arrays.damage()
 
-    def _judge(self, candidate: Candidate, wrong: str | None) -> None:
+    def _judge(self, candidate: SubjectState, wrong: str | None) -> None:
         if wrong is not None:
             candidate.outcome = WrongResult(wrong)
 
-    def _difference(self, candidate: Candidate, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
+    def _difference(self, candidate: SubjectState, arrays: ArraySet, reference: dict[str, NDArray[Any]]) -> str | None:
         """A message about wrong arrays after a call, None if all are right; sets the candidate's `check`."""
         results = {p.name: a for p, a in zip(self.parameters, arrays.arrays, strict=True)}
         rounding = reduce(Rounding.__or__, map(Rounding.of, self.nests.values()))
@@ -338,17 +338,17 @@ class WorkerSession:
         candidate.check = Check(against, error.fraction, error.absolute, error.relative)
         return wrong or (arrays.damage() if isinstance(candidate.subject, MeasuredProgram) else None)
 
-    def run_once(self, candidate: Candidate, arrays: ArraySet) -> None:
+    def run_once(self, candidate: SubjectState, arrays: ArraySet) -> None:
         """Run a candidate on poisoned outputs; afterwards the results are in `arrays`."""
         arrays.reset()
         self._bind(candidate, arrays.arrays)()
         if candidate.finish is not None:
             candidate.finish()
 
-    def _reference(self, candidate: Candidate, arrays: ArraySet) -> dict[str, NDArray[Any]]:
+    def _reference(self, candidate: SubjectState, arrays: ArraySet) -> dict[str, NDArray[Any]]:
         return self._referred(candidate, arrays)[0]
 
-    def _referred(self, candidate: Candidate, arrays: ArraySet) -> Referred:
+    def _referred(self, candidate: SubjectState, arrays: ArraySet) -> Referred:
         """The reference result, from the cache or computed."""
         wanted = self.comparison.reference
         own = self.comparison.subjects[min(self.nests)] if isinstance(candidate.subject, Peer) else candidate.subject
@@ -388,7 +388,7 @@ class WorkerSession:
 
     # Timing
 
-    def timed(self, candidate: Candidate, sets: Sequence[ArraySet]) -> Timed:
+    def timed(self, candidate: SubjectState, sets: Sequence[ArraySet]) -> Timed:
         """A candidate that is ready to be timed on these sets of arrays."""
         return Timed([self._bind(candidate, s.arrays) for s in sets], lambda: _restore(sets))
 
@@ -402,15 +402,15 @@ class WorkerSession:
 
     def _time(self, sets: Sequence[ArraySet]) -> None:
         """Time the remaining candidates in turns."""
-        timed: list[tuple[Candidate, Timed]] = []
-        known: list[tuple[Candidate, float]] = []
+        timed: list[tuple[SubjectState, Timed]] = []
+        known: list[tuple[SubjectState, float]] = []
         for candidate in self._alive():
             if (seconds := self._known_time(candidate, sets[0])) is not None:
                 known.append((candidate, seconds))
                 continue
             made: list[Timed] = []
 
-            def prepare(candidate: Candidate, made: list[Timed] = made) -> None:
+            def prepare(candidate: SubjectState, made: list[Timed] = made) -> None:
                 made.append(self.timed(candidate, sets))
                 made[0].is_brief = self.options.brief and self._is_plain(candidate)
 
@@ -440,14 +440,14 @@ class WorkerSession:
                 tuple(result.turns),
             )
 
-    def _is_plain(self, candidate: Candidate) -> bool:
+    def _is_plain(self, candidate: SubjectState) -> bool:
         """True if a candidate is the plain kernel, whose results are the reference."""
         wanted, subject = self.comparison.reference, candidate.subject
         return (
             isinstance(wanted, KernelReference) and isinstance(subject, MeasuredProgram) and subject.text == wanted.text
         )
 
-    def _known_time(self, candidate: Candidate, arrays: ArraySet) -> float | None:
+    def _known_time(self, candidate: SubjectState, arrays: ArraySet) -> float | None:
         """Seconds of the call that computed the reference, if the candidate made it, too slow for turns; else None."""
         if not (self.options.brief and self.options.check and self.is_reference(candidate)):
             return None

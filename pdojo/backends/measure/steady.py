@@ -52,7 +52,7 @@ class WarmUp:
 
 
 @dataclass
-class Caller:
+class BatchCaller:
     """Calls a candidate in batches."""
 
     calls: Iterator[Run]
@@ -91,7 +91,7 @@ class Caller:
         return (self.clock() - start) * 1e-9
 
 
-def warm_up(caller: Caller) -> WarmUp:
+def warm_up(caller: BatchCaller) -> WarmUp:
     """Call a candidate until two successive windows agree after enough calls, or until the time limit.
 
     A single call beyond the limit is a warm-up of its own.
@@ -114,7 +114,7 @@ def warm_up(caller: Caller) -> WarmUp:
             return WarmUp(first, seconds, done, min(windows), is_steady)
 
 
-def plain_loop(caller: Caller) -> float:
+def plain_loop(caller: BatchCaller) -> float:
     """Median seconds per call of a plain loop, without pauses."""
     times: list[float] = []
     start = caller.clock()

@@ -11,7 +11,7 @@ from math import ceil
 
 from pdojo.backends.measure.load import SHORTEST, LoadMeter
 from pdojo.backends.measure.request import Options
-from pdojo.backends.measure.steady import SAMPLE, Caller, Clock, Run, WarmUp, plain_loop, warm_up
+from pdojo.backends.measure.steady import SAMPLE, BatchCaller, Clock, Run, WarmUp, plain_loop, warm_up
 
 _FEWEST = 3
 """Fewest samples of a candidate, however long they take."""
@@ -148,9 +148,9 @@ class Timed:
         begin()
         self.loop = plain_loop(self.caller(cycle(self.runs), begin))
 
-    def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> Caller:
-        """A `Caller` of batches of these calls."""
-        return Caller(calls, self.repeat, self.prepare, begin, self.clock)
+    def caller(self, calls: Iterator[Run], begin: Callable[[], None]) -> BatchCaller:
+        """A `BatchCaller` of batches of these calls."""
+        return BatchCaller(calls, self.repeat, self.prepare, begin, self.clock)
 
     def is_due(self, turn: int, turns: int) -> bool:
         """Whether this candidate takes a sample in this turn; its samples are spread evenly over all turns."""

@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Event:
+class PhaseEvent:
     """The phase that the worker begins, for progress displays."""
 
     index: int
@@ -61,7 +61,7 @@ class Event:
     """`compile`, `reference`, `run`, `allocate`, `time` or `simulate`."""
 
 
-Listener: TypeAlias = Callable[[Event], None]
+Listener: TypeAlias = Callable[[PhaseEvent], None]
 
 
 class Worker:
@@ -185,7 +185,7 @@ class Worker:
         """The worker's answer, or the failure of a subject that ended the process, with its position in `numbers`."""
         before = self.pid
         process = self._running(wanted.options.threads if isinstance(wanted, Comparison) else 1)
-        event: Event | None = None
+        event: PhaseEvent | None = None
         try:
             process.send(wanted.to_json())
             while True:
@@ -195,7 +195,7 @@ class Worker:
                     return int(message["index"]), outcome_from_json(message["outcome"])
                 if message["event"] != "phase":
                     return 0, message
-                event = Event(numbers[int(message["index"])], str(message["phase"]))
+                event = PhaseEvent(numbers[int(message["index"])], str(message["phase"]))
                 if listener is not None:
                     listener(event)
         except LimitReached:
@@ -228,7 +228,7 @@ class Worker:
             return [OutOfMemory("prepare", self.memory_bytes, message["message"])] * count
         return [outcome_from_json(outcome) for outcome in message["outcomes"]]
 
-    def _limit(self, event: Event | None) -> float:
+    def _limit(self, event: PhaseEvent | None) -> float:
         """Seconds that the worker may take until its next message."""
         match None if event is None else event.phase:
             case None:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pdojo.backends.common.addresses import Exchange, bind
-from pdojo.backends.snitch.code import ZERO, Code, Frame, FrameKind, Register
+from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
 from pdojo.dialect.affine import Div, Expr, split_remainders
 from pdojo.errors import LoweringError
 
@@ -30,7 +30,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OffsetAddress:
     """The address of a load or store: a number of bytes after the address in a register."""
 
     base: Register
@@ -49,7 +49,7 @@ class _Pointer:
 class Addresses:
     """The pointers of the open frames."""
 
-    def __init__(self, code: Code, known: Mapping[int, int], extents: Sequence[int]) -> None:
+    def __init__(self, code: SnitchCode, known: Mapping[int, int], extents: Sequence[int]) -> None:
         """`known` has values of variables, `extents` the open scopes' extents; both change during the walk."""
         self.code = code
         self.known = known
@@ -60,23 +60,23 @@ class Addresses:
         """The open loops by depth."""
         return {f.depth: f for f in self.code.frames if f.depth is not None}
 
-    def place(self, root: Root, expression: Expr) -> Place:
+    def place(self, root: Root, expression: Expr) -> OffsetAddress:
         """The place `expression` bytes after the start of a buffer."""
         bound = bind(expression, self.known, self.extents) + root.offset
         return self._place(root.base, bound)
 
-    def _place(self, base: Register, address: Expr) -> Place:
+    def _place(self, base: Register, address: Expr) -> OffsetAddress:
         constant = address.constant
         if not address.terms and _LOW <= constant < _HIGH:
-            return Place(base, constant)
+            return OffsetAddress(base, constant)
         key = self._key(base, address)
         for pointer in self._pointers.setdefault(key, []):
             is_open = pointer.owner is None or pointer.owner in self.code.frames
             if is_open and _LOW <= constant - pointer.anchor < _HIGH:
-                return Place(pointer.register, constant - pointer.anchor)
+                return OffsetAddress(pointer.register, constant - pointer.anchor)
         pointer = self._made(base, address)
         self._pointers[key].append(pointer)
-        return Place(pointer.register, constant - pointer.anchor)
+        return OffsetAddress(pointer.register, constant - pointer.anchor)
 
     def _key(self, base: Register, address: Expr) -> Hashable:
         loops = self.loops()
@@ -139,11 +139,11 @@ class Addresses:
             self._advance(pointer, steps, level + 1)
         return _Pointer(pointer, address.constant - near.offset, frames[level])
 
-    def exchanged(self, place: Place, exchange: Exchange, width: int) -> Place:
+    def exchanged(self, place: OffsetAddress, exchange: Exchange, width: int) -> OffsetAddress:
         """The place after adding a swizzle's exchange; elements have `width` bytes."""
         code = self.code
         granule = code.x("xor", self.number(exchange.left), self.number(exchange.right))
-        return Place(code.x("add", place.base, self._multiple(granule, exchange.factor * width)), place.offset)
+        return OffsetAddress(code.x("add", place.base, self._multiple(granule, exchange.factor * width)), place.offset)
 
     # Index expressions as integers
 

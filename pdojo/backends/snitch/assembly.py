@@ -50,7 +50,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Function:
+class AssemblyFunction:
     """A function as lines, and the constants that it loads."""
 
     name: str
@@ -72,7 +72,7 @@ def operations() -> dict[str, type[Operation]]:
     return found
 
 
-def function_ops(function: Function) -> list[Operation]:
+def function_ops(function: AssemblyFunction) -> list[Operation]:
     """The operations of a function: its constants and its code."""
     ops: list[Operation] = []
     if function.constants:

@@ -10,7 +10,7 @@ from pdojo.backends.common.source_digest import RUNNING, source_digest
 from pdojo.backends.measure.outcome import Outcome
 from pdojo.backends.measure.pool import Workers
 from pdojo.backends.measure.request import KernelReference, MeasuredProgram, Options, Simulation
-from pdojo.backends.measure.worker import Event, Listener
+from pdojo.backends.measure.worker import Listener, PhaseEvent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Nest
@@ -54,7 +54,7 @@ class SimulatedRuns:
 
         def tell(number: int) -> None:
             if listener is not None:
-                listener(Event(number, "simulate"))
+                listener(PhaseEvent(number, "simulate"))
 
         return self._workers.simulate_all(wanted, tell)
 

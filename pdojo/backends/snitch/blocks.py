@@ -20,8 +20,8 @@ from pdojo.backends.snitch.code import (
     STORES,
     STREAMS,
     ZERO,
+    CodeLine,
     FrameOffset,
-    Instruction,
     Kind,
     Register,
 )
@@ -41,7 +41,7 @@ _FREE = frozenset((ZERO, SP, *STREAMS))
 class Item:
     """Instructions that stay together, and their dependences."""
 
-    instructions: Sequence[Instruction]
+    instructions: Sequence[CodeLine]
     uses: tuple[Register, ...]
     """Registers that are read; for a branch also the registers that it writes, which may keep their old values."""
     defs: tuple[Register, ...]
@@ -70,12 +70,12 @@ class Item:
         self.backwards = _changes(used, [r for r in self.defs if r not in used])
 
     @property
-    def first(self) -> Instruction:
+    def first(self) -> CodeLine:
         """The only instruction, or the branch."""
         return self.instructions[0]
 
     @property
-    def result(self) -> Instruction:
+    def result(self) -> CodeLine:
         """The instruction that gives the result: the only one, or the last one that the branch skips."""
         return self.instructions[0] if len(self.instructions) == 1 else self.instructions[-2]
 
@@ -94,7 +94,7 @@ def _changes(begins: Iterable[Register], ends: Iterable[Register]) -> Sequence[C
     return [Change(k, [r for r in taken if r.kind == k], [r for r in ends if r.kind == k]) for k in kinds]
 
 
-def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:
+def blocks(code: Sequence[CodeLine]) -> Iterator[tuple[int, list[Item]]]:
     """The blocks with at least two items, with their positions in `code`."""
     repeated = bodies(code)
     jumps = Counter(str(i.immediate) for i in code if i.name in BRANCHES)
@@ -116,7 +116,7 @@ def blocks(code: Sequence[Instruction]) -> Iterator[tuple[int, list[Item]]]:
         yield start, _ordered(items)
 
 
-def _item(code: Sequence[Instruction], position: int, jumps: Counter[str]) -> Item | None:
+def _item(code: Sequence[CodeLine], position: int, jumps: Counter[str]) -> Item | None:
     instruction = code[position]
     if instruction.name not in BRANCHES:
         return Item((instruction,), instruction.uses, instruction.defs) if _is_free(instruction) else None
@@ -137,20 +137,20 @@ def _item(code: Sequence[Instruction], position: int, jumps: Counter[str]) -> It
     return Item(code[position : position + length + 1], tuple(dict.fromkeys((*uses, *defs))), defs)
 
 
-def _is_free(instruction: Instruction) -> bool:
+def _is_free(instruction: CodeLine) -> bool:
     if instruction.name in _APART:
         return False
     return all(r.fixed is None or r in _FREE for r in (*instruction.defs, *instruction.uses))
 
 
-def _is_computed(instruction: Instruction) -> bool:
+def _is_computed(instruction: CodeLine) -> bool:
     """Whether an instruction touches neither memory nor streams."""
     touches = instruction.name in LOADS or instruction.name in STORES
     return not touches and not any(r in STREAMS for r in (*instruction.defs, *instruction.uses))
 
 
 def _ordered(items: list[Item]) -> list[Item]:
-    order = _Order(items)
+    order = _DependenceFinder(items)
     for number, item in enumerate(items):
         order.add(number, item)
     return items
@@ -169,7 +169,7 @@ class _Access:
     in_slots: bool
 
 
-class _Order:
+class _DependenceFinder:
     """Finds the dependences between items.
 
     Registers: a read follows the write, and a write follows earlier reads and writes of the register. Accesses of a
@@ -237,7 +237,7 @@ class _Order:
                 self._edge(access.number, number)
         self.pushed[stream] = number
 
-    def _memory(self, number: int, instruction: Instruction) -> None:
+    def _memory(self, number: int, instruction: CodeLine) -> None:
         if instruction.name not in LOADS and instruction.name not in STORES:
             return
         access = self._access(number, instruction)
@@ -249,7 +249,7 @@ class _Order:
                 self._edge(before, number)
         self.accesses.append(access)
 
-    def _access(self, number: int, instruction: Instruction) -> _Access:
+    def _access(self, number: int, instruction: CodeLine) -> _Access:
         base, immediate = instruction.uses[0], instruction.immediate
         in_slots = isinstance(immediate, FrameOffset) and immediate.area == SLOT
         start = immediate if isinstance(immediate, int) else None

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from pdojo.backends.snitch.code import SP, ZERO, Code, Register
+from pdojo.backends.snitch.code import SP, ZERO, Register, SnitchCode
 from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers
-from pdojo.backends.snitch.values import Pair, Value, sign_extended
+from pdojo.backends.snitch.values import RegisterPair, Value, sign_extended
 from pdojo.dialect.functions import DTYPES, is_float
 from pdojo.errors import LoweringError
 
@@ -18,7 +18,7 @@ from pdojo.errors import LoweringError
 class Casts:
     """Emits conversions."""
 
-    code: Code
+    code: SnitchCode
     numbers: Numbers
 
     def has(self, name: str) -> bool:
@@ -60,7 +60,7 @@ class Casts:
     def from_integer(self, value: Value, target: str, *, signed: bool) -> Register:
         """Convert an integer of 32 or 64 bits to a float."""
         code = self.code
-        if isinstance(value, Pair):
+        if isinstance(value, RegisterPair):
             if target != "f64":
                 raise _missing("i64", target)
             # The high part times 2**32 is exact, and the sum is rounded once.
@@ -120,10 +120,10 @@ class Casts:
 
     def _extend_unsigned(self, value: Value, source: str, target: str) -> Value:
         register = Integers(self.code).unsigned(cast(Register, value), source)
-        return Pair(register, ZERO) if target == "i64" else register
+        return RegisterPair(register, ZERO) if target == "i64" else register
 
     def _truncate(self, value: Value, source: str, target: str) -> Value:
-        register = value.low if isinstance(value, Pair) else value
+        register = value.low if isinstance(value, RegisterPair) else value
         return Integers(self.code).wrapped(register, target)
 
     def bits(self, value: Value, source: str, target: str) -> Value:
@@ -138,9 +138,9 @@ class Casts:
                 slot = code.scratch()
                 code.emit("fsd", (), (SP, cast(Register, value)), slot)
                 high = type(slot)(slot.area, slot.offset + 4)
-                return Pair(code.x("lw", SP, immediate=slot), code.x("lw", SP, immediate=high))
+                return RegisterPair(code.x("lw", SP, immediate=slot), code.x("lw", SP, immediate=high))
             case "i64", "f64":
-                assert isinstance(value, Pair)
+                assert isinstance(value, RegisterPair)
                 slot = code.scratch()
                 code.emit("sw", (), (SP, value.low), slot)
                 code.emit("sw", (), (SP, value.high), type(slot)(slot.area, slot.offset + 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pdojo.backends.common.addresses import Layout, address, bind, layout_of
+from pdojo.backends.common.addresses import BufferLayout, address, bind, layout_of
 from pdojo.backends.snitch.values import Value, fresh
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping, Memory
@@ -49,7 +49,7 @@ class Cells:
     """Values of the induction variables that are constant at this point, by depth."""
     packed: set[Buffer] = field(default_factory=set[Buffer])
     """Buffers whose registers hold as many elements as fit."""
-    _layouts: dict[Buffer, Layout] = field(default_factory=dict[Buffer, Layout])
+    _layouts: dict[Buffer, BufferLayout] = field(default_factory=dict[Buffer, BufferLayout])
     _values: dict[tuple[Buffer, int], Value] = field(default_factory=dict[tuple[Buffer, int], Value])
 
     def position(self, access: Access, leaf: Leaf, lane: int | None = None) -> int:

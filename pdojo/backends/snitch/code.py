@@ -55,7 +55,7 @@ Immediate: TypeAlias = int | str | FrameOffset | None
 
 
 @dataclass(eq=False, slots=True)
-class Instruction:
+class CodeLine:
     """An instruction, a label (`label`), or a mark: `entry`, `frep.end`."""
 
     name: str
@@ -99,10 +99,10 @@ class Frame:
 
     kind: FrameKind
     scope: Scope | None
-    before: list[Instruction] = field(default_factory=list[Instruction])
-    head: list[Instruction] = field(default_factory=list[Instruction])
-    body: list[Instruction] = field(default_factory=list[Instruction])
-    tail: list[Instruction] = field(default_factory=list[Instruction])
+    before: list[CodeLine] = field(default_factory=list[CodeLine])
+    head: list[CodeLine] = field(default_factory=list[CodeLine])
+    body: list[CodeLine] = field(default_factory=list[CodeLine])
+    tail: list[CodeLine] = field(default_factory=list[CodeLine])
     counter: Register | None = None
     """The register with the iteration's number; None if nothing uses it."""
     advancing: list[tuple[Register, int]] = field(default_factory=list[tuple[Register, int]])
@@ -119,13 +119,13 @@ class Frame:
         return self.scope.depth if self.scope is not None and self.kind is FrameKind.LOOP else None
 
 
-class Code:
+class SnitchCode:
     """The function under construction. Instructions go to the innermost open frame, or to the list given to `at`."""
 
     def __init__(self, prefix: str) -> None:
         """`prefix` is the beginning of all label names."""
         self.prefix = prefix
-        self.finished: list[Instruction] = []
+        self.finished: list[CodeLine] = []
         self.frames: list[Frame] = []
         self.slots = 0
         """Number of 8-byte slots in the stack frame."""
@@ -133,19 +133,19 @@ class Code:
         self._scratch: list[FrameOffset] = []
         self._scratches = 0
         self._kept: dict[int, dict[Hashable, Register]] = {}
-        self._target: list[Instruction] | None = None
+        self._target: list[CodeLine] | None = None
 
     # The place of instructions
 
     @property
-    def place(self) -> list[Instruction]:
+    def place(self) -> list[CodeLine]:
         """The list to which the next instruction is appended."""
         if self._target is not None:
             return self._target
         return self.frames[-1].body if self.frames else self.finished
 
     @contextmanager
-    def at(self, target: list[Instruction]) -> Generator[None]:
+    def at(self, target: list[CodeLine]) -> Generator[None]:
         """A context in which instructions go to another list."""
         previous = self._target
         self._target = target
@@ -153,7 +153,7 @@ class Code:
         self._target = previous
 
     @property
-    def hoisted(self) -> list[Instruction]:
+    def hoisted(self) -> list[CodeLine]:
         """The list for values that are constant during the top-level nest."""
         return self.frames[0].before if self.frames else self.finished
 
@@ -182,9 +182,9 @@ class Code:
         defs: Sequence[Register] = (),
         uses: Sequence[Register] = (),
         immediate: Immediate = None,
-    ) -> Instruction:
+    ) -> CodeLine:
         """Append an instruction."""
-        instruction = Instruction(name, tuple(defs), tuple(uses), immediate)
+        instruction = CodeLine(name, tuple(defs), tuple(uses), immediate)
         self.place.append(instruction)
         return instruction
 
@@ -262,20 +262,20 @@ class Code:
         """Append a loop, controlled by its counter, by a pointer that it advances, or by an extra register."""
         place, extent = self.place, frame.extent
         label = self.label("loop")
-        control: list[Instruction] = []
+        control: list[CodeLine] = []
         if frame.counter is not None:
-            branch = Instruction("bne", (), (frame.counter, self.li(extent)), label)
+            branch = CodeLine("bne", (), (frame.counter, self.li(extent)), label)
         elif frame.advancing:
             pointer, step = frame.advancing[0]
             with self.at(frame.before):
                 end = self.add_immediate(pointer, step * extent, Register("x"))
-            branch = Instruction("bne", (), (pointer, end), label)
+            branch = CodeLine("bne", (), (pointer, end), label)
         else:
             count = Register("x")
             with self.at(frame.before):
                 self.emit("li", (count,), (), extent)
-            control.append(Instruction("addi", (count,), (count,), -1))
-            branch = Instruction("bne", (), (count, ZERO), label)
+            control.append(CodeLine("addi", (count,), (count,), -1))
+            branch = CodeLine("bne", (), (count, ZERO), label)
         place += frame.before
         self.emit("label", immediate=label)
         place += [*frame.head, *frame.body, *frame.tail, *control, branch]
@@ -304,7 +304,7 @@ class Code:
         self.emit("frep.end")
 
 
-def is_repeatable(instruction: Instruction) -> bool:
+def is_repeatable(instruction: CodeLine) -> bool:
     """Whether an instruction only uses the floating-point unit, so that hardware loops can repeat it."""
     registers = (*instruction.defs, *instruction.uses)
     return (

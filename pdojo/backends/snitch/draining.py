@@ -26,7 +26,7 @@ When this many writes have been issued, the previous job has ended."""
 
 
 @dataclass(frozen=True)
-class Use:
+class StreamUse:
     """A region's use of the stream registers."""
 
     reads: frozenset[int]
@@ -41,7 +41,7 @@ class Use:
 class Draining:
     """Tracks which stream registers may be writing while a nest's code is emitted."""
 
-    use: Callable[[Scope], Use]
+    use: Callable[[Scope], StreamUse]
     writing: Lanes = field(default_factory=dict[int, int])
     """Registers that may be writing at the next instruction."""
 
@@ -49,7 +49,7 @@ class Draining:
         """Record that the code waits for a register; returns the number of its jobs, 0 if it cannot be writing."""
         return self.writing.pop(lane, 0)
 
-    def leave(self, use: Use) -> None:
+    def leave(self, use: StreamUse) -> None:
         """Record the end of a region's code, before any waiting."""
         self.writing = _written(use, self.writing)
 
@@ -94,7 +94,7 @@ class Draining:
         return {lane: jobs for lane, jobs in found.items() if lane not in use.drained}
 
 
-def _written(use: Use, before: Lanes) -> Lanes:
+def _written(use: StreamUse, before: Lanes) -> Lanes:
     """The registers that may be writing after a region's last instruction has been issued."""
     jobs = {lane: 2 if lane in before and count < _UNDER_WAY else 1 for lane, count in use.writes.items()}
     return {**before, **jobs}

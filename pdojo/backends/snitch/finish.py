@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from pdojo.backends.snitch.assembly import Line
-from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, Code, FrameOffset, Instruction, Kind
+from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, CodeLine, FrameOffset, Kind, SnitchCode
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
 from pdojo.backends.snitch.registers import SAVED, Assignment, assign, is_left_out
 from pdojo.backends.snitch.repeats import without_repeats
@@ -22,17 +22,17 @@ _REACH = 2047
 """The greatest offset in a load or store."""
 
 
-def finish(code: Code, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
+def finish(code: SnitchCode, arrays_bytes: int, name: str) -> tuple[list[Line], int]:
     """The lines of the function, and the size of its stack frame in bytes.
 
     `arrays_bytes` is the size of the arrays in the frame. Raises LoweringError if the registers do not suffice for a
     hardware loop, or the frame has more slots than loads can reach.
     """
     assignment = assign(without_dead_code(without_repeats(code.finished)), code, name)
-    return _Frame(assignment, code.slots, arrays_bytes, name).lines()
+    return _StackFrame(assignment, code.slots, arrays_bytes, name).lines()
 
 
-class _Frame:
+class _StackFrame:
     """The stack frame: slots and saved registers, in reach of loads and stores; then arrays, then the caller's."""
 
     def __init__(self, assignment: Assignment, slots: int, arrays_bytes: int, name: str) -> None:
@@ -75,7 +75,7 @@ class _Frame:
             found.append(Line(mnemonic, () if stores else (name,), ("sp", name) if stores else ("sp",), offset))
         return found
 
-    def _instruction(self, instruction: Instruction) -> Sequence[Line]:
+    def _instruction(self, instruction: CodeLine) -> Sequence[Line]:
         if instruction.name in ("entry", "frep.end"):
             return ()
         defs = tuple(self.assignment.name(r) for r in instruction.defs)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from pdojo.backends.snitch.casts import Casts
-from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
 from pdojo.backends.snitch.integers import Integers
 from pdojo.backends.snitch.numbers import SUFFIX, Numbers
-from pdojo.backends.snitch.values import Pair, Value, fresh, move
+from pdojo.backends.snitch.values import RegisterPair, Value, fresh, move
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.rules.streams import DIVISIONS, EXTREMA, FPU_FUNCTIONS
 from pdojo.errors import LoweringError
@@ -42,7 +42,7 @@ def instruction_operands(function: str, operands: Sequence[Register]) -> tuple[R
 class Functions:
     """Emits functions of statements."""
 
-    code: Code
+    code: SnitchCode
     numbers: Numbers
     features: frozenset[str]
     """Features of the machine."""
@@ -155,5 +155,5 @@ def from_index(functions: Functions, number: Register, dtype: str) -> Value:
     if is_float(dtype):
         return Casts(code, functions.numbers).from_integer(number, dtype, signed=True)
     if dtype == "i64":
-        return Pair(number, ZERO if number is ZERO else code.x("srai", number, immediate=31))
+        return RegisterPair(number, ZERO if number is ZERO else code.x("srai", number, immediate=31))
     return Integers(code).wrapped(number, dtype)

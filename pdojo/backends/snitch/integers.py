@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from pdojo.backends.snitch import wide
-from pdojo.backends.snitch.code import ZERO, Code, Register
-from pdojo.backends.snitch.values import Pair, Value, fresh, move
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.values import RegisterPair, Value, fresh, move
 from pdojo.dialect.functions import DTYPES
 from pdojo.errors import LoweringError
 from pdojo.math.functions import FUNCTIONS, Bit
@@ -24,7 +24,7 @@ _BITS = {Bit.AND: "and", Bit.OR: "or", Bit.XOR: "xor"}
 class Integers:
     """Emits functions of integers."""
 
-    code: Code
+    code: SnitchCode
 
     def wrapped(self, value: Register, dtype: str) -> Register:
         """The low bits of a register as a value of a type with at most 32 bits."""
@@ -47,7 +47,7 @@ class Integers:
         """The value of a function."""
         name = function.partition(".")[2]
         if dtype == "i64":
-            return self._wide(name, cast("list[Pair]", list(operands)))
+            return self._wide(name, cast("list[RegisterPair]", list(operands)))
         registers = cast("list[Register]", list(operands))
         if dtype == "i1":
             return self._bit(FUNCTIONS[function].bit, registers)
@@ -112,7 +112,7 @@ class Integers:
 
     # 64 bits
 
-    def _wide(self, name: str, operands: list[Pair]) -> Value:
+    def _wide(self, name: str, operands: list[RegisterPair]) -> Value:
         code = self.code
         match name:
             case "addi":
@@ -138,8 +138,8 @@ class Integers:
             opposite = {"ge": "lt", "le": "gt"}
             negated = "eq" if predicate == "ne" else predicate[0] + opposite[predicate[1:]]
             return self.code.x("xori", self.compare(negated, a, b, dtype), immediate=1)
-        if isinstance(a, Pair):
-            assert isinstance(b, Pair)
+        if isinstance(a, RegisterPair):
+            assert isinstance(b, RegisterPair)
             return (
                 wide.equal(self.code, a, b)
                 if predicate == "eq"

@@ -14,9 +14,19 @@ from dataclasses import dataclass, field, replace
 from pdojo.backends.common.placement import MemoryClass, MemoryPlan, plan_memory
 from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within, describe
 from pdojo.backends.snitch.addressing import Addresses, Root
-from pdojo.backends.snitch.assembly import Function
+from pdojo.backends.snitch.assembly import AssemblyFunction
 from pdojo.backends.snitch.cells import Cells, in_registers
-from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SP, ZERO, Code, FrameKind, FrameOffset, Instruction, Register
+from pdojo.backends.snitch.code import (
+    ARGUMENT,
+    ARRAYS,
+    SP,
+    ZERO,
+    CodeLine,
+    FrameKind,
+    FrameOffset,
+    Register,
+    SnitchCode,
+)
 from pdojo.backends.snitch.finish import finish
 from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
@@ -35,13 +45,13 @@ _REGISTERS = 8
 _OTHER_MACHINES = (Mapping.GRID, Mapping.BLOCK, Mapping.WARP, Mapping.TENSOR, Mapping.PARALLEL)
 
 
-def lower_kernel(nest: Nest, machine: Machine) -> Function:
+def lower_kernel(nest: Nest, machine: Machine) -> AssemblyFunction:
     """The function of a kernel.
 
     Raises LoweringError for mappings and memories that the core lacks, for functions that need a missing divider, for
     arrays that exceed its memory, and for hardware loops that need too many registers.
     """
-    return _KernelLowering(nest, machine).lower()
+    return _SnitchLowering(nest, machine).lower()
 
 
 @dataclass
@@ -56,7 +66,7 @@ class _Frame:
         self.size += -(-size // 8) * 8
 
 
-class _KernelLowering(NestWalk):
+class _SnitchLowering(NestWalk):
     dissolved = frozenset()
 
     def __init__(self, nest: Nest, machine: Machine) -> None:
@@ -66,13 +76,13 @@ class _KernelLowering(NestWalk):
         self._refuse_mappings()
         self._refuse_limits()
         self.plan: MemoryPlan = plan_memory(nest)
-        self.code = Code(nest.symbol)
+        self.code = SnitchCode(nest.symbol)
         self.numbers = Numbers(self.code, f"{nest.symbol}_constants")
         self.addresses = Addresses(self.code, self.known, self.extents)
         self.cells = Cells(nest, self.known)
         self.regions = Regions(self.code, nest, machine)
         self.stack = _Frame()
-        self.entry: list[Instruction] = []
+        self.entry: list[CodeLine] = []
         self.roots = self._roots()
         functions = Functions(self.code, self.numbers, frozenset(machine.features), machine.name)
         # Hardware loops have only the maximum that loses NaN; `streams` rejects them in kernels that do not permit it.
@@ -91,7 +101,7 @@ class _KernelLowering(NestWalk):
         )
         self._pack_cells()
 
-    def lower(self) -> Function:
+    def lower(self) -> AssemblyFunction:
         """The whole function."""
         for node in self.nest.children:
             with self.code.frame(FrameKind.NEST) as frame:
@@ -102,7 +112,7 @@ class _KernelLowering(NestWalk):
         lines, frame_bytes = finish(self.code, self.stack.size, self.nest.symbol)
         self._check_memory(frame_bytes)
         facts = {"workspace_bytes": self.plan.shared_bytes, "stack_bytes": frame_bytes}
-        return Function(self.nest.symbol, lines, self.numbers.table, self.numbers.label, facts)
+        return AssemblyFunction(self.nest.symbol, lines, self.numbers.table, self.numbers.label, facts)
 
     # Memory
 

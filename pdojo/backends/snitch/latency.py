@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pdojo.backends.snitch.code import LOADS, STORES, Instruction
+from pdojo.backends.snitch.code import LOADS, STORES, CodeLine
 from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
@@ -12,12 +12,12 @@ _DIVIDED = 16
 """Assumed number of quotient bits."""
 
 
-def is_float(instruction: Instruction) -> bool:
+def is_float(instruction: CodeLine) -> bool:
     """Whether the floating-point unit executes an instruction; it does so in the order in which the core sends them."""
     return any(r.kind == "f" for r in (*instruction.defs, *instruction.uses))
 
 
-def latency(instruction: Instruction, timing: Timing) -> int:
+def latency(instruction: CodeLine, timing: Timing) -> int:
     """Cycles until another instruction can use the result."""
     name, _, types = instruction.name.partition(".")
     if not is_float(instruction):

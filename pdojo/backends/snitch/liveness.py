@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pdojo.backends.snitch.code import BRANCHES, EFFECTS, Instruction, Register
+from pdojo.backends.snitch.code import BRANCHES, EFFECTS, CodeLine, Register
 
 
 @dataclass(eq=False)
 class Flow:
     """The control flow graph of a list of instructions."""
 
-    code: Sequence[Instruction]
+    code: Sequence[CodeLine]
 
     @cached_property
     def labels(self) -> dict[str, int]:
@@ -68,7 +68,7 @@ def tracked(registers: Sequence[Register]) -> list[Register]:
 class Numbering:
     """A numbering of registers, for sets of registers as bits of integers."""
 
-    def __init__(self, code: Sequence[Instruction]) -> None:
+    def __init__(self, code: Sequence[CodeLine]) -> None:
         """Number all registers in the order of their first occurrence in the code."""
         self.registers: list[Register] = []
         self.bits: dict[Register, int] = {}
@@ -124,7 +124,7 @@ def live_after(flow: Flow, numbering: Numbering, *, strong: bool = False) -> lis
     return after
 
 
-def bodies(code: Sequence[Instruction]) -> list[bool]:
+def bodies(code: Sequence[CodeLine]) -> list[bool]:
     """By position, whether it is in the body of a hardware loop, which must keep all its instructions."""
     found: list[bool] = []
     loops = 0
@@ -134,13 +134,13 @@ def bodies(code: Sequence[Instruction]) -> list[bool]:
     return found
 
 
-def is_needed(instruction: Instruction, defs: int, live: int) -> bool:
+def is_needed(instruction: CodeLine, defs: int, live: int) -> bool:
     """Whether an instruction has effects, or its result is in `live`."""
     touches = any(r.fixed for r in (*instruction.defs, *instruction.uses) if r.kind == "f")
     return instruction.name in EFFECTS or touches or bool(defs & live)
 
 
-def without_dead_code(code: list[Instruction]) -> list[Instruction]:
+def without_dead_code(code: list[CodeLine]) -> list[CodeLine]:
     """The code without instructions whose results are unused. Stores and uses of streams are kept, loads are not."""
     numbering = Numbering(code)
     after = live_after(Flow(code), numbering, strong=True)

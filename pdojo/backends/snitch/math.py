@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from pdojo.backends.snitch import wide
 from pdojo.backends.snitch.code import ZERO, Register
 from pdojo.backends.snitch.numbers import SUFFIX
-from pdojo.backends.snitch.values import Pair, Value, integer
+from pdojo.backends.snitch.values import RegisterPair, Value, integer
 from pdojo.dialect.rules.streams import DIVISIONS
 from pdojo.errors import LoweringError
 from pdojo.math.functions import FUNCTIONS
@@ -84,6 +84,6 @@ class _Code(Values[Value]):
     def shift(self, function: str, value: Value, count: int, dtype: str) -> Value:
         """A value shifted by a constant number of bits."""
         code, left = self.functions.code, function == "arith.shli"
-        if isinstance(value, Pair):
+        if isinstance(value, RegisterPair):
             return (wide.shift_left if left else wide.shift_right)(code, value, count)
         return code.x("slli" if left else "srai", value, immediate=count)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from pdojo.backends.snitch.addressing import Place
-from pdojo.backends.snitch.code import SP, Code, FrameOffset, Register
-from pdojo.backends.snitch.values import Pair, Value
+from pdojo.backends.snitch.addressing import OffsetAddress
+from pdojo.backends.snitch.code import SP, FrameOffset, Register, SnitchCode
+from pdojo.backends.snitch.values import RegisterPair, Value
 from pdojo.dialect.functions import byte_width
 
 _LOADS = {"f64": "fld", "f32": "flw", "f16": "flh", "i32": "lw", "i16": "lh", "i8": "lb", "i1": "lbu"}
@@ -19,25 +19,25 @@ _STORES = {"f64": "fsd", "f32": "fsw", "f16": "fsh", "i32": "sw", "i16": "sh", "
 class Accesses:
     """Emits loads and stores."""
 
-    code: Code
+    code: SnitchCode
 
-    def load(self, place: Place, dtype: str) -> Value:
+    def load(self, place: OffsetAddress, dtype: str) -> Value:
         """Load an element."""
         code, base, offset = self.code, place.base, place.offset
         if dtype == "i64":
             place = self.pair_place(place)
             base, offset = place.base, place.offset
-            return Pair(code.x("lw", base, immediate=offset), code.x("lw", base, immediate=offset + 4))
+            return RegisterPair(code.x("lw", base, immediate=offset), code.x("lw", base, immediate=offset + 4))
         if dtype == "bf16":
             bits = code.x("lhu", base, immediate=offset)
             return code.f("fmv.w.x", code.x("slli", bits, immediate=16))
         emit = code.f if dtype.startswith("f") else code.x
         return emit(_LOADS[dtype], base, immediate=offset)
 
-    def store(self, value: Value, place: Place, dtype: str) -> None:
+    def store(self, value: Value, place: OffsetAddress, dtype: str) -> None:
         """Store an element."""
         code, base, offset = self.code, place.base, place.offset
-        if isinstance(value, Pair):
+        if isinstance(value, RegisterPair):
             place = self.pair_place(place)
             code.emit("sw", (), (place.base, value.low), place.offset)
             code.emit("sw", (), (place.base, value.high), place.offset + 4)
@@ -48,17 +48,17 @@ class Accesses:
             return
         code.emit(_STORES[dtype], (), (base, value), offset)
 
-    def pair_place(self, place: Place) -> Place:
+    def pair_place(self, place: OffsetAddress) -> OffsetAddress:
         """The place in a form whose second word is in reach of loads, too."""
         if place.offset + 4 < 2048:
             return place
-        return Place(self.code.add_immediate(place.base, place.offset), 0)
+        return OffsetAddress(self.code.add_immediate(place.base, place.offset), 0)
 
-    def load_packed(self, place: Place) -> Register:
+    def load_packed(self, place: OffsetAddress) -> Register:
         """Load a whole register."""
         return self.code.f("fld", place.base, immediate=place.offset)
 
-    def store_packed(self, value: Register, place: Place) -> None:
+    def store_packed(self, value: Register, place: OffsetAddress) -> None:
         """Store a whole register."""
         self.code.emit("fsd", (), (place.base, value), place.offset)
 

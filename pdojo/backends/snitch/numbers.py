@@ -7,7 +7,7 @@ from math import isnan
 
 import numpy as np
 
-from pdojo.backends.snitch.code import ZERO, Code, Register
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
 
@@ -25,7 +25,7 @@ def bits_of(value: float, dtype: str) -> int:
 class Numbers:
     """The constants of a function."""
 
-    code: Code
+    code: SnitchCode
     label: str
     """The label of the table."""
     table: list[int] = field(default_factory=list[int])

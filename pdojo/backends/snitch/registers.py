@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pdojo.backends.snitch.code import COPIES, SLOT, SP, Code, FrameOffset, Instruction, Kind, Register
+from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -35,7 +35,7 @@ _FOREVER = float("inf")
 class Assignment:
     """Code and the names of its registers."""
 
-    code: list[Instruction]
+    code: list[CodeLine]
     names: Mapping[Register, str]
 
     def name(self, register: Register) -> str:
@@ -43,7 +43,7 @@ class Assignment:
         return register.fixed or self.names[register]
 
 
-def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
+def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
     """Schedule the code where that adds no spills, and name its registers.
 
     Raises LoweringError if the registers do not suffice for a hardware loop.
@@ -58,7 +58,7 @@ def assign(code: list[Instruction], function: Code, name: str) -> Assignment:
     raise LoweringError(f"kernel '{name}': registers did not suffice after {_ROUNDS} rounds of spilling")
 
 
-def _scheduled(code: list[Instruction]) -> _Graph:
+def _scheduled(code: list[CodeLine]) -> _Graph:
     """The scheduled code; blocks whose new order would add spills keep their order."""
     schedule = Schedule(code, Timing())
     graph = _Graph(schedule.code)
@@ -73,7 +73,7 @@ def _scheduled(code: list[Instruction]) -> _Graph:
 class _Graph:
     """The interference graph: neighbours need different names."""
 
-    def __init__(self, code: list[Instruction]) -> None:
+    def __init__(self, code: list[CodeLine]) -> None:
         self.code = code
         self.numbering = Numbering(code)
         self.count = len(self.numbering.registers)
@@ -197,7 +197,7 @@ class _Graph:
         return found
 
 
-def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code, name: str) -> list[Instruction]:
+def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCode, name: str) -> list[CodeLine]:
     """The code with the spilled registers kept in the stack frame, or recomputed before their uses."""
     for register in spilled:
         if register.pinned:
@@ -208,7 +208,7 @@ def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code,
             )
     chosen = set(spilled)
     slots = {r: function.slot() for r in spilled if r.constant is None}
-    result: list[Instruction] = []
+    result: list[CodeLine] = []
     for instruction in code:
         used = [r for r in dict.fromkeys(instruction.uses) if r in chosen]
         defined = [r for r in dict.fromkeys(instruction.defs) if r in chosen]
@@ -222,15 +222,15 @@ def _spill(code: list[Instruction], spilled: Sequence[Register], function: Code,
         instruction.uses = tuple(fresh.get(r, r) for r in instruction.uses)
         instruction.defs = tuple(fresh.get(r, r) for r in instruction.defs)
         result.append(instruction)
-        result += [Instruction("sw" if r.kind == "x" else "fsd", (), (SP, fresh[r]), slots[r]) for r in defined]
+        result += [CodeLine("sw" if r.kind == "x" else "fsd", (), (SP, fresh[r]), slots[r]) for r in defined]
     return result
 
 
-def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffset]) -> Instruction:
+def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffset]) -> CodeLine:
     if register.constant is not None:
-        return Instruction("li", (to,), (), register.constant)
+        return CodeLine("li", (to,), (), register.constant)
     assert slots[register].area == SLOT
-    return Instruction("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
+    return CodeLine("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
 
 
 State: TypeAlias = tuple[int, int]
@@ -271,7 +271,7 @@ def check(assignment: Assignment) -> None:
 
 
 def _after(
-    assignment: Assignment, numbering: Numbering, sharing: Mapping[str, int], instruction: Instruction, state: State
+    assignment: Assignment, numbering: Numbering, sharing: Mapping[str, int], instruction: CodeLine, state: State
 ) -> State:
     kept, lost = state
     if is_left_out(assignment, instruction):
@@ -290,7 +290,7 @@ def _merged(one: State, other: State) -> State:
     return (one[0] | other[0]) & ~lost, lost
 
 
-def is_left_out(assignment: Assignment, instruction: Instruction) -> bool:
+def is_left_out(assignment: Assignment, instruction: CodeLine) -> bool:
     """Whether an instruction copies a register to itself, and so is omitted."""
     if instruction.name not in COPIES:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TypeAlias
 
-from pdojo.backends.snitch.code import EFFECTS, LOADS, STORES, Immediate, Instruction, Register
+from pdojo.backends.snitch.code import EFFECTS, LOADS, STORES, CodeLine, Immediate, Register
 from pdojo.backends.snitch.liveness import bodies
 
 _Key: TypeAlias = tuple[str, tuple[tuple[Register, int], ...], Immediate]
@@ -14,17 +14,17 @@ _KEPT = 14
 """Number of latest loads that are still known after a store to other memory; more would take too many registers."""
 
 
-def without_repeats(code: list[Instruction]) -> list[Instruction]:
+def without_repeats(code: list[CodeLine]) -> list[CodeLine]:
     """The code without computations of values that a register holds already, except in hardware loops."""
     writes = Counter(register for instruction in code for register in instruction.defs)
-    kept: list[Instruction] = []
+    kept: list[CodeLine] = []
     names: dict[Register, Register] = {}
-    block = _Block()
+    block = _KnownValues()
     for instruction, repeated in zip(code, bodies(code), strict=True):
         uses = tuple(names.get(register, register) for register in instruction.uses)
-        here = Instruction(instruction.name, instruction.defs, uses, instruction.immediate)
+        here = CodeLine(instruction.name, instruction.defs, uses, instruction.immediate)
         if repeated or _ends_block(here):
-            block = _Block()
+            block = _KnownValues()
         elif _is_pure(here) and writes[here.defs[0]] == 1:
             earlier = block.earlier(here)
             if earlier is not None:
@@ -35,7 +35,7 @@ def without_repeats(code: list[Instruction]) -> list[Instruction]:
     return kept
 
 
-class _Block:
+class _KnownValues:
     """The values in registers, in straight code."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class _Block:
         self._loaded: dict[_Key, Register] = {}
         self._versions: Counter[Register] = Counter()
 
-    def earlier(self, instruction: Instruction) -> Register | None:
+    def earlier(self, instruction: CodeLine) -> Register | None:
         """The register with a pure instruction's value; None if there is none, and then its own is recorded."""
         known = self._loaded if instruction.name in LOADS else self._computed
         uses = tuple((register, self._versions[register]) for register in instruction.uses)
@@ -51,7 +51,7 @@ class _Block:
         found = known.setdefault((instruction.name, uses, instruction.immediate), own)
         return None if found is own else found
 
-    def note(self, instruction: Instruction) -> None:
+    def note(self, instruction: CodeLine) -> None:
         """Forget values that an instruction may change, in registers or memory."""
         self._versions.update(instruction.defs)
         if any(r.fixed is not None for r in instruction.defs):
@@ -67,11 +67,11 @@ def _apart(load: _Key, base: Register) -> bool:
     return area is not None and base.area is not None and area != base.area
 
 
-def _ends_block(instruction: Instruction) -> bool:
+def _ends_block(instruction: CodeLine) -> bool:
     return instruction.name in EFFECTS and instruction.name not in STORES
 
 
-def _is_pure(instruction: Instruction) -> bool:
+def _is_pure(instruction: CodeLine) -> bool:
     """Whether an instruction writes one register with a value that depends only on its operands (and memory)."""
     registers = (*instruction.defs, *instruction.uses)
     return (

@@ -21,7 +21,7 @@ from typing import Literal
 
 from pdojo.backends.snitch.backwards import backward_order
 from pdojo.backends.snitch.blocks import Item, blocks
-from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, Instruction, Register
+from pdojo.backends.snitch.code import LOADS, STORES, STREAMS, CodeLine, Register
 from pdojo.backends.snitch.latency import is_float, latency
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked, without_dead_code
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -42,7 +42,7 @@ _STREAMING = 29
 
 
 @dataclass
-class _Block:
+class _ScheduledBlock:
     items: list[Item]
     live: frozenset[Register]
     """Registers whose values at the start are needed."""
@@ -84,16 +84,16 @@ class _Block:
 
 
 @dataclass
-class _Place:
+class _PlacedBlock:
     """A block, its position in the code, and its chosen order."""
 
     start: int
-    text: list[Instruction]
-    forms: list[_Block]
+    text: list[CodeLine]
+    forms: list[_ScheduledBlock]
     """The block as in the text, and with its constants loaded inside."""
     cycles: int
     """A new order must take fewer cycles than this."""
-    chosen: tuple[list[Instruction], list[Instruction]] | None = None
+    chosen: tuple[list[CodeLine], list[CodeLine]] | None = None
     """The instructions before and after scheduling; None: the text's order is kept."""
     attempt: int = 0
 
@@ -118,7 +118,7 @@ class _Place:
 class Schedule:
     """The code of a function with its blocks scheduled."""
 
-    def __init__(self, code: Sequence[Instruction], timing: Timing) -> None:
+    def __init__(self, code: Sequence[CodeLine], timing: Timing) -> None:
         """Choose an order for each block."""
         self.original = list(code)
         self.timing = timing
@@ -126,7 +126,7 @@ class Schedule:
         for place in self.places:
             place.choose()
 
-    def _places(self) -> list[_Place]:
+    def _places(self) -> list[_PlacedBlock]:
         code = self.original
         numbering, flow = Numbering(code), Flow(code)
         after = live_after(flow, numbering)
@@ -135,31 +135,31 @@ class Schedule:
             on = (on or instruction.name == "csrsi") and instruction.name != "csrci"
             streaming.append(on)
         constants = loaded_constants(code)
-        found: list[_Place] = []
+        found: list[_PlacedBlock] = []
         for start, items in blocks(code):
             text = [i for item in items for i in item.instructions]
             before = numbering.mask(text[0].uses) | (after[start] & ~numbering.mask(text[0].defs))
             live, out = (frozenset(numbering.members(m)) for m in (before, after[start + len(text) - 1]))
             room = _ROOM | ({"f": _STREAMING} if streaming[start] else {})
-            plain = _Block(items, live, out, room, self.timing)
+            plain = _ScheduledBlock(items, live, out, room, self.timing)
             walk = _walked(plain, range(len(items)))
             forms = [replace(plain, room={kind: max(most, walk.most[kind]) for kind, most in room.items()})]
             if flow.depths[start]:
                 forms += _with_constants(text, plain, constants)
             # Code that runs once is reordered only if the gain outweighs the loss of readability.
-            found.append(_Place(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
+            found.append(_PlacedBlock(start, text, forms, walk.cycles - (0 if flow.depths[start] else _ONCE)))
         return found
 
     @property
-    def code(self) -> list[Instruction]:
+    def code(self) -> list[CodeLine]:
         """The code in the chosen order."""
         before, after = self._assembled(0), self._assembled(1)
         check_values(before, after)
         # Loads of constants before the nest may be dead if blocks load their own.
         return without_dead_code(after) if len(after) > len(self.original) else after
 
-    def _assembled(self, which: Literal[0, 1]) -> list[Instruction]:
-        found: list[Instruction] = []
+    def _assembled(self, which: Literal[0, 1]) -> list[CodeLine]:
+        found: list[CodeLine] = []
         position = 0
         for place in self.places:
             found += self.original[position : place.start]
@@ -176,7 +176,7 @@ class Schedule:
         return bool(moved)
 
 
-def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]:
+def loaded_constants(code: Sequence[CodeLine]) -> dict[Register, CodeLine]:
     """The registers that always hold a number from the table, with the instructions that load them."""
     writes = Counter(r for i in code for r in i.defs)
     tables = {i.defs[0] for i in code if i.name == "la"}
@@ -187,23 +187,25 @@ def loaded_constants(code: Sequence[Instruction]) -> dict[Register, Instruction]
     }
 
 
-def _with_constants(text: Sequence[Instruction], block: _Block, constants: dict[Register, Instruction]) -> list[_Block]:
+def _with_constants(
+    text: Sequence[CodeLine], block: _ScheduledBlock, constants: dict[Register, CodeLine]
+) -> list[_ScheduledBlock]:
     """The block with its constants loaded inside, so that they take no registers around it; empty if it has none."""
     used = [r for r in dict.fromkeys(r for i in text for r in i.uses) if r in constants]
     if not used:
         return []
     copies = {r: Register("f") for r in used}
-    loads = [Instruction("fld", (copies[r],), constants[r].uses, constants[r].immediate) for r in used]
-    rest = [Instruction(i.name, i.defs, tuple(copies.get(r, r) for r in i.uses), i.immediate) for i in text]
+    loads = [CodeLine("fld", (copies[r],), constants[r].uses, constants[r].immediate) for r in used]
+    rest = [CodeLine(i.name, i.defs, tuple(copies.get(r, r) for r in i.uses), i.immediate) for i in text]
     found = list(blocks([*loads, *rest]))
     if len(found) != 1 or sum(len(i.instructions) for i in found[0][1]) < len(text) + len(loads):
         return []
     tables = frozenset(constants[r].uses[0] for r in used)
     live, live_out = ((registers - set(used)) | tables for registers in (block.live, block.live_out))
-    return [_Block(found[0][1], live, live_out, block.room, block.timing)]
+    return [_ScheduledBlock(found[0][1], live, live_out, block.room, block.timing)]
 
 
-def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) -> None:
+def check_values(before: Sequence[CodeLine], after: Sequence[CodeLine]) -> None:
     """Raise AssertionError unless every instruction has equal operands and stream accesses in both orders.
 
     The check shares no code with the ordering, so a mistake there becomes an error and not a wrong result.
@@ -213,7 +215,7 @@ def check_values(before: Sequence[Instruction], after: Sequence[Instruction]) ->
     assert one == other, "instructions do not find their operands"
 
 
-def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
+def _sources(code: Sequence[CodeLine]) -> dict[int, tuple[object, ...]]:
     """By instruction (identity): the last writers of its operands, and its position in each stream's accesses."""
     last: dict[Register, int] = {}
     turns: Counter[tuple[Register, bool]] = Counter()
@@ -233,7 +235,7 @@ def _sources(code: Sequence[Instruction]) -> dict[int, tuple[object, ...]]:
     return found
 
 
-def _walked(block: _Block, order: Iterable[int]) -> _Walk:
+def _walked(block: _ScheduledBlock, order: Iterable[int]) -> _Walk:
     walk = _Walk(block)
     for number in order:
         walk.append(number)
@@ -253,7 +255,7 @@ def _heights(items: Sequence[Item], timing: Timing) -> list[int]:
 class _Walk:
     """An order under construction, with the cycle of each issue and the number of registers in use."""
 
-    def __init__(self, block: _Block) -> None:
+    def __init__(self, block: _ScheduledBlock) -> None:
         self.block, self.items = block, block.items
         self.order: list[int] = []
         self.core = self.unit = -1

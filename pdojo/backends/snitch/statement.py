@@ -8,9 +8,9 @@ from typing import cast
 
 from pdojo.backends.common.addresses import address_of
 from pdojo.backends.common.placement import MemoryPlan
-from pdojo.backends.snitch.addressing import Addresses, Place, Root
+from pdojo.backends.snitch.addressing import Addresses, OffsetAddress, Root
 from pdojo.backends.snitch.cells import Cells
-from pdojo.backends.snitch.code import Code, Register
+from pdojo.backends.snitch.code import Register, SnitchCode
 from pdojo.backends.snitch.functions import Functions, from_index, has_instruction
 from pdojo.backends.snitch.memory import Accesses
 from pdojo.backends.snitch.packed import Packed, packs
@@ -26,7 +26,7 @@ from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf
 class Statements:
     """Emits statements at the current point of the walk through the kernel."""
 
-    code: Code
+    code: SnitchCode
     nest: Nest
     plan: MemoryPlan
     roots: dict[Buffer, Root]
@@ -165,7 +165,7 @@ class Statements:
             self.regions.note_store(buffer)
             self.accesses.store(value, self.place(access, leaf), buffer.dtype)
 
-    def place(self, access: Access, leaf: Leaf) -> Place:
+    def place(self, access: Access, leaf: Leaf) -> OffsetAddress:
         """The place of an access in memory."""
         buffer = access.array.buffer
         layout = self.plan.placements[buffer].layout

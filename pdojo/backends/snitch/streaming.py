@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from pdojo.backends.snitch.addressing import Addresses, Root
-from pdojo.backends.snitch.code import STREAMS, ZERO, Code, Register
-from pdojo.backends.snitch.draining import Draining, Use
+from pdojo.backends.snitch.code import STREAMS, ZERO, Register, SnitchCode
+from pdojo.backends.snitch.draining import Draining, StreamUse
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
@@ -50,7 +50,7 @@ class LaneStream:
 class Regions:
     """Emits the streaming regions of a kernel."""
 
-    code: Code
+    code: SnitchCode
     nest: Nest
     machine: Machine
     stored: set[Buffer] = field(default_factory=set[Buffer])
@@ -58,7 +58,7 @@ class Regions:
     repeats: dict[int, int] = field(default_factory=dict[int, int])
     """Reads per element, minus one, to which each stream is set."""
     _lanes: dict[Scope, list[LaneStream]] = field(default_factory=dict[Scope, list[LaneStream]])
-    _uses: dict[Scope, Use] = field(default_factory=dict[Scope, Use])
+    _uses: dict[Scope, StreamUse] = field(default_factory=dict[Scope, StreamUse])
 
     def __post_init__(self) -> None:
         self.draining = Draining(self._use)
@@ -147,11 +147,11 @@ class Regions:
             yield
         self.stored |= stored
 
-    def _use(self, region: Scope) -> Use:
+    def _use(self, region: Scope) -> StreamUse:
         if region not in self._uses:
             streams = self.streams(region)
             written = [one for one in streams if one.stream.writes]
-            self._uses[region] = Use(
+            self._uses[region] = StreamUse(
                 frozenset(one.lane for one in streams if not one.stream.writes),
                 {one.lane: prod(one.pattern.bounds) for one in written},
                 frozenset(o.lane for o in written if not self._is_alone(o, region) or self._is_overtaken(o, region)),

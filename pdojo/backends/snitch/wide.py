@@ -2,69 +2,69 @@
 
 from __future__ import annotations
 
-from pdojo.backends.snitch.code import ZERO, Code, Register
-from pdojo.backends.snitch.values import Pair
+from pdojo.backends.snitch.code import ZERO, Register, SnitchCode
+from pdojo.backends.snitch.values import RegisterPair
 
 
-def add(code: Code, a: Pair, b: Pair) -> Pair:
+def add(code: SnitchCode, a: RegisterPair, b: RegisterPair) -> RegisterPair:
     """a + b, modulo 2**64."""
     if ZERO in (a.low, b.low):
-        return Pair(b.low if a.low is ZERO else a.low, code.x("add", a.high, b.high))
+        return RegisterPair(b.low if a.low is ZERO else a.low, code.x("add", a.high, b.high))
     low = code.x("add", a.low, b.low)
     # Adding zero gives no carry; otherwise the sum is compared with one addend.
     carry = code.x("sltu", low, a.low)
-    return Pair(low, code.x("add", code.x("add", a.high, b.high), carry))
+    return RegisterPair(low, code.x("add", code.x("add", a.high, b.high), carry))
 
 
-def subtract(code: Code, a: Pair, b: Pair) -> Pair:
+def subtract(code: SnitchCode, a: RegisterPair, b: RegisterPair) -> RegisterPair:
     """a - b, modulo 2**64."""
     borrow = code.x("sltu", a.low, b.low)
     low = code.x("sub", a.low, b.low)
-    return Pair(low, code.x("sub", code.x("sub", a.high, b.high), borrow))
+    return RegisterPair(low, code.x("sub", code.x("sub", a.high, b.high), borrow))
 
 
-def multiply(code: Code, a: Pair, b: Pair) -> Pair:
+def multiply(code: SnitchCode, a: RegisterPair, b: RegisterPair) -> RegisterPair:
     """a * b, modulo 2**64."""
     low = code.x("mul", a.low, b.low)
     crossed = code.x("add", code.x("mul", a.low, b.high), code.x("mul", a.high, b.low))
-    return Pair(low, code.x("add", code.x("mulhu", a.low, b.low), crossed))
+    return RegisterPair(low, code.x("add", code.x("mulhu", a.low, b.low), crossed))
 
 
-def bitwise(code: Code, name: str, a: Pair, b: Pair) -> Pair:
+def bitwise(code: SnitchCode, name: str, a: RegisterPair, b: RegisterPair) -> RegisterPair:
     """`and`, `or` or `xor` of all bits."""
-    return Pair(code.x(name, a.low, b.low), code.x(name, a.high, b.high))
+    return RegisterPair(code.x(name, a.low, b.low), code.x(name, a.high, b.high))
 
 
-def shift_left(code: Code, a: Pair, count: int) -> Pair:
+def shift_left(code: SnitchCode, a: RegisterPair, count: int) -> RegisterPair:
     """a * 2**count for a constant count below 64."""
     if count == 0:
         return a
     if count >= 32:
-        return Pair(ZERO, code.x("slli", a.low, immediate=count - 32) if count > 32 else a.low)
+        return RegisterPair(ZERO, code.x("slli", a.low, immediate=count - 32) if count > 32 else a.low)
     spilt = code.x("srli", a.low, immediate=32 - count)
     high = code.x("or", code.x("slli", a.high, immediate=count), spilt)
-    return Pair(code.x("slli", a.low, immediate=count), high)
+    return RegisterPair(code.x("slli", a.low, immediate=count), high)
 
 
-def shift_right(code: Code, a: Pair, count: int) -> Pair:
+def shift_right(code: SnitchCode, a: RegisterPair, count: int) -> RegisterPair:
     """a / 2**count rounded down, for a constant count below 64."""
     if count == 0:
         return a
     sign = code.x("srai", a.high, immediate=31)
     if count >= 32:
-        return Pair(code.x("srai", a.high, immediate=count - 32) if count > 32 else a.high, sign)
+        return RegisterPair(code.x("srai", a.high, immediate=count - 32) if count > 32 else a.high, sign)
     spilt = code.x("slli", a.high, immediate=32 - count)
     low = code.x("or", code.x("srli", a.low, immediate=count), spilt)
-    return Pair(low, code.x("srai", a.high, immediate=count))
+    return RegisterPair(low, code.x("srai", a.high, immediate=count))
 
 
-def equal(code: Code, a: Pair, b: Pair) -> Register:
+def equal(code: SnitchCode, a: RegisterPair, b: RegisterPair) -> Register:
     """1 if a = b, otherwise 0."""
     differences = code.x("or", code.x("xor", a.low, b.low), code.x("xor", a.high, b.high))
     return code.x("sltiu", differences, immediate=1)
 
 
-def less(code: Code, a: Pair, b: Pair, *, signed: bool = True) -> Register:
+def less(code: SnitchCode, a: RegisterPair, b: RegisterPair, *, signed: bool = True) -> Register:
     """1 if a < b, otherwise 0."""
     if b.low is ZERO:
         # The low part is unsigned, so it is never below 0.

@@ -20,7 +20,7 @@ from pdojo.dialect.view.storage import accesses_of, physical_index
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class SpreadAccess:
     """An access to an operand of an instruction of a warp: its elements are spread over the threads."""
 
     access: Access
@@ -43,7 +43,7 @@ class Collective:
 
     scope: Scope
     intrinsic: Intrinsic
-    operands: Mapping[str, Spread]
+    operands: Mapping[str, SpreadAccess]
     """The operands by their names in the meaning, in the order of its arguments."""
 
 
@@ -69,7 +69,7 @@ class Collectives:
     """The scopes of a program that warps compute together."""
 
     scopes: Mapping[Scope, Collective] = field(default_factory=dict[Scope, Collective])
-    spreads: Mapping[Access, Spread] = field(default_factory=dict[Access, Spread])
+    spreads: Mapping[Access, SpreadAccess] = field(default_factory=dict[Access, SpreadAccess])
 
     def of(self, leaf: Leaf) -> Collective | None:
         """The collective scope around a statement; None if one thread runs the statement."""
@@ -102,7 +102,7 @@ class Collectives:
         return found
 
 
-def _held(spread: Spread, leaf: Leaf) -> Held | Reason:
+def _held(spread: SpreadAccess, leaf: Leaf) -> Held | Reason:
     access, first = spread.access, min(spread.depths)
     buffer, own = access.array.buffer, set(spread.depths)
     dims: dict[int, int] = {}
@@ -127,14 +127,14 @@ def collectives_of(nest: Nest) -> Collectives:
     mapped = [s for s in nest.scopes if s.mapping is ScopeMapping.TENSOR]
     known = {i.name: i for i in nest.intrinsics if i.threads} if mapped else {}
     found = [c for s in mapped if s.intrinsic in known and (c := _collective(s, known[s.intrinsic])) is not None]
-    spreads: dict[Access, Spread] = {}
+    spreads: dict[Access, SpreadAccess] = {}
     for collective in found:
         arrays = {spread.access.array: spread for spread in collective.operands.values()}
         for leaf in collective.scope.leaves:
             for access in leaf.accesses:
                 if access.array in arrays:
                     one = arrays[access.array]
-                    spreads[access] = Spread(access, leaf, one.fragment, one.depths, one.writes)
+                    spreads[access] = SpreadAccess(access, leaf, one.fragment, one.depths, one.writes)
     return Collectives({c.scope: c for c in found}, spreads)
 
 
@@ -145,7 +145,7 @@ def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
     pattern = pattern_of(intrinsic)
     if not same_form(pattern.root, scope):
         return None
-    operands: dict[str, Spread] = {}
+    operands: dict[str, SpreadAccess] = {}
     for one, other in pair(pattern.root, scope):
         if not isinstance(one, Leaf) or not isinstance(other, Leaf):
             continue
@@ -155,7 +155,9 @@ def _collective(scope: Scope, intrinsic: Intrinsic) -> Collective | None:
             name = wanted.array.name
             if name in pattern.operands and name not in operands:
                 depths = tuple(d + scope.depth for e in wanted.index for d in e.variables())
-                operands[name] = Spread(access, other, pattern.fragments[name], depths, pattern.writes(wanted.array))
+                operands[name] = SpreadAccess(
+                    access, other, pattern.fragments[name], depths, pattern.writes(wanted.array)
+                )
     if operands.keys() != pattern.operands.keys():
         return None
     return Collective(scope, intrinsic, {name: operands[name] for name in pattern.operands})

@@ -9,7 +9,7 @@ from math import inf
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.matrix_load import MatrixLoad
-from pdojo.dialect.machines.measured import Measured
+from pdojo.dialect.machines.measured import ProcessorMeasurements
 
 
 class _Part:
@@ -150,7 +150,7 @@ class Machine:
     cpu: Cpu = Cpu()
     gpu: Gpu = Gpu()
     snitch: Snitch = Snitch()
-    measured: Measured = field(default_factory=Measured)
+    measured: ProcessorMeasurements = field(default_factory=ProcessorMeasurements)
     """Measurements of the processor; they do not identify a machine."""
     intrinsics: tuple[Intrinsic, ...] = ()
     """Instructions that compute whole nests, for `tensorize`; each may need features that the machine lacks."""

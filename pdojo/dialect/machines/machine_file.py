@@ -16,7 +16,7 @@ from pdojo.dialect.machines.intrinsic_file import intrinsic_to_json, read_intrin
 from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
 from pdojo.dialect.machines.matrix_load import MatrixLoad
 from pdojo.dialect.machines.matrix_load_file import matrix_load_to_json, read_matrix_load
-from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.names import is_machine_name
 from pdojo.errors import UsageError
 from pdojo.files import read_text
@@ -26,11 +26,11 @@ Known: TypeAlias = Callable[[str], Machine]
 """A function from names to machines. Raises UsageError for an unknown name."""
 
 _FIELDS = {f.name: f for f in fields(Machine)}
-_PARTS: Mapping[str, type[Cpu | Gpu | Snitch | Measured]] = {
+_PARTS: Mapping[str, type[Cpu | Gpu | Snitch | ProcessorMeasurements]] = {
     "cpu": Cpu,
     "gpu": Gpu,
     "snitch": Snitch,
-    "measured": Measured,
+    "measured": ProcessorMeasurements,
 }
 """Keys of tables with the facts of one kind of machine, or with measurements."""
 _CODE = ("intrinsics", "matrix_loads")

@@ -40,7 +40,7 @@ class ReadRate:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProcessorMeasurements:
     """Measurements of a processor (`pdojo-machine calibrate`); false if empty."""
 
     processor: str = ""

@@ -16,7 +16,7 @@ from pdojo.errors import NotationError, UsageError
 
 
 @dataclass(frozen=True, eq=False)
-class Pattern:
+class IntrinsicPattern:
     """The meaning of an intrinsic, ready to be compared with nests."""
 
     nest: Nest
@@ -46,7 +46,7 @@ class Pattern:
         return total, free
 
 
-def pattern_of(intrinsic: Intrinsic) -> Pattern:
+def pattern_of(intrinsic: Intrinsic) -> IntrinsicPattern:
     """The meaning as a pattern. Raises UsageError if the meaning is not one."""
     given = tuple(sorted(intrinsic.strides.items())), intrinsic.threads, tuple(sorted(intrinsic.fragments.items()))
     return _pattern(intrinsic.name, intrinsic.meaning, *given)
@@ -59,7 +59,7 @@ def _pattern(
     strides: tuple[tuple[str, tuple[Stride, ...]], ...],
     threads: int,
     fragments: tuple[tuple[str, str], ...],
-) -> Pattern:
+) -> IntrinsicPattern:
     try:
         kernels = parse_notation(meaning, f"meaning of '{name}'")
     except NotationError as error:
@@ -80,7 +80,7 @@ def _pattern(
     distances = {n: given.pop(n, _dense(a)) for n, a in operands.items()}
     if given:
         raise UsageError(f"strides are given for '{min(given)}', which is no operand: {', '.join(operands)}")
-    pattern = Pattern(nest, root, operands, distances, _fragments(operands, threads, dict(fragments)))
+    pattern = IntrinsicPattern(nest, root, operands, distances, _fragments(operands, threads, dict(fragments)))
     _check_operands(pattern)
     _check_temporaries(nest)
     if threads:
@@ -106,7 +106,7 @@ def _fragments(operands: dict[str, Array], threads: int, texts: dict[str, str]) 
     return found
 
 
-def _check_warp(pattern: Pattern, strides: dict[str, tuple[Stride, ...]]) -> None:
+def _check_warp(pattern: IntrinsicPattern, strides: dict[str, tuple[Stride, ...]]) -> None:
     """Check that each operand has one index, and that each of its dimensions has a scope of its own."""
     if strides:
         raise UsageError("'strides' mean nothing to a warp, whose threads load their elements one by one")
@@ -128,7 +128,7 @@ def _dense(array: Array) -> tuple[Stride, ...]:
     return tuple(strides)
 
 
-def _check_operands(pattern: Pattern) -> None:
+def _check_operands(pattern: IntrinsicPattern) -> None:
     for name, strides in pattern.strides.items():
         if len(strides) != len(pattern.operands[name].shape):
             raise UsageError(f"operand '{name}' needs a stride for each of its dimensions, not {len(strides)}")
@@ -144,7 +144,7 @@ def _check_operands(pattern: Pattern) -> None:
                 _check_index(pattern, access, dimension, index)
 
 
-def _check_index(pattern: Pattern, access: Access, dimension: int, index: Expr) -> None:
+def _check_index(pattern: IntrinsicPattern, access: Access, dimension: int, index: Expr) -> None:
     if not index.is_linear:
         raise UsageError(f"operand '{access.array.name}' must be indexed without '//' and '%'")
     if pattern.strides[access.array.name][dimension] != FREE:

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 from typing import Any, cast
 
 from pdojo.dialect.machines.machine import Cpu, Gpu, Machine, Snitch
-from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 
 
 def machine_text(described: Machine, parent: Machine | None = None) -> str:
@@ -27,13 +27,13 @@ def _lines(described: Machine, parent: Machine | None) -> Iterator[str]:
     yield f"name = {_value(described.name)}"
     if parent is not None:
         yield f"inherits = {_value(parent.name)}"
-    parts: dict[str, Cpu | Gpu | Snitch | Measured] = {}
+    parts: dict[str, Cpu | Gpu | Snitch | ProcessorMeasurements] = {}
     for each in fields(Machine):
         value = getattr(described, each.name)
         inherited = parent is not None and value == getattr(parent, each.name)
         if inherited or each.name in ("name", "intrinsics", "matrix_loads"):
             continue
-        if isinstance(value, Cpu | Gpu | Snitch | Measured):
+        if isinstance(value, Cpu | Gpu | Snitch | ProcessorMeasurements):
             if value:
                 parts[each.name] = value
         else:

@@ -14,7 +14,7 @@ from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
-from pdojo.dialect.notation.lexer import MOST_NESTED, Cursor, Kind, Token
+from pdojo.dialect.notation.lexer import MOST_NESTED, Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_candidates, call_names
 from pdojo.dialect.notation.values import (
@@ -61,7 +61,7 @@ class Expressions:
     def access(self) -> AccessValue:
         """`name[index, ...]` with hints."""
         cursor = self.cursor
-        name = cursor.expect_kind(Kind.WORD, "an array access")
+        name = cursor.expect_kind(TokenKind.WORD, "an array access")
         array = self.arrays.get(name.text)
         if array is None:
             raise cursor.error(f"unknown array '{name.text}'", did_you_mean(name.text, self.arrays), name.span)
@@ -93,7 +93,7 @@ class Expressions:
         left = self._unary()
         while True:
             sign = cursor.token
-            strength = PRECEDENCE.get(sign.text, 0) if sign.kind is Kind.SIGN else 0
+            strength = PRECEDENCE.get(sign.text, 0) if sign.kind is TokenKind.SIGN else 0
             if strength < level:
                 return left
             cursor.advance()
@@ -172,7 +172,7 @@ class Expressions:
         cursor = self.cursor
         if not isinstance(value, ConstantValue | IndexValue) or not cursor.accept(":"):
             return value
-        name = cursor.expect_kind(Kind.WORD, "an element type after ':'")
+        name = cursor.expect_kind(TokenKind.WORD, "an element type after ':'")
         if name.text not in DTYPES:
             raise cursor.error(f"unknown element type '{name.text}'", element_type_hint(name.text), name.span)
         return replace(value, dtype=name.text, span=value.span.to(name.span))
@@ -181,15 +181,15 @@ class Expressions:
         cursor = self.cursor
         token = cursor.token
         match token.kind:
-            case Kind.INTEGER | Kind.FLOAT:
+            case TokenKind.INTEGER | TokenKind.FLOAT:
                 cursor.advance()
-                number = int(token.text) if token.kind is Kind.INTEGER else float(token.text)
+                number = int(token.text) if token.kind is TokenKind.INTEGER else float(token.text)
                 if number == math.inf:
                     raise cursor.error(f"{token.text} is too large for a number", span=token.span)
                 return ConstantValue(number, None, token.span)
-            case Kind.ITERATION:
+            case TokenKind.ITERATION:
                 return self._iteration()
-            case Kind.WORD:
+            case TokenKind.WORD:
                 return self._word()
             case _:
                 pass

@@ -5,7 +5,7 @@ Dependent iteration is not a matter of syntax; verification refuses it (`dialect
 
 from __future__ import annotations
 
-from pdojo.dialect.notation.lexer import Cursor, Kind
+from pdojo.dialect.notation.lexer import Cursor, TokenKind
 from pdojo.dialect.notation.source import Span
 from pdojo.errors import NotationError
 
@@ -42,16 +42,16 @@ def data_dependent_range(cursor: Cursor, span: Span, array: str) -> NotationErro
 
 def access_instead_of_extent(cursor: Cursor) -> Span | None:
     """The access at the cursor if it stands in place of an extent, that is, without an assignment after it."""
-    if cursor.token.kind is not Kind.WORD or not cursor.at("[", 1):
+    if cursor.token.kind is not TokenKind.WORD or not cursor.at("[", 1):
         return None
     level, ahead = 0, 1
-    while cursor.peek(ahead).kind is not Kind.END:
+    while cursor.peek(ahead).kind is not TokenKind.END:
         level += cursor.at("[", ahead) - cursor.at("]", ahead)
         if level == 0:
             break
         ahead += 1
     follows = cursor.peek(ahead + 1)
-    extent = follows.kind is Kind.INTEGER or (follows.kind is Kind.WORD and not cursor.at("=", ahead + 2))
-    if not extent or cursor.peek(ahead).kind is Kind.END:
+    extent = follows.kind is TokenKind.INTEGER or (follows.kind is TokenKind.WORD and not cursor.at("=", ahead + 2))
+    if not extent or cursor.peek(ahead).kind is TokenKind.END:
         return None
     return cursor.token.span.to(cursor.peek(ahead).span)

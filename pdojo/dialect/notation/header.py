@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr, MemRefType
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.notation.hints import parse_hints
-from pdojo.dialect.notation.lexer import Cursor, Kind, Token
+from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
 from pdojo.dialect.notation.values import ArrayName
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
@@ -68,7 +68,7 @@ class Header:
 def parse_kernel_line(cursor: Cursor) -> Header:
     """`kernel NAME(in, inout...) -> (out, inout...)`."""
     cursor.advance()
-    if cursor.token.kind not in (Kind.WORD, Kind.STRING):
+    if cursor.token.kind not in (TokenKind.WORD, TokenKind.STRING):
         raise cursor.error("expected the name of the kernel")
     name = cursor.advance()
     inputs = _names(cursor, "the list of inputs")
@@ -84,7 +84,7 @@ def _names(cursor: Cursor, what: str) -> list[Token]:
     while not cursor.accept(")"):
         if names:
             cursor.expect(",", f"or ')' in {what}")
-        name = cursor.expect_kind(Kind.WORD, f"an array name in {what}")
+        name = cursor.expect_kind(TokenKind.WORD, f"an array name in {what}")
         if any(n.text == name.text for n in names):
             raise cursor.error(f"array '{name.text}' is listed twice in {what}", span=name.span)
         names.append(name)
@@ -114,11 +114,11 @@ def _once(cursor: Cursor, word: Token, *, known: bool) -> None:
 
 def _numerics(cursor: Cursor) -> Iterator[Numerics]:
     classes = [n.value for n in Numerics]
-    if cursor.at_word("none") and cursor.peek(1).kind is Kind.END:
+    if cursor.at_word("none") and cursor.peek(1).kind is TokenKind.END:
         cursor.advance()
         return
     while True:
-        word = cursor.expect_kind(Kind.WORD, f"a numerics class: {', '.join(classes)}")
+        word = cursor.expect_kind(TokenKind.WORD, f"a numerics class: {', '.join(classes)}")
         if word.text not in classes:
             raise cursor.error(f"unknown numerics class '{word.text}'", did_you_mean(word.text, classes), word.span)
         yield Numerics(word.text)
@@ -131,7 +131,7 @@ def _machine(cursor: Cursor) -> str:
     first = cursor.token
     if cursor.at_end:
         raise cursor.error("expected the name of a machine description")
-    if first.kind is Kind.STRING:
+    if first.kind is TokenKind.STRING:
         return cursor.advance().text
     last = cursor.advance()
     while not cursor.at_end and cursor.token.span.column == last.span.column + last.span.width:
@@ -143,7 +143,7 @@ def _machine(cursor: Cursor) -> str:
 def _order(cursor: Cursor, header: Header) -> list[str]:
     names: list[str] = []
     while not names or cursor.accept(","):
-        name = cursor.expect_kind(Kind.WORD, "an interface array")
+        name = cursor.expect_kind(TokenKind.WORD, "an interface array")
         if name.text not in header.interface:
             hint = did_you_mean(name.text, header.interface)
             raise cursor.error(f"'{name.text}' is no interface array", hint, name.span)
@@ -156,12 +156,12 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 def parse_declaration(cursor: Cursor, header: Header) -> None:
     """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`."""
     name = cursor.advance()
-    dtype = cursor.expect_kind(Kind.WORD, f"the element type of '{name.text}'")
+    dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
         raise cursor.error(f"unknown element type '{dtype.text}'", element_type_hint(dtype.text), dtype.span)
     shape, reuse, swizzles = _shape(cursor, name)
     locations = [m.value for m in Memory]
-    location = cursor.expect_kind(Kind.WORD, f"a location, one of {', '.join(locations)}")
+    location = cursor.expect_kind(TokenKind.WORD, f"a location, one of {', '.join(locations)}")
     if location.text not in locations:
         hint = did_you_mean(location.text, locations)
         raise cursor.error(f"unknown location '{location.text}'", hint, location.span)
@@ -169,9 +169,9 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
     arrays = [name]
     if cursor.accept("->"):
-        arrays = [cursor.expect_kind(Kind.WORD, "an array name after '->'")]
+        arrays = [cursor.expect_kind(TokenKind.WORD, "an array name after '->'")]
         while cursor.accept(","):
-            arrays.append(cursor.expect_kind(Kind.WORD, "an array name"))
+            arrays.append(cursor.expect_kind(TokenKind.WORD, "an array name"))
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
     row = Declaration(arrays, dtype.text, shape, reuse, swizzles, Memory(location.text), alignment, span, hints)
@@ -187,13 +187,13 @@ def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int,
     while not cursor.accept("]"):
         if shape:
             cursor.expect(",", "or ']' in a shape")
-        extent = cursor.expect_kind(Kind.INTEGER, "an extent, an integer")
+        extent = cursor.expect_kind(TokenKind.INTEGER, "an extent, an integer")
         if int(extent.text) < 1:
             raise cursor.error("an extent is at least 1", span=extent.span)
         shape.append(int(extent.text))
         if cursor.accept("^"):
-            by = cursor.expect_kind(Kind.INTEGER, "the number of a dimension after '^'")
-            granule = cursor.expect_kind(Kind.INTEGER, "a number of elements") if cursor.accept("*") else None
+            by = cursor.expect_kind(TokenKind.INTEGER, "the number of a dimension after '^'")
+            granule = cursor.expect_kind(TokenKind.INTEGER, "a number of elements") if cursor.accept("*") else None
             swizzles[len(reuse)] = Swizzle(_bounded(cursor, by), 1 if granule is None else _bounded(cursor, granule))
         reuse.append(_slots(cursor) if cursor.accept(":") else 0)
     return shape, reuse, swizzles
@@ -207,7 +207,7 @@ def _bounded(cursor: Cursor, number: Token) -> int:
 
 
 def _slots(cursor: Cursor) -> int:
-    slots = slots_in(cursor.token.text) if cursor.token.kind is Kind.WORD else None
+    slots = slots_in(cursor.token.text) if cursor.token.kind is TokenKind.WORD else None
     if slots is None:
         raise cursor.error("expected 'N' after ':': a reused dimension is written 512:N, a circular buffer 512:N4")
     cursor.advance()
@@ -216,7 +216,7 @@ def _slots(cursor: Cursor) -> int:
 
 def _alignment(cursor: Cursor, dtype: str) -> int:
     cursor.advance()
-    number = cursor.expect_kind(Kind.INTEGER, "an alignment in bytes")
+    number = cursor.expect_kind(TokenKind.INTEGER, "an alignment in bytes")
     value = _bounded(cursor, number)
     if value & (value - 1) or value < byte_width(dtype):
         message = f"an alignment is a power of two of at least {byte_width(dtype)} bytes, the size of {dtype}"

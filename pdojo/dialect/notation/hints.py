@@ -7,7 +7,7 @@ import re
 from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 
-from pdojo.dialect.notation.lexer import Cursor, Kind
+from pdojo.dialect.notation.lexer import Cursor, TokenKind
 from pdojo.errors import NotationError
 
 
@@ -15,7 +15,7 @@ def parse_hints(cursor: Cursor) -> DictionaryAttr:
     """The hints at the cursor, none or several."""
     hints: dict[str, Attribute] = {}
     while cursor.accept("!"):
-        name = cursor.expect_kind(Kind.WORD, "the name of a hint after '!'")
+        name = cursor.expect_kind(TokenKind.WORD, "the name of a hint after '!'")
         if name.text in hints:
             raise cursor.error(f"hint '{name.text}' is given twice", span=name.span)
         hints[name.text] = _parse_value(cursor) if cursor.accept("(") else UnitAttr()
@@ -25,13 +25,13 @@ def parse_hints(cursor: Cursor) -> DictionaryAttr:
 def _parse_value(cursor: Cursor) -> Attribute:
     value: Attribute
     negative = cursor.accept("-")
-    if cursor.token.kind is Kind.INTEGER:
+    if cursor.token.kind is TokenKind.INTEGER:
         number = -int(cursor.token.text) if negative else int(cursor.token.text)
         if not -(1 << 63) <= number < 1 << 63:
             raise cursor.error("the integer of a hint has 64 bits")
         cursor.advance()
         value = IntegerAttr(number, i64)
-    elif cursor.token.kind is Kind.STRING and not negative:
+    elif cursor.token.kind is TokenKind.STRING and not negative:
         value = StringAttr(cursor.advance().text)
     elif not negative and (cursor.at_word("true") or cursor.at_word("false")):
         value = BoolAttr.from_bool(cursor.advance().text == "true")

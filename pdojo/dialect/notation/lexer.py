@@ -10,7 +10,7 @@ from pdojo.dialect.notation.source import Source, Span
 from pdojo.errors import NotationError
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """Kinds of tokens."""
 
     INTEGER = auto()
@@ -29,7 +29,7 @@ class Kind(Enum):
 class Token:
     """A token; `text` of a string is its content."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     span: Span
 
@@ -68,10 +68,10 @@ def tokenize(source: Source, line: int) -> list[Token]:
         position = match.end()
         if kind == "BLANK":
             continue
-        tokens.append(Token(Kind[kind or ""], _content(kind, match.group()), span))
+        tokens.append(Token(TokenKind[kind or ""], _content(kind, match.group()), span))
         if kind in ("INTEGER", "FLOAT", "ITERATION"):
             _check_number(source, tokens[-1], text)
-    tokens.append(Token(Kind.END, "", Span(line, len(text.rstrip()), 1)))
+    tokens.append(Token(TokenKind.END, "", Span(line, len(text.rstrip()), 1)))
     return tokens
 
 
@@ -87,7 +87,7 @@ def _check_number(source: Source, token: Token, line: str) -> None:
     """Check that Python can read the digits of a number, and that no word follows it directly: `16v` is no scope."""
     if len(token.text) > MOST_DIGITS:
         raise source.error(token.span, f"a number has at most {MOST_DIGITS} digits, not {len(token.text)}")
-    if token.kind is Kind.ITERATION:
+    if token.kind is TokenKind.ITERATION:
         return
     rest = re.match(r"[A-Za-z0-9_.]+", line[token.span.column + token.span.width :])
     if rest is None:
@@ -131,7 +131,7 @@ class Cursor:
     @property
     def at_end(self) -> bool:
         """Whether the whole line has been read."""
-        return self.token.kind is Kind.END
+        return self.token.kind is TokenKind.END
 
     def peek(self, ahead: int) -> Token:
         """The token `ahead` places after the next one; the end of the line if there is none."""
@@ -140,17 +140,17 @@ class Cursor:
     def at(self, sign: str, ahead: int = 0) -> bool:
         """Whether the token is the sign."""
         token = self.peek(ahead)
-        return token.kind is Kind.SIGN and token.text == sign
+        return token.kind is TokenKind.SIGN and token.text == sign
 
     def at_word(self, word: str, ahead: int = 0) -> bool:
         """Whether the token is the word."""
         token = self.peek(ahead)
-        return token.kind is Kind.WORD and token.text == word
+        return token.kind is TokenKind.WORD and token.text == word
 
     def advance(self) -> Token:
         """Read the next token."""
         token = self.token
-        if token.kind is not Kind.END:
+        if token.kind is not TokenKind.END:
             self.position += 1
         return token
 
@@ -167,7 +167,7 @@ class Cursor:
             raise self.error(f"expected '{sign}' {context}")
         return self.advance()
 
-    def expect_kind(self, kind: Kind, what: str) -> Token:
+    def expect_kind(self, kind: TokenKind, what: str) -> Token:
         """Read a token of a kind; `what` names it in the error."""
         if self.token.kind is not kind:
             raise self.error(f"expected {what}")

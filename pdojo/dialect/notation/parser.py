@@ -8,7 +8,7 @@ from xdsl.utils.exceptions import VerifyException
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.header import FACTS, Header, build_kernel, parse_declaration, parse_fact, parse_kernel_line
-from pdojo.dialect.notation.lexer import Cursor, Kind, tokenize
+from pdojo.dialect.notation.lexer import Cursor, TokenKind, tokenize
 from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
@@ -25,13 +25,13 @@ def parse_notation(text: str, source: str = "<notation>", given: Given | None = 
     `given` replaces values of the text's named sizes, numbers and types. Raises NotationError for a text that is not a
     valid program, and UsageError for a given name that the text does not define.
     """
-    return _Parser(Source(text, source), Names(given or {})).parse()
+    return _KernelParser(Source(text, source), Names(given or {})).parse()
 
 
 _BEGINNING = "a kernel begins with: kernel name(x) -> (y)"
 
 
-class _Parser:
+class _KernelParser:
     def __init__(self, source: Source, names: Names) -> None:
         self.source = source
         self.names = names
@@ -58,7 +58,7 @@ class _Parser:
         self.names.define(cursor)
 
     def _line(self, cursor: Cursor) -> None:
-        if cursor.at_word("kernel") and cursor.peek(1).kind in (Kind.WORD, Kind.STRING) and cursor.at("(", 2):
+        if cursor.at_word("kernel") and cursor.peek(1).kind in (TokenKind.WORD, TokenKind.STRING) and cursor.at("(", 2):
             self._finish()
             self.header = parse_kernel_line(cursor)
             if any(k.sym_name.data == self.header.name for k in self.kernels):
@@ -90,11 +90,11 @@ class _Parser:
 def _is_declaration(cursor: Cursor) -> bool:
     """Whether a fact, or `name dtype` or `name word [` starts the line; not `while z[{0}++] ...`."""
     first, second = cursor.token, cursor.peek(1)
-    if first.kind is not Kind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
+    if first.kind is not TokenKind.WORD or cursor.at("[", 1) or cursor.at("=", 1):
         return False
-    if first.text in FACTS or (second.kind is Kind.WORD and second.text in DTYPES):
+    if first.text in FACTS or (second.kind is TokenKind.WORD and second.text in DTYPES):
         return True
-    return second.kind is Kind.WORD and first.text not in features.CONTROL_FLOW and cursor.at("[", 2)
+    return second.kind is TokenKind.WORD and first.text not in features.CONTROL_FLOW and cursor.at("[", 2)
 
 
 class _Tree:
@@ -127,7 +127,7 @@ class _Tree:
         chain = list(enclosing)
         while not cursor.at_end:
             self._check_start(cursor)
-            if cursor.token.kind is Kind.WORD:
+            if cursor.token.kind is TokenKind.WORD:
                 self._statement(cursor, chain)
                 self.parents[bars + 1 :] = [None]
                 return
@@ -154,9 +154,9 @@ class _Tree:
     def _check_start(self, cursor: Cursor) -> None:
         """Check that an extent or an output access comes next; the error names the token found instead."""
         token = cursor.token
-        if token.kind is Kind.INTEGER:
+        if token.kind is TokenKind.INTEGER:
             return
-        if token.kind is not Kind.WORD:
+        if token.kind is not TokenKind.WORD:
             raise cursor.error("expected the extent of a scope or a statement")
         access = features.access_instead_of_extent(cursor)
         if access is not None:

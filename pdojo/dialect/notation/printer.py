@@ -11,7 +11,7 @@ from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import ACCUMULATIONS, byte_width
 from pdojo.dialect.notation.hints import spell_hints
 from pdojo.dialect.notation.literals import format_constant
-from pdojo.dialect.notation.spelling import Style, spell
+from pdojo.dialect.notation.spelling import ApplicationStyle, spell
 from pdojo.dialect.ops import KernelOp, spell_slots
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Node, Scope
@@ -151,16 +151,16 @@ def _value(leaf: Leaf) -> str:
     inputs = leaf.inputs
     dtypes = tuple(i.array.dtype if isinstance(i, Access) else i.dtype for i in inputs)
     spelling = spell(leaf.function, dtypes, tuple(isinstance(i, Access) for i in inputs), leaf.output.array.dtype)
-    compound = spelling.style in (Style.INFIX, Style.PREFIX)
+    compound = spelling.style in (ApplicationStyle.INFIX, ApplicationStyle.PREFIX)
     texts = [_input(i, typed=spelling.typed, compound=compound) for i in inputs]
     match spelling.style:
-        case Style.COPY:
+        case ApplicationStyle.COPY:
             return texts[0]
-        case Style.PREFIX:
+        case ApplicationStyle.PREFIX:
             return spelling.text + texts[0]
-        case Style.INFIX:
+        case ApplicationStyle.INFIX:
             return f"{texts[0]} {spelling.text} {texts[1]}"
-        case Style.CALL:
+        case ApplicationStyle.CALL:
             return f"{spelling.text}({', '.join(texts)})"
 
 

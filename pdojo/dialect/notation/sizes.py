@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeVar
 
 from pdojo.dialect.element_types import ELEMENT_TYPES
-from pdojo.dialect.notation.lexer import MOST_DIGITS, MOST_NESTED, Cursor, Kind, Token, tokenize
+from pdojo.dialect.notation.lexer import MOST_DIGITS, MOST_NESTED, Cursor, Token, TokenKind, tokenize
 from pdojo.dialect.notation.source import Source, did_you_mean, element_type_hint
 from pdojo.errors import UsageError
 
@@ -53,8 +53,8 @@ class Names:
 
     def is_definition(self, cursor: Cursor) -> bool:
         """Whether a line defines a name."""
-        named = cursor.peek(1).kind is Kind.WORD and cursor.at("=", 2)
-        return named and cursor.token.kind is Kind.WORD and cursor.token.text in KEYWORDS
+        named = cursor.peek(1).kind is TokenKind.WORD and cursor.at("=", 2)
+        return named and cursor.token.kind is TokenKind.WORD and cursor.token.text in KEYWORDS
 
     def define(self, cursor: Cursor) -> None:
         """Read a definition, a line whose names are not replaced yet."""
@@ -84,7 +84,7 @@ class Names:
             return cursor
         tokens = list(cursor.tokens)
         for position, token in enumerate(tokens):
-            if token.kind is Kind.WORD and token.text in self.values:
+            if token.kind is TokenKind.WORD and token.text in self.values:
                 value = self.values[token.text]
                 behind_colon = position > 0 and tokens[position - 1].text == ":"
                 if isinstance(value, str) or not behind_colon:
@@ -124,7 +124,7 @@ class Names:
 
     def _type(self, cursor: Cursor) -> str:
         """An element type, a name for an element type, or `wide(T)`."""
-        word = cursor.expect_kind(Kind.WORD, "an element type or wide(...)")
+        word = cursor.expect_kind(TokenKind.WORD, "an element type or wide(...)")
         if word.text == "wide" and cursor.accept("("):
             inner = self._inside(cursor, self._type)
             cursor.expect(")", "after the type that is widened")
@@ -183,11 +183,11 @@ class Names:
             return value
         token = cursor.token
         match token.kind:
-            case Kind.INTEGER:
+            case TokenKind.INTEGER:
                 return int(cursor.advance().text)
-            case Kind.FLOAT:
+            case TokenKind.FLOAT:
                 return float(cursor.advance().text)
-            case Kind.WORD if isinstance(self.values.get(token.text), int | float):
+            case TokenKind.WORD if isinstance(self.values.get(token.text), int | float):
                 value = self.values[cursor.advance().text]
                 assert not isinstance(value, str)
                 return value
@@ -217,12 +217,14 @@ def _is_literal(cursor: Cursor) -> bool:
     """Whether the rest of the line is one number, with or without a sign, or one element type."""
     behind = 1 if cursor.at("-") else 0
     token = cursor.peek(behind)
-    plain = token.kind in (Kind.INTEGER, Kind.FLOAT) or (token.kind is Kind.WORD and token.text in ELEMENT_TYPES)
-    return plain and cursor.peek(behind + 1).kind is Kind.END
+    plain = token.kind in (TokenKind.INTEGER, TokenKind.FLOAT) or (
+        token.kind is TokenKind.WORD and token.text in ELEMENT_TYPES
+    )
+    return plain and cursor.peek(behind + 1).kind is TokenKind.END
 
 
 def _token(token: Token, value: Value) -> Token:
     """A token for a value in place of its name."""
     if isinstance(value, str):
         return replace(token, text=value)
-    return replace(token, kind=Kind.INTEGER if isinstance(value, int) else Kind.FLOAT, text=repr(value))
+    return replace(token, kind=TokenKind.INTEGER if isinstance(value, int) else TokenKind.FLOAT, text=repr(value))

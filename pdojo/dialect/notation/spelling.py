@@ -145,7 +145,7 @@ def _conversion(signature: Signature, operands: Sequence[str], result: str) -> s
     return "convert with cast(...) in a statement of its own" if len({*operands, result}) > 1 else ""
 
 
-class Style(Enum):
+class ApplicationStyle(Enum):
     """Form of a function application."""
 
     COPY = auto()
@@ -158,7 +158,7 @@ class Style(Enum):
 class Spelling:
     """A way to write a function application so that the parser reads it back unchanged."""
 
-    style: Style
+    style: ApplicationStyle
     text: str
     typed: bool
     """Whether constants and index values carry their types."""
@@ -173,11 +173,11 @@ def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, .
     """
     if function is None:
         typed = not _resolves("", (None,), function, operands, arrays, result, typed=False)
-        return Spelling(Style.COPY, "", typed)
+        return Spelling(ApplicationStyle.COPY, "", typed)
     if any(arrays):
-        for style, table in ((Style.PREFIX, PREFIX), (Style.INFIX, INFIX)):
+        for style, table in ((ApplicationStyle.PREFIX, PREFIX), (ApplicationStyle.INFIX, INFIX)):
             for text, candidates in table.items():
-                if function in candidates and len(operands) == (1 if style is Style.PREFIX else 2):
+                if function in candidates and len(operands) == (1 if style is ApplicationStyle.PREFIX else 2):
                     typed = not _resolves(text, candidates, function, operands, arrays, result, typed=False)
                     if not typed:
                         return Spelling(style, text, typed=False)
@@ -185,8 +185,8 @@ def spell(function: str | None, operands: tuple[str, ...], arrays: tuple[bool, .
     for typed in (False, True):
         for name, candidates in names:
             if _resolves(name, candidates, function, operands, arrays, result, typed=typed):
-                return Spelling(Style.CALL, name, typed)
-    return Spelling(Style.CALL, function, typed=True)
+                return Spelling(ApplicationStyle.CALL, name, typed)
+    return Spelling(ApplicationStyle.CALL, function, typed=True)
 
 
 def _also(name: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
-from pdojo.dialect.notation.lexer import Cursor, Kind
+from pdojo.dialect.notation.lexer import Cursor, TokenKind
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.source import Span
 from pdojo.dialect.notation.spelling import Resolution, ResolutionError, UndeterminedTypeError, resolve
@@ -37,7 +37,7 @@ _RELATIONS = ("<", "<=", ">", ">=", "==")
 
 def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> ScopeOp:
     """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, still without children."""
-    extent = cursor.expect_kind(Kind.INTEGER, "the extent of a scope, an integer")
+    extent = cursor.expect_kind(TokenKind.INTEGER, "the extent of a scope, an integer")
     count = int(extent.text)
     if count < 1:
         raise cursor.error("a scope needs at least one iteration", span=extent.span)
@@ -67,7 +67,7 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
 def _mapping(cursor: Cursor) -> ScopeMapping:
     if not cursor.accept(":"):
         return ScopeMapping.SEQUENTIAL
-    suffix = cursor.expect_kind(Kind.WORD, f"a mapping after ':', one of {' '.join(_SUFFIXES)}")
+    suffix = cursor.expect_kind(TokenKind.WORD, f"a mapping after ':', one of {' '.join(_SUFFIXES)}")
     if suffix.text == "N":
         hint = "reuse is a property of a declared dimension: t f32 [512:N] heap"
         raise cursor.error("':N' does not belong to a scope", hint, suffix.span)
@@ -80,7 +80,7 @@ def _intrinsic(cursor: Cursor) -> str:
     """The name after `:m`, in parentheses."""
     hint = "and the name of the instruction that computes the scope: 16:m(vpdpbusd_512)"
     cursor.expect("(", hint)
-    name = cursor.expect_kind(Kind.WORD, hint)
+    name = cursor.expect_kind(TokenKind.WORD, hint)
     cursor.expect(")", "after the name of an instruction")
     return name.text
 
@@ -89,7 +89,7 @@ def parse_constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
     """One comparison, as left sides of `e >= 0`."""
     left = reader.guard_side()
     relation = cursor.token.text
-    if cursor.token.kind is not Kind.SIGN or relation not in _RELATIONS:
+    if cursor.token.kind is not TokenKind.SIGN or relation not in _RELATIONS:
         raise cursor.error(f"expected a comparison in a guard, one of {' '.join(_RELATIONS)}")
     cursor.advance()
     right = reader.guard_side()
@@ -127,7 +127,7 @@ def _accumulation(cursor: Cursor, output: AccessValue) -> tuple[str | None, str]
     if cursor.accept("="):
         return None, ""
     word = cursor.token
-    if word.kind is Kind.END or not cursor.at("=", 1):
+    if word.kind is TokenKind.END or not cursor.at("=", 1):
         raise cursor.error(f"expected '=' or an accumulation: {_accumulation_list()}")
     cursor.advance()
     cursor.advance()

@@ -20,7 +20,7 @@ from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.intrinsic import FREE, Intrinsic
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.pattern import Pattern, pair, pattern_of, same_form
+from pdojo.dialect.machines.pattern import IntrinsicPattern, pair, pattern_of, same_form
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_access, describe_scope
 from pdojo.dialect.view.nest import Access, Array, Constant, Leaf, Nest, Node, Scope
@@ -78,7 +78,7 @@ def match(nest: Nest, site: Scope, intrinsic: Intrinsic) -> Match | Reason:
     return Match(intrinsic, tuple(operands))
 
 
-def _shape_problem(pattern: Pattern, site: Scope) -> Reason | None:
+def _shape_problem(pattern: IntrinsicPattern, site: Scope) -> Reason | None:
     """The reason why the nest's form differs (extents, places of statements, guards, mappings inside); or None."""
     if not same_form(pattern.root, site):
         return Reason(f"the nest has another form than the meaning, {_form(pattern.root)}")
@@ -135,7 +135,7 @@ def _accesses(pattern: Leaf, leaf: Leaf) -> list[tuple[Access, Access]]:
     return pairs
 
 
-def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Array]) -> Reason | None:
+def _binding_problem(pattern: IntrinsicPattern, places: list[Place], bound: dict[str, Array]) -> Reason | None:
     """Check that each array of the meaning stands for one array, and that written operands share no memory."""
     for one, other, _ in places:
         before = bound.setdefault(one.array.name, other.array)
@@ -153,7 +153,7 @@ def _binding_problem(pattern: Pattern, places: list[Place], bound: dict[str, Arr
 
 
 def _temporary_problem(
-    nest: Nest, pattern: Pattern, site: Scope, places: list[Place], bound: dict[str, Array]
+    nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Place], bound: dict[str, Array]
 ) -> Reason | None:
     """Check that temporaries keep values only within one body, as in the meaning, and are not read elsewhere."""
     for name, array in bound.items():
@@ -195,7 +195,7 @@ def _own_value(nest: Nest, reader: Leaf, array: Array, site: Scope) -> bool:
     )
 
 
-def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | Reason:
+def _operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Place]) -> Operand | Reason:
     """The base address and the free strides of one operand, from all its accesses."""
     found: Operand | None = None
     for one, other, leaf in places:
@@ -227,7 +227,7 @@ def _operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> 
     return found
 
 
-def _spread_operand(nest: Nest, pattern: Pattern, site: Scope, places: list[Place]) -> Operand | Reason:
+def _spread_operand(nest: Nest, pattern: IntrinsicPattern, site: Scope, places: list[Place]) -> Operand | Reason:
     """An operand of a warp instruction; each thread finds its elements by the program's index.
 
     All accesses have one index, with no scope that the meaning's index lacks. Elements that the instruction writes are
@@ -267,7 +267,7 @@ def _spell_index(access: Access) -> str:
     return f"[{','.join(map(_spell, access.index))}]"
 
 
-def _overlapping(pattern: Pattern, operand: Array, free: list[int]) -> bool:
+def _overlapping(pattern: IntrinsicPattern, operand: Array, free: list[int]) -> bool:
     """Whether two elements of an operand lie at one address."""
     given = iter(free)
     strides = [next(given) if s == FREE else s for s in pattern.strides[operand.name]]

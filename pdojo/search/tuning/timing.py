@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 from pdojo.backends.common.backend import Runs, backend_of
-from pdojo.backends.measure import Event, KernelReference, MeasuredProgram, Ok, Options, Outcome, cost_of
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, PhaseEvent, cost_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.search.contract.evaluation import Evaluation
@@ -71,7 +71,7 @@ class Stopwatch:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def compare(self, programs: Sequence[MeasuredProgram], listen: Callable[[Event], None]) -> list[Outcome]:
+    def compare(self, programs: Sequence[MeasuredProgram], listen: Callable[[PhaseEvent], None]) -> list[Outcome]:
         """Time programs in turns. Raises MeasurementError if it fails or is interrupted."""
         if self._started is None:
             self._started = backend_of(self._machine).runs()

@@ -20,7 +20,7 @@ from pdojo.backends.measure import (
     WrongResult,
 )
 from pdojo.backends.measure.arrays import random_inputs
-from pdojo.backends.measure.worker import Event, Listener
+from pdojo.backends.measure.worker import Listener, PhaseEvent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -69,7 +69,7 @@ class Runs:
         found: list[Outcome] = []
         for number, program in enumerate(programs):
             if listener is not None:
-                listener(Event(number, "simulate"))
+                listener(PhaseEvent(number, "simulate"))
             found.append(self._run(program, options, reference if options.check else None))
         return found
 

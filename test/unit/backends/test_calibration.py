@@ -18,7 +18,7 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines import host as detection
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.machine_file import machine_facts, machine_from_json, machine_to_json
-from pdojo.dialect.machines.measured import CopyRate, Measured, ReadRate
+from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements, ReadRate
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.machines.writing import machine_text
 from pdojo.dialect.notation import parse_notation
@@ -39,7 +39,7 @@ def copies(threads: int, plain: dict[int, float], past: dict[int, float]) -> Ite
             yield CopyRate(threads, footprint * MIB, nontemporal, 1, rate * 1e9)
 
 
-INTEL = Measured(
+INTEL = ProcessorMeasurements(
     "Xeon",
     "2026-11-24",
     "pdojo-machine calibrate",
@@ -51,7 +51,7 @@ INTEL = Measured(
     {"fma_64": 1.1e11, "exp": 5e9},
     1.5e-6,
 )
-AMD = Measured(copy=tuple(copies(2, {1: 168, 8: 181, 32: 48, 256: 36}, {1: 52, 8: 55, 32: 52, 256: 52})))
+AMD = ProcessorMeasurements(copy=tuple(copies(2, {1: 168, 8: 181, 32: 48, 256: 36}, {1: 52, 8: 55, 32: 52, 256: 52})))
 
 
 def test_conclusions() -> None:
@@ -60,7 +60,7 @@ def test_conclusions() -> None:
     assert (INTEL.usable_cache(1), INTEL.usable_cache(2)) == (96 * MIB, 96 * MIB)
     assert INTEL.prefetch_distance(1) == 1024
     assert (AMD.nontemporal_from(2), AMD.usable_cache(2), AMD.prefetch_distance(2)) == (32 * MIB, 8 * MIB, None)
-    never = Measured(copy=tuple(copies(1, {1: 90, 256: 30}, {1: 40, 256: 30})))
+    never = ProcessorMeasurements(copy=tuple(copies(1, {1: 90, 256: 30}, {1: 40, 256: 30})))
     assert never.nontemporal_from(1) is None
     useless = replace(INTEL, read=(ReadRate(1, MIB, 1, 0, 15e9), ReadRate(1, MIB, 1, 512, 15.1e9)))
     assert useless.prefetch_distance(1) == 0
@@ -68,8 +68,8 @@ def test_conclusions() -> None:
 
 def test_without_measurements() -> None:
     """A virtual machine reports the last cache of the whole socket: nobody counts on it."""
-    assert not Measured()
-    assert (Measured().usable_cache(1), Measured().nontemporal_from(1)) == (None, None)
+    assert not ProcessorMeasurements()
+    assert (ProcessorMeasurements().usable_cache(1), ProcessorMeasurements().nontemporal_from(1)) == (None, None)
     socket = replace(machine("x86-64-avx512"), threads=2, cache_bytes=(48 << 10, 2 * MIB, 260 * MIB))
     assert (socket.usable_cache, socket.streaming_bytes) == (6 * MIB, 16 * MIB)
     assert machine("toy").usable_cache == machine("toy").streaming_bytes == 256
@@ -86,7 +86,7 @@ def test_files(tmp_path: Path, parent: str | None) -> None:
     read = machine(str(file), trust=True)
     assert read == (described if parent else replace(described, intrinsics=()))
     assert machine_from_json(machine_to_json(read)) == read
-    assert machine_facts(read) == machine_facts(replace(read, measured=Measured()))
+    assert machine_facts(read) == machine_facts(replace(read, measured=ProcessorMeasurements()))
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_wrong_files(tmp_path: Path, line: str, message: str) -> None:
         machine(str(file))
 
 
-@pytest.mark.parametrize(("measured", "hinted"), [(AMD, True), (INTEL, False), (Measured(), True)])
-def test_the_pass_follows_them(measured: Measured, hinted: bool) -> None:
+@pytest.mark.parametrize(("measured", "hinted"), [(AMD, True), (INTEL, False), (ProcessorMeasurements(), True)])
+def test_the_pass_follows_them(measured: ProcessorMeasurements, hinted: bool) -> None:
     """32 MiB: past the caches on one processor, kept in them on the other; nobody knows: past 16 MiB."""
     described = replace(machine("x86-64-avx512"), cache_bytes=(48 << 10, 2 * MIB, 260 * MIB), measured=measured)
     game = Game(with_alignment(workload("relu:2048x2064").instantiate(), 64), described)
@@ -138,7 +138,7 @@ def test_host_uses_what_was_measured(small: Path, capsys: pytest.CaptureFixture[
     assert {r.prefetch for r in measured.read} == {0, 512}
     assert {"copy", "division", "exp", "gather", "masked_store"} < measured.rates.keys()
     assert all(rate > 0 for rate in measured.rates.values())
-    assert replace(host(), measured=Measured()) == detection.uncalibrated()
+    assert replace(host(), measured=ProcessorMeasurements()) == detection.uncalibrated()
     assert main(["show"]) == 0
     assert "[measured]" in capsys.readouterr().out
 

@@ -19,7 +19,6 @@ from pdojo.backends.calling.arrays import Parameter, parameters_of
 from pdojo.backends.measure import (
     CompileError,
     Crash,
-    Event,
     KernelReference,
     Limits,
     MeasuredProgram,
@@ -29,6 +28,7 @@ from pdojo.backends.measure import (
     Outcome,
     OutOfMemory,
     Peer,
+    PhaseEvent,
     Request,
     Timeout,
     Worker,
@@ -162,7 +162,7 @@ def test_memory_limit_of_the_system() -> None:
 
 
 def test_compare_measures_the_others_together(worker: Worker) -> None:
-    events: list[Event] = []
+    events: list[PhaseEvent] = []
     subjects = [doubling("double"), doubling("segfaults"), doubling("spoils"), doubling("hangs"), doubling("another")]
     outcomes = worker.compare(subjects, QUICK, listener=events.append)
     assert [type(o) for o in outcomes] == [Ok, Crash, WrongResult, Timeout, Ok]

@@ -12,7 +12,7 @@ from pdojo_tools.tables import timing_notes
 from pdojo.backends.measure import Ok, Options, Steady, WrongResult, fingerprint
 from pdojo.backends.measure.outcome import outcome_from_json
 from pdojo.backends.measure.session import steady_of
-from pdojo.backends.measure.steady import APART, Caller, plain_loop, warm_up
+from pdojo.backends.measure.steady import APART, BatchCaller, plain_loop, warm_up
 from pdojo.backends.measure.timing import Timed, take_samples
 from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
@@ -57,8 +57,8 @@ class Candidate:
     def prepare(self) -> None:
         self.events.append("prepared")
 
-    def caller(self, batch: int = 1) -> Caller:
-        return Caller(iter(lambda: self, None), batch, self.prepare, self.announce, self.machine.clock)
+    def caller(self, batch: int = 1) -> BatchCaller:
+        return BatchCaller(iter(lambda: self, None), batch, self.prepare, self.announce, self.machine.clock)
 
     def timed(self) -> Timed:
         return Timed([self], self.prepare, clock=self.machine.clock, sleep=self.machine.sleep)

@@ -27,12 +27,12 @@ def lower_kernel(nest: Nest, machine: Machine) -> func.FuncOp:
     Raises LoweringError for kernels that the gpu dialect cannot express.
     """
     try:
-        return _Host(nest, machine).lower()
+        return _HostFunction(nest, machine).lower()
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
 
 
-class _Host(LoopBuilder):
+class _HostFunction(LoopBuilder):
     hardware = "a host"
 
     def __init__(self, nest: Nest, machine: Machine) -> None:

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, gpu, memref
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, SSAValue
 
-from pdojo.backends.c.names import Names
+from pdojo.backends.c.names import Identifiers
 from pdojo.backends.common.walk import LoopBounds, describe
 from pdojo.backends.gpu.atomic_text import atomics_of, check_atomic
 from pdojo.backends.gpu.barriers import synchronisation
@@ -42,7 +42,7 @@ class LaunchBody(ThreadBuilder):
         """`memories` has the memrefs of buffers that outlive launches, `variables` the host's loop variables."""
         super().__init__(nest, found, Block(arg_types=[IndexType()] * _IDS), variables)
         self.sync = synchronisation(nest, found)
-        self.trees = trees_of(found, Names())
+        self.trees = trees_of(found, Identifiers())
         self.atomics = atomics_of(nest, found)
         for leaf in self.atomics:
             check_atomic(leaf, tree=self._tree(leaf) is not None)

@@ -34,7 +34,7 @@ def evaluate(text: str, symbols: Symbols, error: Callable[[str], AssemblyError])
     Raises `error(message)` for malformed text, symbols without a value, divisions by zero, shifts by less than 0 or
     more than 63 bits, right shifts of negative numbers, and values that do not fit 64 bits.
     """
-    return _Parser(text, symbols, error).whole()
+    return _ExpressionParser(text, symbols, error).whole()
 
 
 def number(text: str) -> int | None:
@@ -46,7 +46,7 @@ def number(text: str) -> int | None:
 
 
 @dataclass
-class _Parser:
+class _ExpressionParser:
     text: str
     symbols: Symbols
     error: Callable[[str], AssemblyError]

@@ -17,7 +17,7 @@ from pdojo.backends.snitch.simulator.integer import DIVIDE, MULTIPLY, quotient_b
 from pdojo.backends.snitch.simulator.lane import BadStream, Lane
 from pdojo.backends.snitch.simulator.memory import SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import FloatOperation, trap
-from pdojo.backends.snitch.simulator.sequencer import Loop, Sequencer
+from pdojo.backends.snitch.simulator.sequencer import HardwareLoop, Sequencer
 
 BUFFERED, DIRECT, LOOP, STREAM, MULTIPLIER, DIVIDER = range(6)
 
@@ -232,7 +232,7 @@ class Core:
             return False
         return True
 
-    def _refuse_repetition(self, instruction: Instruction, loop: Loop | None) -> None:
+    def _refuse_repetition(self, instruction: Instruction, loop: HardwareLoop | None) -> None:
         """Raise SimulationError if a hardware loop contains an instruction that uses integer registers."""
         if loop is not None:
             line = loop.instruction.line

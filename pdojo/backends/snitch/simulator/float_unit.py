@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.lane import Lane
-from pdojo.backends.snitch.simulator.memory import Request, SimulatedMemory
+from pdojo.backends.snitch.simulator.memory import MemoryRequest, SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import (
     COMPUTE,
     LOAD,
@@ -16,15 +16,15 @@ from pdojo.backends.snitch.simulator.operation import (
     STORE,
     TO_INTEGER,
     FloatOperation,
-    Group,
-    View,
+    FpuPipeline,
+    OperandView,
 )
 from pdojo.backends.snitch.simulator.rounding import CANONICAL
 
 if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.core import Core
 
-Result: TypeAlias = tuple[int, int, float, Group, int]
+Result: TypeAlias = tuple[int, int, float, FpuPipeline, int]
 """A result in the FPU: time of leaving, destination, value, pipeline, and extra cycles on the way to the core."""
 
 
@@ -81,7 +81,7 @@ class FloatUnit:
             return self._other(operation, view, argument, first, now)
         return self._compute(operation, view, argument, now)
 
-    def _compute(self, operation: FloatOperation, view: View, argument: int, now: int) -> int:
+    def _compute(self, operation: FloatOperation, view: OperandView, argument: int, now: int) -> int:
         """Start an operation whose operands are ready; returns like `issue`."""
         group = operation.group
         if group.count >= group.stages or group.free > now:
@@ -125,7 +125,7 @@ class FloatUnit:
         pipe.insert(at, (leaves, *result[1:]))
         self.pipe = deque(pipe)
 
-    def _other(self, operation: FloatOperation, view: View, argument: int, first: bool, now: int) -> int:
+    def _other(self, operation: FloatOperation, view: OperandView, argument: int, first: bool, now: int) -> int:
         """Issue a load or store, or switch streams on or off; returns like `issue`."""
         memory = self.memory
         if operation.kind in (LOAD, STORE):
@@ -138,7 +138,7 @@ class FloatUnit:
             value = self.values[view.a] if store else 0.0
             register = operation.instruction.rd
             memory.float_requests.append(
-                Request(now + 1, argument, operation.size, store, value, register, False, first)
+                MemoryRequest(now + 1, argument, operation.size, store, value, register, False, first)
             )
             self._in_flight += 1
             if not store:

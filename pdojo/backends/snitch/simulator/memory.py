@@ -13,7 +13,7 @@ from pdojo.backends.snitch.simulator.rounding import bits
 from pdojo.backends.snitch.simulator.scalar import boxed
 
 
-class Request(NamedTuple):
+class MemoryRequest(NamedTuple):
     """A memory access of the core or the FP subsystem. Addresses are offsets in the memory."""
 
     time: int
@@ -94,8 +94,8 @@ class SimulatedMemory:
         self.doubles = view.cast("d")
         self.running: list[Lane] = []
         """Lanes with a job."""
-        self.core_requests: deque[Request] = deque()
-        self.float_requests: deque[Request] = deque()
+        self.core_requests: deque[MemoryRequest] = deque()
+        self.float_requests: deque[MemoryRequest] = deque()
         self.core_responses: deque[Response] = deque()
         self.float_responses: deque[Response] = deque()
         self.core_taken = self.float_taken = -1
@@ -160,7 +160,9 @@ class SimulatedMemory:
             self._between.locked = who
         return bool(served)
 
-    def _arbitrate(self, banks: dict[int, int], wanting: list[Lane], request: Request | None, now: int) -> set[int]:
+    def _arbitrate(
+        self, banks: dict[int, int], wanting: list[Lane], request: MemoryRequest | None, now: int
+    ) -> set[int]:
         """Serve one port of each bank; returns the served ports."""
         served: set[int] = set()
         for bank in dict.fromkeys(banks.values()):
@@ -175,7 +177,7 @@ class SimulatedMemory:
                 lane.grant(now)
         return served
 
-    def _serve(self, request: Request, now: int, who: int) -> None:
+    def _serve(self, request: MemoryRequest, now: int, who: int) -> None:
         value: float | int = 0
         if request.store:
             self._store(request)
@@ -191,7 +193,7 @@ class SimulatedMemory:
             self.core_taken = now
             self.core_responses.append(Response(now + 2, request.register, value, request.store, request.first))
 
-    def _store(self, request: Request) -> None:
+    def _store(self, request: MemoryRequest) -> None:
         word = bits(request.value) if isinstance(request.value, float) else request.value
         offset = request.offset
         match request.size:
@@ -205,7 +207,7 @@ class SimulatedMemory:
                 assert isinstance(request.value, float)
                 self.doubles[offset >> 3] = request.value
 
-    def _load(self, request: Request, *, floating: bool) -> float | int:
+    def _load(self, request: MemoryRequest, *, floating: bool) -> float | int:
         offset = request.offset
         match request.size:
             case 0:

@@ -26,7 +26,7 @@ _ARITHMETIC = ("fadd", "fsub", "fmul", "fdiv", "fsqrt", "vfadd", "vfsub", "vfmul
 _CHOICES = ("fmin", "fmax", "vfmin", "vfmax")
 
 
-class Group:
+class FpuPipeline:
     """A pipeline of the FPU."""
 
     __slots__ = ("count", "free", "interval", "latency", "stages")
@@ -46,16 +46,16 @@ class Groups:
     """The FPU's pipelines. A result that can be used `n` cycles after issue leaves its pipeline after `n - 1`."""
 
     def __init__(self, timing: Timing) -> None:
-        self.fma = Group(timing.fma - 1, timing.fma - 1)
-        self.sums = Group(timing.fma - 1, timing.fma - 1)
-        self.simple = Group(timing.simple - 1, timing.simple - 1)
-        self.conversion = Group(timing.conversion - 1, timing.conversion - 1)
-        divider = Group(0, 1 << 30)
+        self.fma = FpuPipeline(timing.fma - 1, timing.fma - 1)
+        self.sums = FpuPipeline(timing.fma - 1, timing.fma - 1)
+        self.simple = FpuPipeline(timing.simple - 1, timing.simple - 1)
+        self.conversion = FpuPipeline(timing.conversion - 1, timing.conversion - 1)
+        divider = FpuPipeline(0, 1 << 30)
         self.double = (divider, timing.division_double - 1, timing.division_double_interval)
         self.single = (divider, timing.division_single - 1, timing.division_single_interval)
         self.packed = (divider, timing.division_packed - 1, timing.division_single_interval)
 
-    def of(self, name: str) -> tuple[Group, int, int]:
+    def of(self, name: str) -> tuple[FpuPipeline, int, int]:
         """Pipeline, latency and interval of an instruction."""
         base = name.split(".")[0]
         if base in ("fdiv", "fsqrt"):
@@ -73,7 +73,7 @@ class Groups:
         return group, group.latency, 0
 
 
-class View:
+class OperandView:
     """An instruction's operands, for streams either switched on or off."""
 
     __slots__ = ("a", "b", "c", "destination", "lanes", "registers")
@@ -121,7 +121,7 @@ class FloatOperation:
         """Whether it bypasses the sequencer, once that is empty, as it writes integer registers or switches streams."""
         self.takes_integer = False
         self.function: Function = _nothing
-        self.group = Group(1, 1)
+        self.group = FpuPipeline(1, 1)
         self.latency = self.interval = 0
         self.size = 3
         self.switch = False
@@ -129,7 +129,7 @@ class FloatOperation:
         self.flops = 0
         self.order = 0
         """Extra cycles of its result on the way to the core."""
-        self.plain = self.streaming = View((SPARE, SPARE, SPARE), SPARE, (), ())
+        self.plain = self.streaming = OperandView((SPARE, SPARE, SPARE), SPARE, (), ())
         self.variants: dict[tuple[int, int], FloatOperation] = {}
         self.count = 0
         self.stalls = [0] * causes.COUNT
@@ -197,7 +197,7 @@ class Decoder:
         if "m" in letters and instruction.rm not in (ROUNDING["rne"], ROUNDING["dyn"]) and crossing is None:
             raise self.trap(instruction, "only rounding to nearest is modelled")
 
-    def _view(self, operation: FloatOperation, letters: list[str], *, streaming: bool) -> View:
+    def _view(self, operation: FloatOperation, letters: list[str], *, streaming: bool) -> OperandView:
         i = operation.instruction
         sources = [{"S": i.rs1, "T": i.rs2, "R": i.rs3}[letter] for letter in letters if letter in "STR"]
         places = [SPARE, SPARE, SPARE]
@@ -220,7 +220,7 @@ class Decoder:
         elif "d" in letters and operation.kind == COMPUTE:
             destination = TO_INTEGER + i.rd
         a, b, c = (32 + p if p < count else p for p in places)
-        return View((a, b, c), destination, lanes, tuple(dict.fromkeys(registers)))
+        return OperandView((a, b, c), destination, lanes, tuple(dict.fromkeys(registers)))
 
     def staggered(self, operation: FloatOperation, mask: int, shift: int) -> FloatOperation:
         """The operation with `shift` added to the register numbers that `mask` selects."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pdojo.backends.snitch.simulator.causes import MEANINGS
-from pdojo.backends.snitch.simulator.result import Event, Result
+from pdojo.backends.snitch.simulator.result import Result, TraceEvent
 
 
 def summary(result: Result) -> str:
@@ -68,9 +68,9 @@ def cycles(result: Result, first: int = 0, last: int | None = None) -> Iterator[
         previous = cycle
 
 
-def by_cycle(result: Result) -> tuple[dict[int, dict[str, Event]], dict[int, str]]:
+def by_cycle(result: Result) -> tuple[dict[int, dict[str, TraceEvent]], dict[int, str]]:
     """By cycle: each unit's event, and the streams that read (`0r`) or wrote (`2w`) a word."""
-    at: dict[int, dict[str, Event]] = {}
+    at: dict[int, dict[str, TraceEvent]] = {}
     moved: dict[int, list[str]] = {}
     for event in result.events:
         units = at.setdefault(event.cycle, {})
@@ -81,7 +81,7 @@ def by_cycle(result: Result) -> tuple[dict[int, dict[str, Event]], dict[int, str
     return at, {cycle: " ".join(sorted(words)) for cycle, words in moved.items()}
 
 
-def _cell(result: Result, event: Event | None) -> str:
+def _cell(result: Result, event: TraceEvent | None) -> str:
     if event is None:
         return ""
     text = " ".join(result.program.instructions[event.index].text.split())

@@ -10,7 +10,7 @@ from pdojo.backends.snitch.simulator.causes import NAMES
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TraceEvent:
     """An event in a cycle: an instruction issued or stalled for a `cause`, or a stream moved a word."""
 
     cycle: int
@@ -23,7 +23,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Line:
+class LineCounts:
     """Counts of one instruction of the program."""
 
     index: int
@@ -46,7 +46,7 @@ class Result:
     """Cycles from the first instruction of the entry until all results are in registers and memory."""
     core_cycles: int
     """Cycles until the entry returns; the FP subsystem and the streams may be at work longer."""
-    lines: tuple[Line, ...]
+    lines: tuple[LineCounts, ...]
     flops: int
     """Floating-point operations; a fused multiply-add counts as two."""
     fpu_operations: int
@@ -61,7 +61,7 @@ class Result:
     """Requests that waited a cycle because another request had the bank or the port."""
     stream_elements: tuple[int, ...]
     """Words that each stream moved."""
-    events: tuple[Event, ...] = ()
+    events: tuple[TraceEvent, ...] = ()
     """All events if a trace was requested."""
 
     @property

@@ -12,7 +12,7 @@ Entry = tuple[FloatOperation, int]
 """An operation, with the address or integer operand from the core."""
 
 
-class Loop:
+class HardwareLoop:
     """A hardware loop. Positions count all instructions ever written to the ring."""
 
     __slots__ = ("base", "count", "end", "inner", "instruction", "iteration", "last", "mask", "maximum", "shift")
@@ -61,11 +61,11 @@ class Sequencer:
         """The next instruction to issue; None if it has not arrived."""
         self.first = True
         """Whether the head issues for the first time."""
-        self.loops: list[Loop] = []
+        self.loops: list[HardwareLoop] = []
         """The nest of loops that runs, or will run after earlier instructions."""
         self.active = False
         self._level = 0
-        self._waiting: deque[Loop] = deque()
+        self._waiting: deque[HardwareLoop] = deque()
         self._ended = -1
         self._freed = self._freed_before = 0
         self._freed_at = -1
@@ -78,7 +78,7 @@ class Sequencer:
         return self.written - freed >= self._size
 
     @property
-    def filled(self) -> Loop | None:
+    def filled(self) -> HardwareLoop | None:
         """The loop that the next arriving instruction belongs to, or None."""
         last = self._waiting[-1] if self._waiting else self.loops[0] if self.loops else None
         return last if last is not None and self.written <= last.end else None
@@ -93,7 +93,7 @@ class Sequencer:
     def accept(self, instruction: Instruction, trips: int, now: int) -> bool:
         """Accept a loop over the next instructions; False if the core must wait. Raises SimulationError."""
         self._check(instruction, trips)
-        loop = Loop(instruction, self.written, trips)
+        loop = HardwareLoop(instruction, self.written, trips)
         if not self.loops:
             if self._ended == now and not self._configuration.waiting_loops:
                 return False
@@ -125,7 +125,7 @@ class Sequencer:
         if instruction.name == "frep.i" and not self._configuration.inner_repetition:
             raise self._decoder.trap(instruction, f"'{self._configuration.name}' has no frep.i, only frep.o")
 
-    def _nest(self, outer: Loop, loop: Loop) -> None:
+    def _nest(self, outer: HardwareLoop, loop: HardwareLoop) -> None:
         nesting = self._configuration.nesting
         trap = self._decoder.trap
         if len(self.loops) >= nesting:
@@ -162,7 +162,7 @@ class Sequencer:
                     self._enter()
         self._look()
 
-    def _repeat(self, loop: Loop, now: int) -> None:
+    def _repeat(self, loop: HardwareLoop, now: int) -> None:
         """frep.i: repeat the same instruction until its iterations are done."""
         self._stagger(loop)
         if loop.iteration < loop.last:
@@ -176,7 +176,7 @@ class Sequencer:
         else:
             self.read += 1
 
-    def _iterate(self, loop: Loop, now: int) -> None:
+    def _iterate(self, loop: HardwareLoop, now: int) -> None:
         if loop.iteration < loop.last:
             loop.iteration += 1
             self._stagger(loop)
@@ -197,7 +197,7 @@ class Sequencer:
                 self.first = outer.iteration == 0
 
     @staticmethod
-    def _stagger(loop: Loop) -> None:
+    def _stagger(loop: HardwareLoop) -> None:
         if loop.mask:
             loop.shift = 0 if loop.shift == loop.maximum else loop.shift + 1
 

@@ -16,7 +16,7 @@ from pdojo.backends.snitch.simulator.integer import MASK
 from pdojo.backends.snitch.simulator.lane import WRITE, BadStream, Lane
 from pdojo.backends.snitch.simulator.memory import SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import Decoder, FloatOperation
-from pdojo.backends.snitch.simulator.result import Event, Line, Result, by_cause, total
+from pdojo.backends.snitch.simulator.result import LineCounts, Result, TraceEvent, by_cause, total
 from pdojo.backends.snitch.simulator.sequencer import Sequencer
 from pdojo.backends.snitch.simulator.steps import END, StepDecoder
 from pdojo.errors import CycleLimit, Deadlock, SimulationError, UsageError
@@ -221,10 +221,10 @@ def _registers(arguments: Sequence[int] | Mapping[str, int]) -> dict[int, int]:
     return {INTEGER[f"a{k}"]: value for k, value in enumerate(arguments)}
 
 
-def _event(cycle: int, unit: str, index: int, code: int) -> Event:
+def _event(cycle: int, unit: str, index: int, code: int) -> TraceEvent:
     if unit == "ssr":
-        return Event(cycle, unit, index, "write" if code == WRITE else "read")
-    return Event(cycle, unit, index, causes.NAMES[code])
+        return TraceEvent(cycle, unit, index, "write" if code == WRITE else "read")
+    return TraceEvent(cycle, unit, index, causes.NAMES[code])
 
 
 def _result(machine: Complex, cycles: int) -> Result:
@@ -232,18 +232,18 @@ def _result(machine: Complex, cycles: int) -> Result:
     operations: dict[int, list[FloatOperation]] = {}
     for operation in machine.steps.operations:
         operations.setdefault(operation.index, []).extend((operation, *operation.variants.values()))
-    lines: list[Line] = []
+    lines: list[LineCounts] = []
     flops = issued = 0
     for step in core.steps:
         mine = operations.get(step.index)
         stalls = by_cause(step.stalls)
         if mine is None:
-            lines.append(Line(step.index, step.count, stalls))
+            lines.append(LineCounts(step.index, step.count, stalls))
             continue
         count = sum(o.count for o in mine)
         issued += count
         flops += sum(o.count * o.flops for o in mine)
-        lines.append(Line(step.index, count, by_cause(mine[0].stalls), stalls, step.count))
+        lines.append(LineCounts(step.index, count, by_cause(mine[0].stalls), stalls, step.count))
     return Result(
         program=machine.program,
         cycles=cycles,

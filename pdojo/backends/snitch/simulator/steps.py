@@ -32,7 +32,7 @@ from pdojo.backends.snitch.simulator.core import (
     Step,
 )
 from pdojo.backends.snitch.simulator.integer import ALU, COMPARE, DIVIDE, IMMEDIATES, LOADS, MASK, MULTIPLY, STORES
-from pdojo.backends.snitch.simulator.memory import Request, offset_of
+from pdojo.backends.snitch.simulator.memory import MemoryRequest, offset_of
 from pdojo.backends.snitch.simulator.operation import SIZES, Decoder, FloatOperation
 
 END = 0xFFFF_FFF0
@@ -170,7 +170,7 @@ class StepDecoder:
                 return -causes.MEMORY
             if core.pending_floats and (offset >> 3, True) in core.pending_floats:
                 return -causes.CONSISTENCY
-            memory.core_requests.append(Request(now + 1, offset, size, False, 0, rd, is_signed, True))
+            memory.core_requests.append(MemoryRequest(now + 1, offset, size, False, 0, rd, is_signed, True))
             core.in_flight += 1
             if rd:
                 core.ready[rd] = causes.INFINITE
@@ -192,7 +192,7 @@ class StepDecoder:
                 return -causes.MEMORY
             if core.pending_floats and any(word == offset >> 3 for word, _ in core.pending_floats):
                 return -causes.CONSISTENCY
-            memory.core_requests.append(Request(now + 1, offset, size, True, x[rs2], 0, False, True))
+            memory.core_requests.append(MemoryRequest(now + 1, offset, size, True, x[rs2], 0, False, True))
             core.in_flight += 1
             return following
 

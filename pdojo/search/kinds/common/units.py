@@ -10,7 +10,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.fragment import Fragment
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.machines.pattern import Pattern, pattern_of
+from pdojo.dialect.machines.pattern import IntrinsicPattern, pattern_of
 from pdojo.dialect.rules.tensor import available
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
@@ -22,7 +22,7 @@ class ProductUnit:
     """An instruction that adds up products, perhaps of numbers that are cast first."""
 
     intrinsic: Intrinsic
-    pattern: Pattern
+    pattern: IntrinsicPattern
     casts: tuple[Leaf, ...]
     """The statements that cast the factors, in order; none if the factors are read as they are."""
     columns: int

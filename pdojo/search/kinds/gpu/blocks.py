@@ -15,7 +15,7 @@ from pdojo.search.kinds.common.loops import Tiles, tile
 from pdojo.search.kinds.common.threads import perfect
 from pdojo.search.kinds.gpu.launches import multiprocessors
 from pdojo.search.kinds.gpu.threads import (
-    Spread,
+    ThreadLoops,
     collapse,
     largest_power,
     map_threads,
@@ -286,7 +286,7 @@ def _copy_out(builder: PassBuilder, statement: str, name: str) -> bool:
     return len(perfect(_root(builder, statement))) == depth
 
 
-def _fuse_phases(builder: PassBuilder, found: Sequence[Spread]) -> None:
+def _fuse_phases(builder: PassBuilder, found: Sequence[ThreadLoops]) -> None:
     """Join loops over a row, and the loops over turns inside, if each thread needs only its own values."""
     why = "values stay in the registers of a thread"
     for kind in ("threads", "turns"):

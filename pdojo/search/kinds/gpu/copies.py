@@ -65,7 +65,7 @@ def to_registers(builder: PassBuilder, identifier: str, depth: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class SharedCopy:
     """A tile of an operand in shared memory."""
 
     shared: str
@@ -81,7 +81,7 @@ class Copy:
     """The statement that first reads the operand into registers; None if the copy is direct."""
 
 
-def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy:
+def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> SharedCopy:
     """Copy the part of an operand that a step needs to shared memory, one row for each term."""
     leaf = builder.leaf(identifier)
     access = leaf.reads[position]
@@ -103,7 +103,7 @@ def share(builder: PassBuilder, identifier: str, position: int, depth: int) -> C
     if along:
         shape = builder.nest.arrays[shared].shape
         builder.attempt("pad_dim", f"{shared}:{len(shape) - 1}", "terms are in different banks", to=shape[-1] + PADDING)
-    return Copy(shared, access.array.name, store, is_transposed=along, through=along)
+    return SharedCopy(shared, access.array.name, store, is_transposed=along, through=along)
 
 
 def _order_copy(builder: PassBuilder, store: str, depth: int, number: int, *, last: bool) -> None:
@@ -122,9 +122,9 @@ def staged(builder: PassBuilder, scope: Scope, name: str, form: str, why: str) -
     return made, writer
 
 
-def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth: int) -> list[Copy]:
+def map_copies(builder: PassBuilder, copies: Sequence[SharedCopy], threads: int, depth: int) -> list[SharedCopy]:
     """Map copies to all threads of the block: neighbours copy neighbouring elements, in vectors if aligned."""
-    found: list[Copy] = []
+    found: list[SharedCopy] = []
     for copy in copies:
         builder.first(
             lambda c=way, n=lanes: _map_copy(builder, c, threads, n, depth, found)
@@ -133,7 +133,7 @@ def map_copies(builder: PassBuilder, copies: Sequence[Copy], threads: int, depth
     return found
 
 
-def _ways(builder: PassBuilder, copy: Copy) -> Iterator[tuple[Copy, int]]:
+def _ways(builder: PassBuilder, copy: SharedCopy) -> Iterator[tuple[SharedCopy, int]]:
     """The ways to make a copy, through registers or directly, with the number of lanes, the best first."""
     array = builder.nest.arrays[copy.shared]
     lanes = [n for n in (8, 4, 2, 1) if n <= _most_lanes(array)]
@@ -149,7 +149,9 @@ def _most_lanes(array: Array) -> int:
     return 16 // min(4, byte_width(array.dtype))
 
 
-def _map_copy(builder: PassBuilder, copy: Copy, threads: int, lanes: int, depth: int, made: list[Copy]) -> bool:
+def _map_copy(
+    builder: PassBuilder, copy: SharedCopy, threads: int, lanes: int, depth: int, made: list[SharedCopy]
+) -> bool:
     """Map a copy to the threads, through registers if necessary; appends the mapped copy to `made`."""
     why = "neighbouring threads copy neighbouring elements"
     collapse(builder, builder.loop(copy.store, depth + 3).id, why)
@@ -189,19 +191,19 @@ def _map_loops(builder: PassBuilder, statement: str, in_vectors: bool, depth: in
     return True
 
 
-def overlap(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> None:
+def overlap(builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int) -> None:
     """Copy the next step's tiles during the computation of this step; the steps run one by one if that is illegal."""
     if not builder.transact(lambda: _pipeline(builder, identifier, copies, depth)):
         for name in _step_buffers(builder, copies):
             builder.attempt("reuse_dims", f"{name}:{depth + 2}", "every step needs it anew")
 
 
-def _step_buffers(builder: PassBuilder, copies: Sequence[Copy]) -> list[str]:
+def _step_buffers(builder: PassBuilder, copies: Sequence[SharedCopy]) -> list[str]:
     """The names of the buffers with a step's operands."""
     return [builder.leaf(s).output.array.name for copy in copies for s in (copy.load, copy.store) if s is not None]
 
 
-def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[Copy], depth: int) -> None:
+def _pipeline(builder: PassBuilder, identifier: str, copies: Sequence[SharedCopy], depth: int) -> None:
     why = "the next tiles come while these are in use"
     # Reads of memory come first, stores from registers last.
     first = [copy.store if copy.load is None else copy.load for copy in copies]
@@ -230,7 +232,7 @@ def _order(builder: PassBuilder, statements: Sequence[str], depth: int, why: str
             builder.make("swap_nodes", before, why)
 
 
-def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequence[Copy]) -> bool:
+def neutral_tails(builder: PassBuilder, zero: str, identifier: str, copies: Sequence[SharedCopy]) -> bool:
     """Fill tiles beyond the operands with zeros, so that the sums need no guards."""
     why = "what is beyond the operand adds nothing"
     if not any(s.guard for leaf in (zero, identifier) for s in builder.leaf(leaf).chain):

@@ -16,11 +16,11 @@ from pdojo.backends.common.placement import ALIGNMENT
 from pdojo.backends.gpu.atomic_text import atomics_of
 from pdojo.backends.gpu.homes import own_part
 from pdojo.backends.gpu.launches import Launch, holds_grid, launch, reduced_by
-from pdojo.backends.gpu.operand_loads import Operand, Piece
+from pdojo.backends.gpu.operand_loads import MemoryOperand, Piece
 from pdojo.backends.gpu.resources import MULTIPROCESSORS, Resources, occupancy
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
-from pdojo.dialect.machines.collectives import Collective, Spread
+from pdojo.dialect.machines.collectives import Collective, SpreadAccess
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.block_threads import threads_of
 from pdojo.dialect.rules.threads import tree_bytes
@@ -185,14 +185,14 @@ class _Launch:
         rate = TENSOR * 2 / width * gpu.fma_lanes / max(1, gpu.schedulers)
         return loads + max(1.0, prod(leaf.extents[together.scope.depth :]) / max(1.0, rate))
 
-    def _pieces(self, leaf: Leaf, spread: Spread) -> list[Piece]:
+    def _pieces(self, leaf: Leaf, spread: SpreadAccess) -> list[Piece]:
         """The instructions that load an operand of a warp instruction."""
         buffer = spread.access.array.buffer
         alignment = buffer.alignment if buffer.op is None else ALIGNMENT
-        operand = Operand(spread, leaf.depth, layout_of(self.nest, buffer), alignment)
+        operand = MemoryOperand(spread, leaf.depth, layout_of(self.nest, buffer), alignment)
         return operand.pieces(self.machine.matrix_loads)
 
-    def _loaded(self, leaf: Leaf) -> list[Spread]:
+    def _loaded(self, leaf: Leaf) -> list[SpreadAccess]:
         """The operands of a warp instruction that a statement loads."""
         spreads = self.found.collectives.spreads
         return [spreads[a] for a in self.found.touched(leaf) if a.array.buffer.memory is not Memory.REGISTER]

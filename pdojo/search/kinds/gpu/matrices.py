@@ -22,7 +22,7 @@ from pdojo.search.kinds.common.loops import reorder, tile
 from pdojo.search.kinds.common.units import ProductUnit, matrix_units
 from pdojo.search.kinds.gpu.copies import (
     BlockTile,
-    Copy,
+    SharedCopy,
     fastest_first,
     map_copies,
     neutral_tails,
@@ -165,7 +165,7 @@ def _in_warps(builder: PassBuilder, identifier: str, unit: ProductUnit, plan: Bl
     reorder(builder, identifier, [*ids[: depth + 2], terms[0], *inside[:2], terms[1], *inside[2:], terms[2]])
 
 
-def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> Copy:
+def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> SharedCopy:
     """Copy the part of an operand that a step needs to shared memory, with space between rows.
 
     The copy has the layout of the heap, or the order of the loops if a factor's index has divisions (a convolution).
@@ -190,7 +190,7 @@ def _share(builder: PassBuilder, identifier: str, position: int, depth: int) -> 
         to=-(-shape[-1] // elements) * elements + space,
     )
     through = False if byte_width(dtype) in builder.game.machine.gpu.async_copy_bytes else None
-    return Copy(name, source.array.name, store, is_transposed=False, through=through)
+    return SharedCopy(name, source.array.name, store, is_transposed=False, through=through)
 
 
 def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, depth: int) -> None:
@@ -202,7 +202,7 @@ def _map_warps(builder: PassBuilder, others: Sequence[str], identifier: str, dep
             builder.make("map_block", builder.loop(statement, warps), "a part of the tile for each warp")
 
 
-def _place(builder: PassBuilder, copies: Sequence[Copy]) -> None:
+def _place(builder: PassBuilder, copies: Sequence[SharedCopy]) -> None:
     """Put tiles of the block into shared memory, and copies through registers into registers."""
     for copy in copies:
         builder.make("set_location", copy.shared, "the threads of a block share it", location="shared")

@@ -12,7 +12,7 @@ from pdojo.search.kinds.common.loops import sink, tile
 from pdojo.search.kinds.common.threads import perfect
 
 
-class Spread(NamedTuple):
+class ThreadLoops(NamedTuple):
     """The loops that replace a spread loop, by identifier; None if there is no such loop."""
 
     threads: str
@@ -34,7 +34,7 @@ def collapse(builder: PassBuilder, identifier: str, why: str) -> None:
             identifier = next(s.id for s in builder.nest.scopes if s.id not in known)
 
 
-def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why: str) -> Spread:
+def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why: str) -> ThreadLoops:
     """Split a loop into turns of `threads` threads with `lanes` neighbouring elements each."""
     turns = inner = None
     scope = builder.scope(identifier)
@@ -46,7 +46,7 @@ def spread(builder: PassBuilder, identifier: str, threads: int, lanes: int, why:
         identifier, inner = tile(builder, identifier, lanes, why)
     if turns is not None:
         builder.make("swap_scopes", f"%{turns}", why)
-    return Spread(identifier, turns, inner)
+    return ThreadLoops(identifier, turns, inner)
 
 
 def map_threads(builder: PassBuilder, identifier: str, warp: int, why: str) -> None:

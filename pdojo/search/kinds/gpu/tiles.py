@@ -15,7 +15,7 @@ from pdojo.search.kinds.common.contraction import ContractionShape, contractions
 from pdojo.search.kinds.common.loops import reorder, straighten, tile
 from pdojo.search.kinds.gpu.copies import (
     BlockTile,
-    Copy,
+    SharedCopy,
     fastest_first,
     map_copies,
     neutral_tails,
@@ -183,7 +183,7 @@ def _in_vectors(builder: PassBuilder, loop: Scope, why: str) -> bool:
     return loop.extent % lanes == 0 and builder.transact(lambda: straighten(builder, loop.id, lanes, why))
 
 
-def _place(builder: PassBuilder, copies: Sequence[Copy], identifier: str) -> None:
+def _place(builder: PassBuilder, copies: Sequence[SharedCopy], identifier: str) -> None:
     """Put tiles of the block into shared memory, and parts of a thread into registers."""
     for copy in copies:
         builder.make("set_location", copy.shared, "the threads of a block share it", location="shared")

@@ -13,7 +13,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pdojo.backends.gpu.driver import Driver, DriverError, Gpu, Memory, NoDevice, PreparedLaunch, Stream, driver_of
+from pdojo.backends.gpu.driver import (
+    DeviceMemory,
+    Driver,
+    DriverError,
+    GpuContext,
+    NoDevice,
+    PreparedLaunch,
+    Stream,
+    driver_of,
+)
 from pdojo.backends.gpu.fibers import HEAD
 from pdojo.backends.gpu.vendors import CUDA_VENDOR, HIP_VENDOR, SIGNATURES, Vendor
 from standin import gpu as standin_gpu
@@ -42,10 +51,10 @@ big_0(float *x) {
 @dataclass
 class Here:
     vendor: Vendor
-    gpu: Gpu
+    gpu: GpuContext
     standin: Standin
 
-    def launch(self, name: str, memory: Memory, *values: int, blocks: int = 1, shared: int = 0) -> PreparedLaunch:
+    def launch(self, name: str, memory: DeviceMemory, *values: int, blocks: int = 1, shared: int = 0) -> PreparedLaunch:
         function = self.gpu.module(image(self.gpu.info.architecture)).function(name, shared)
         arguments = [ctypes.c_void_p(memory.address), *map(ctypes.c_int, values)]
         return PreparedLaunch(function, blocks, 1 if name == "far_0" else 64, arguments)
@@ -60,13 +69,13 @@ def image(processor: str) -> bytes:
     return FiberCompiler().compile(HEAD + TEXT, processor).data
 
 
-def ones(gpu: Gpu, stream: Stream, size: int = 128) -> Memory:
+def ones(gpu: GpuContext, stream: Stream, size: int = 128) -> DeviceMemory:
     memory = gpu.memory(4 * size)
     memory.upload(np.ones(size, np.float32), stream.handle)
     return memory
 
 
-def floats(memory: Memory, stream: Stream) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+def floats(memory: DeviceMemory, stream: Stream) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     found = np.empty(memory.size // 4, np.float32)
     memory.download(found, stream.handle)
     return found

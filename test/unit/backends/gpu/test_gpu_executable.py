@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import executable
 from pdojo.backends.gpu.device_arrays import addresses_of
-from pdojo.backends.gpu.driver import DriverError, Gpu, Graph, Memory, Stream, driver_of
+from pdojo.backends.gpu.driver import DeviceMemory, DriverError, GpuContext, Graph, Stream, driver_of
 from pdojo.backends.gpu.executable import GpuCompiler, GpuKernel
 from pdojo.backends.gpu.fibers import compile_fibers
 from pdojo.backends.gpu.images import Image, ImageCache
@@ -308,7 +308,7 @@ def test_a_gpu_takes_one_thread_of_the_host(standin: Standin) -> None:
 class Tensor:
     """What a PyTorch tensor on a device has."""
 
-    def __init__(self, memory: Memory, shape: Sequence[int], dtype: str = "torch.float32") -> None:
+    def __init__(self, memory: DeviceMemory, shape: Sequence[int], dtype: str = "torch.float32") -> None:
         self.memory, self.shape, self.dtype = memory, tuple(shape), dtype
         self.contiguous, self.requires_grad = True, False
 
@@ -322,7 +322,7 @@ class Tensor:
 class Interface:
     """What has CUDA's array interface."""
 
-    def __init__(self, memory: Memory, shape: Sequence[int], **changed: object) -> None:
+    def __init__(self, memory: DeviceMemory, shape: Sequence[int], **changed: object) -> None:
         facts = {"shape": tuple(shape), "typestr": "<f4", "data": (memory.address, False), "version": 3}
         self.__cuda_array_interface__ = {**facts, **changed}
 
@@ -332,7 +332,7 @@ class Device:
 
     def __init__(self, text: str = ADD, shape: Sequence[int] = (6, 64)) -> None:
         self.kernel: GpuKernel = standin_gpu.CUDA(kernel_of(text))
-        self.gpu: Gpu = driver_of(CUDA_VENDOR).gpu()
+        self.gpu: GpuContext = driver_of(CUDA_VENDOR).gpu()
         self.stream: Stream = self.gpu.stream()
         self.x, self.y = (self.gpu.memory(4 * 6 * 64) for _ in range(2))
         self.shape = shape

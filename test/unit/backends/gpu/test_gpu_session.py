@@ -22,7 +22,6 @@ from pdojo.backends.measure import (
     Assembled,
     CompileError,
     Crash,
-    Event,
     KernelReference,
     Limits,
     MeasuredProgram,
@@ -32,6 +31,7 @@ from pdojo.backends.measure import (
     Outcome,
     OutOfMemory,
     Peer,
+    PhaseEvent,
     Request,
     Timeout,
     Worker,
@@ -275,7 +275,7 @@ def outcomes(worker: Worker, names: Sequence[str], options: Options = QUICK) -> 
 
 
 def test_a_worker_measures(worker: Worker) -> None:
-    seen: list[Event] = []
+    seen: list[PhaseEvent] = []
     (outcome,) = worker.compare([add_one()], QUICK, None, seen.append)
     assert isinstance(outcome, Ok)
     assert {event.phase for event in seen} == {"compile", "reference", "run", "allocate", "time"}

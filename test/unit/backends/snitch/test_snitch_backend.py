@@ -13,8 +13,8 @@ from xdsl.dialects.riscv import print_assembly
 from xdsl.parser import Parser
 from xdsl.universe import Universe
 
-from pdojo.backends.snitch.assembly import Function, Line, function_ops, operations
-from pdojo.backends.snitch.code import SP, ZERO, Code, FrameKind, Instruction, Register
+from pdojo.backends.snitch.assembly import AssemblyFunction, Line, function_ops, operations
+from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameKind, Register, SnitchCode
 from pdojo.backends.snitch.finish import finish, with_far_branches
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, without_dead_code
 from pdojo.backends.snitch.ops import TABLE
@@ -46,9 +46,9 @@ def assembly(text: str) -> list[str]:
 # Registers
 
 
-def straight(count: int) -> Code:
+def straight(count: int) -> SnitchCode:
     """Code that loads `count` numbers, then adds them up."""
-    code = Code("k")
+    code = SnitchCode("k")
     base = Register("x", "a0")
     code.emit("entry", (base,))
     values = [code.f("fld", base, immediate=8 * k) for k in range(count)]
@@ -84,7 +84,7 @@ def test_the_check_finds_wrong_names() -> None:
 
 
 def test_the_check_follows_both_ways_of_a_branch() -> None:
-    code = Code("k")
+    code = SnitchCode("k")
     base, one, other = Register("x", "a0"), Register("x"), Register("x")
     code.emit("entry", (base,))
     code.x("lw", base, immediate=0, to=one)
@@ -101,13 +101,13 @@ def test_values_live_through_loops() -> None:
     """What is written at the end of an iteration and read at the start of the next one is live in between."""
     start, value, copy = Register("x", "a0"), Register("x"), Register("x")
     body = [
-        Instruction("entry", (start,)),
-        Instruction("mv", (value,), (start,)),
-        Instruction("label", immediate=".L"),
-        Instruction("sw", (), (start, value), 0),
-        Instruction("addi", (copy,), (value,), 1),
-        Instruction("mv", (value,), (copy,)),
-        Instruction("bne", (), (value, ZERO), ".L"),
+        CodeLine("entry", (start,)),
+        CodeLine("mv", (value,), (start,)),
+        CodeLine("label", immediate=".L"),
+        CodeLine("sw", (), (start, value), 0),
+        CodeLine("addi", (copy,), (value,), 1),
+        CodeLine("mv", (value,), (copy,)),
+        CodeLine("bne", (), (value, ZERO), ".L"),
     ]
     numbering = Numbering(body)
     after = live_after(Flow(body), numbering)
@@ -118,12 +118,12 @@ def test_values_live_through_loops() -> None:
 def test_a_pointer_that_only_moves_is_dead() -> None:
     pointer, count = Register("x"), Register("x")
     code = [
-        Instruction("li", (pointer,), (), 0),
-        Instruction("li", (count,), (), 4),
-        Instruction("label", immediate=".L"),
-        Instruction("addi", (pointer,), (pointer,), 8),
-        Instruction("addi", (count,), (count,), -1),
-        Instruction("bne", (), (count, ZERO), ".L"),
+        CodeLine("li", (pointer,), (), 0),
+        CodeLine("li", (count,), (), 4),
+        CodeLine("label", immediate=".L"),
+        CodeLine("addi", (pointer,), (pointer,), 8),
+        CodeLine("addi", (count,), (count,), -1),
+        CodeLine("bne", (), (count, ZERO), ".L"),
     ]
     assert [i.name for i in without_dead_code(code)] == ["li", "label", "addi", "bne"]
 
@@ -141,7 +141,7 @@ def test_hardware_loops_keep_what_is_for_nothing() -> None:
 
 
 def test_hardware_loops_of_other_instructions_are_errors() -> None:
-    code = Code("k")
+    code = SnitchCode("k")
     scope = nest_of(kernel("kernel k(x) -> (y)\nx f64 [8] heap\ny f64 [8] heap\n\n1:s 8:f y[{1}] = x[{1}]\n")).scopes[1]
     for emit, expected in ((("fadd.d", 1), 2), (("lw", 0), 1)):
         with code.frame(FrameKind.HARDWARE_LOOP, scope) as frame:
@@ -288,7 +288,7 @@ def sample(name: str) -> Line:
 def test_own_operations_print_and_parse() -> None:
     lines = [sample(name) for name in TABLE]
     lines += [Line("fence"), Line("la", ("a0",), (), "k_constants"), Line("scfgr", ("a1",), ("a0",)), Line("ret")]
-    module = ModuleOp(function_ops(Function("k", lines, (1,), "k_constants")))
+    module = ModuleOp(function_ops(AssemblyFunction("k", lines, (1,), "k_constants")))
     module.verify()
     context = Context()
     for name, factory in Universe.get_multiverse().all_dialects.items():
@@ -311,26 +311,26 @@ def test_repeats_in_straight_code_go() -> None:
     x, p, q, r, s, t, v = (Register("f") for _ in range(7))
     base = Register("x")
     code = [
-        Instruction("flw", (x,), (base,), 0),
-        Instruction("vfcpka.s.s", (p,), (x, x)),
-        Instruction("flw", (q,), (base,), 0),
-        Instruction("vfcpka.s.s", (r,), (q, q)),
-        Instruction("vfadd.s", (s,), (p, r)),
-        Instruction("fsd", (), (base, s), 8),
-        Instruction("flw", (t,), (base,), 0),
-        Instruction("label", (), (), "again"),
-        Instruction("vfcpka.s.s", (v,), (x, x)),
+        CodeLine("flw", (x,), (base,), 0),
+        CodeLine("vfcpka.s.s", (p,), (x, x)),
+        CodeLine("flw", (q,), (base,), 0),
+        CodeLine("vfcpka.s.s", (r,), (q, q)),
+        CodeLine("vfadd.s", (s,), (p, r)),
+        CodeLine("fsd", (), (base, s), 8),
+        CodeLine("flw", (t,), (base,), 0),
+        CodeLine("label", (), (), "again"),
+        CodeLine("vfcpka.s.s", (v,), (x, x)),
     ]
     kept = without_repeats(code)
     assert [i.name for i in kept] == ["flw", "vfcpka.s.s", "vfadd.s", "fsd", "flw", "label", "vfcpka.s.s"]
     assert kept[2].uses == (p, p)
-    accumulated = [Instruction("fadd.d", (s,), (s, x)), Instruction("fadd.d", (s,), (s, x))]
+    accumulated = [CodeLine("fadd.d", (s,), (s, x)), CodeLine("fadd.d", (s,), (s, x))]
     assert len(without_repeats(accumulated)) == 2
     inside = [
-        Instruction("frep.o", (), (base,), 2),
-        Instruction("fmul.d", (p,), (x, x)),
-        Instruction("fmul.d", (q,), (x, x)),
-        Instruction("frep.end"),
+        CodeLine("frep.o", (), (base,), 2),
+        CodeLine("fmul.d", (p,), (x, x)),
+        CodeLine("fmul.d", (q,), (x, x)),
+        CodeLine("frep.end"),
     ]
     assert len(without_repeats(inside)) == 4
 
@@ -341,10 +341,10 @@ def test_loads_stay_known_past_stores_to_other_arrays() -> None:
     unknown, value = Register("x"), Register("f")
     for base, kept in ((arrays["y"], 2), (arrays["x"], 3), (unknown, 3)):
         code = [
-            Instruction("flw", (Register("f"),), (arrays["x"],), 4),
-            Instruction("fsw", (), (base, value), 8),
-            Instruction("flw", (Register("f"),), (arrays["x"],), 4),
+            CodeLine("flw", (Register("f"),), (arrays["x"],), 4),
+            CodeLine("fsw", (), (base, value), 8),
+            CodeLine("flw", (Register("f"),), (arrays["x"],), 4),
         ]
         assert len(without_repeats(code)) == kept
-    code = [Instruction("flw", (Register("f"),), (unknown,), 4), Instruction("fsw", (), (arrays["y"], value), 8)]
-    assert len(without_repeats([*code, Instruction("flw", (Register("f"),), (unknown,), 4)])) == 3
+    code = [CodeLine("flw", (Register("f"),), (unknown,), 4), CodeLine("fsw", (), (arrays["y"], value), 8)]
+    assert len(without_repeats([*code, CodeLine("flw", (Register("f"),), (unknown,), 4)])) == 3

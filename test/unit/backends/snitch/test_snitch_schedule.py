@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from pdojo.backends.snitch.code import SLOT, SP, STREAMS, ZERO, FrameOffset, Instruction, Register
+from pdojo.backends.snitch.code import SLOT, SP, STREAMS, ZERO, CodeLine, FrameOffset, Register
 from pdojo.backends.snitch.latency import latency
 from pdojo.backends.snitch.schedule import Schedule, check_values
 from pdojo.backends.snitch.simulator.configuration import Timing
@@ -16,7 +16,7 @@ TIMING = Timing()
 A, B, ANYWHERE = Register("x", area="a"), Register("x", area="b"), Register("x")
 
 
-def execute(code: Sequence[Instruction]) -> tuple[dict[object, object], ...]:
+def execute(code: Sequence[CodeLine]) -> tuple[dict[object, object], ...]:
     """Registers, memory and streams after the code, as terms over what they were before."""
     values: dict[Register, object] = {}
     memory: dict[object, object] = {}
@@ -52,33 +52,33 @@ def execute(code: Sequence[Instruction]) -> tuple[dict[object, object], ...]:
     return values, memory, {key: tuple(found) for key, found in streams.items()}  # type: ignore[return-value]
 
 
-def random_code(seed: int) -> list[Instruction]:
+def random_code(seed: int) -> list[CodeLine]:
     """Chains of instructions that share some registers, memory and streams; branches over one or two."""
     random = Random(seed)
     floats = [Register("f") for _ in range(10)]
     integers = [Register("x") for _ in range(5)]
-    code = [Instruction("csrsi", immediate=1)]
+    code = [CodeLine("csrsi", immediate=1)]
     for number in range(60):
         f, g, h = (random.choice(floats) for _ in range(3))
         x, y = (random.choice(integers) for _ in range(2))
         pointer, label = random.choice((A, B)), f".L{number}"
         slot, offset = FrameOffset(SLOT, 8 * random.randrange(2)), 8 * random.randrange(4)
-        branch = [Instruction("bne", (), (x, y), label), Instruction("fmv.d", (f,), (g,))]
+        branch = [CodeLine("bne", (), (x, y), label), CodeLine("fmv.d", (f,), (g,))]
         choices = [
-            [Instruction("fmadd.d", (f,), (g, h, f))],
-            [Instruction("fadd.d", (f,), (random.choice(STREAMS[:2]), g))],
-            [Instruction("fmv.d", (STREAMS[2],), (f,))],
-            [Instruction("fld", (f,), (pointer,), offset)],
-            [Instruction("fsd", (), (pointer, f), offset)],
-            [Instruction("fsd", (), (SP, f), slot)],
-            [Instruction("fld", (f,), (SP,), slot)],
-            [Instruction("feq.d", (x,), (f, g))],
-            [Instruction("addi", (pointer if random.random() < 0.2 else x,), (pointer,), 8)],
-            [*branch, Instruction("label", immediate=label)],
+            [CodeLine("fmadd.d", (f,), (g, h, f))],
+            [CodeLine("fadd.d", (f,), (random.choice(STREAMS[:2]), g))],
+            [CodeLine("fmv.d", (STREAMS[2],), (f,))],
+            [CodeLine("fld", (f,), (pointer,), offset)],
+            [CodeLine("fsd", (), (pointer, f), offset)],
+            [CodeLine("fsd", (), (SP, f), slot)],
+            [CodeLine("fld", (f,), (SP,), slot)],
+            [CodeLine("feq.d", (x,), (f, g))],
+            [CodeLine("addi", (pointer if random.random() < 0.2 else x,), (pointer,), 8)],
+            [*branch, CodeLine("label", immediate=label)],
         ]
         code += random.choice(choices)
-    code.append(Instruction("csrci", immediate=1))
-    return [*code, *(Instruction("fsd", (), (A, f), 64 + 8 * k) for k, f in enumerate(floats))]
+    code.append(CodeLine("csrci", immediate=1))
+    return [*code, *(CodeLine("fsd", (), (A, f), 64 + 8 * k) for k, f in enumerate(floats))]
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -92,18 +92,18 @@ def test_any_order_gives_the_same(seed: int) -> None:
     assert schedule.code == code
 
 
-def chains(count: int) -> list[Instruction]:
+def chains(count: int) -> list[CodeLine]:
     """Chains of sums, one after the other in the text."""
-    code: list[Instruction] = []
+    code: list[CodeLine] = []
     for k in range(count):
         value, other = Register("f"), Register("f")
-        code.append(Instruction("fld", (value,), (A,), 8 * k))
-        code += [Instruction("fadd.d", (value,), (value, other)) for _ in range(6)]
-        code.append(Instruction("fsd", (), (B, value), 8 * k))
+        code.append(CodeLine("fld", (value,), (A,), 8 * k))
+        code += [CodeLine("fadd.d", (value,), (value, other)) for _ in range(6)]
+        code.append(CodeLine("fsd", (), (B, value), 8 * k))
     return code
 
 
-def names(code: Sequence[Instruction]) -> list[str]:
+def names(code: Sequence[CodeLine]) -> list[str]:
     return [i.name for i in code]
 
 
@@ -133,9 +133,9 @@ def test_what_stands_between_blocks_stays() -> None:
     """A barrier parts what is before it from what is behind it."""
     code = chains(2)
     for name in ("fence", "csrci", "frep.end"):
-        parted = [*code[:8], Instruction(name), *code[8:]]
+        parted = [*code[:8], CodeLine(name), *code[8:]]
         if name == "frep.end":
-            parted.insert(0, Instruction("frep.o", (), (Register("x"),), 8))
+            parted.insert(0, CodeLine("frep.o", (), (Register("x"),), 8))
         assert Schedule(parted, TIMING).code == parted
 
 
@@ -144,12 +144,12 @@ def test_stores_that_may_meet_stay_in_order() -> None:
     values = [Register("f") for _ in range(3)]
     for base, other, free in ((A, B, True), (A, ANYWHERE, False), (A, A, False)):
         code = [
-            Instruction("fadd.d", (values[0],), (values[1], values[2])),
-            Instruction("fsd", (), (base, values[0]), 0),
+            CodeLine("fadd.d", (values[0],), (values[1], values[2])),
+            CodeLine("fsd", (), (base, values[0]), 0),
         ]
-        code.append(Instruction("fld", (values[1],), (other,), 4))
-        code += [Instruction("fmul.d", (values[1],), (values[1], values[1])) for _ in range(3)]
-        code = [Instruction("label", immediate=".L"), *code, Instruction("bne", (), (A, ZERO), ".L")]
+        code.append(CodeLine("fld", (values[1],), (other,), 4))
+        code += [CodeLine("fmul.d", (values[1],), (values[1], values[1])) for _ in range(3)]
+        code = [CodeLine("label", immediate=".L"), *code, CodeLine("bne", (), (A, ZERO), ".L")]
         order = names(Schedule(code, TIMING).code)
         assert (order.index("fld") < order.index("fsd")) is free
 
@@ -158,7 +158,7 @@ def test_wrong_orders_are_noticed() -> None:
     code = chains(2)
     with pytest.raises(AssertionError, match="do not find their operands"):
         check_values(code, [code[1], code[0], *code[2:]])
-    streams = [Instruction("fmv.d", (STREAMS[2],), (Register("f"),)) for _ in range(2)]
+    streams = [CodeLine("fmv.d", (STREAMS[2],), (Register("f"),)) for _ in range(2)]
     with pytest.raises(AssertionError, match="do not find their operands"):
         check_values(streams, streams[::-1])
 
@@ -187,4 +187,4 @@ def test_wrong_orders_are_noticed() -> None:
 def test_latencies(name: str, defs: str, cycles: int) -> None:
     """Those of the simulator, where another instruction of the unit, or of the core, uses the result."""
     uses = (A,) if name == "fld" else (Register("f"),)
-    assert latency(Instruction(name, (Register("f" if defs == "f" else "x"),), uses), TIMING) == cycles
+    assert latency(CodeLine(name, (Register("f" if defs == "f" else "x"),), uses), TIMING) == cycles
