@@ -5,7 +5,8 @@ with their fingerprints. `--walks 40` measures random walks of this many moves i
 the pass's: the listing in every state, and a step of a search, which draws 32 successors with their texts and makes a
 move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
 other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
-`--ablation` plays walks without one shortcut after the other, and prints how much longer they take. Garbage is collected as rarely as by pdojo's own commands.
+`--ablation` plays walks without one shortcut after the other, and prints how much longer they take. Garbage is
+collected as rarely as by pdojo's own commands.
 """
 
 from __future__ import annotations
