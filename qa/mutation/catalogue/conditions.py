@@ -97,15 +97,15 @@ MUTANTS = (
         "Moves are listed that let too many buffers be in use at once.",
         without("is_full"),
     ),
-    family(_BASE, "Transformation.argues", "unstage", "stage_in")(
+    family("transforms/copies/staging.py", "Staging.argues", "unstage", "stage_in")(
         "conditions: moves to registers are trusted",
         "Moves are listed that put into registers what threads around cannot reach.",
-        without("needs_conditions"),
+        Quoted("return self.location not in (Memory.SHARED.value, Memory.REGISTER.value)", "return True"),
     ),
-    family("transforms/structure/tiling.py", "TileScope.needs_conditions", "tile_scope")(
+    family("transforms/structure/tiling.py", "TileScope.argues", "tile_scope")(
         "conditions: tails of tiles are trusted",
         "Tiles are listed whose tail would leave the scope that owns private copies.",
-        Quoted("return self.tail == PEEL", "return False"),
+        Quoted("return self.tail != PEEL or self._peel(site).argues(program, site)", "return True"),
     ),
     family("transforms/apply.py", "confirm", "unstage")(
         "conditions: not asked where a move is made", "A wrong check ships a wrong program.", never("fault")
