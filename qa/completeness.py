@@ -32,9 +32,10 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import PdojoError
-from pdojo.transforms.base import Site, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
 from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.site import Site
 from qa.forcing import HARMLESS, Judge
 from qa.fuzzing.kernels import source
 from qa.walks import Counts, draw

@@ -12,9 +12,10 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import Oracle, check_valid
 from pdojo.errors import PdojoError
-from pdojo.transforms.base import Site, Transformation, identify
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
+from pdojo.transforms.site import Site, identify
 
 MALFORMED = "malformed"
 """The rewrite fails, or its result does not verify."""

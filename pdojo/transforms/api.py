@@ -94,8 +94,10 @@ from pdojo.dialect.view.nest import (
 )
 from pdojo.dialect.view.storage import accesses_of, physical_index, private_scope, slot_index
 from pdojo.errors import NotationError, Undecided
-from pdojo.transforms.base import EFFECT, Dimension, Site, Transformation, locate
+from pdojo.transforms.base import EFFECT, Transformation
 from pdojo.transforms.move import Move
+from pdojo.transforms.promises import Promises
+from pdojo.transforms.site import Dimension, Site, locate
 
 __all__ = [
     "ACCUMULATIONS",
@@ -150,6 +152,7 @@ __all__ = [
     "Order",
     "PatternRewriter",
     "Program",
+    "Promises",
     "Query",
     "Reach",
     "Reason",

@@ -10,9 +10,10 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.transforms.base import Refusal, Site, Transformation, identify
+from pdojo.transforms.base import Refusal, Transformation
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation, transformation_names
+from pdojo.transforms.site import Site, identify
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ its legality analysis does not refuse. The same definition serves as a pass (`pa
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
-from enum import Enum
-from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 from xdsl.ir import Attribute, Operation
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -21,7 +20,6 @@ from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.machines.registry import machine_of
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rules.capacity import Growth, growth_of, is_full, is_long
 from pdojo.dialect.rules.conditions import Conditions, conditions_of, room_problems, rules_of_buffers
@@ -43,27 +41,22 @@ from pdojo.dialect.shortcuts.layout import (
     has_room_for,
 )
 from pdojo.dialect.verification.verify import verify_nest
-from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.view.nest import Array, Leaf, Node, Scope
-from pdojo.errors import IllegalMove, LocationError, Undecided
+from pdojo.errors import IllegalMove, Undecided
 from pdojo.transforms.move import Move
+from pdojo.transforms.promises import Promises, Proof
+from pdojo.transforms.site import (
+    Dimension,
+    SiteKind,
+    SiteT,
+    identify,
+    kernel_of,
+    locate,
+    resolve_site,
+    sites_at,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """A dimension of an array's buffer."""
-
-    array: Array
-    index: int
-
-
-Site: TypeAlias = Scope | Leaf | Array | Dimension
-"""The place of a transformation."""
-
-SiteKind: TypeAlias = type[Scope] | type[Leaf] | type[Array] | type[Dimension]
-"""A kind of site."""
-
-SiteT = TypeVar("SiteT", bound=Site)
+PromiseT = TypeVar("PromiseT", bound=int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +70,6 @@ class Refusal:
     def __str__(self) -> str:
         text = f"{self.move} is refused: {self.reason}"
         return f"{text}\n  witness: {self.witness}" if self.witness else text
-
-
-class Proof(Enum):
-    """The part of the `conditions` after a move that its check proves."""
-
-    ALL = "all"
-    ALL_BUT_ROOM = "all but the room for buffers"
-    NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +102,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
     """The move's name."""
     site: ClassVar[SiteKind | tuple[SiteKind, ...]]
     """The kinds of site that the location may name."""
-    argued: ClassVar[bool] = False
-    """Whether the check proves that the program after the move keeps the `conditions` of every state.
-
-    Then the conditions are checked only when the move is made, not for each candidate; a test holds the checks to it.
-    Special mappings, and memories that are nearly full, are beyond such proofs.
-    """
+    promises: ClassVar[Promises] = Promises()
+    """Facts about all moves of the family that make them cheaper; a test holds the moves to them."""
     keeps_statements: ClassVar[bool] = True
     """Whether the move keeps statements and indices, so that instances before and after can be compared."""
     undoes: ClassVar[bool] = False
@@ -155,42 +136,6 @@ class Transformation(RewritePattern, Generic[SiteT]):
     def keeps_hints(self) -> bool:  # for subclasses
         """Whether the move leaves all hints of scopes and buffers unchanged."""
         return True
-
-    @property
-    def needs_conditions(self) -> bool:  # for subclasses
-        """Whether the check proves no conditions with these parameters, even if `argued`.
-
-        It proves none if the move leads to a mapping or a memory with rules of its own, or consists of moves that do
-        not argue.
-        """
-        return False
-
-    def argues(self, program: Program, site: SiteT) -> bool:  # for subclasses
-        """Whether the check proves the conditions of the program after the move, apart from memory capacity."""
-        return self.argued and not self.needs_conditions
-
-    def grows(self, program: Program, site: SiteT) -> bool:  # for subclasses
-        """Whether the move may need more bytes of stack or registers at once, and `check` does not test capacity.
-
-        Used for moves that argue.
-        """
-        return True
-
-    def adds(self, program: Program, site: SiteT) -> int:  # for subclasses
-        """The most bytes that the move adds to all buffers on the stack and in registers together.
-
-        Used for moves that argue and grow.
-        """
-        return 0
-
-    def is_local(self, site: SiteT) -> bool:  # for subclasses
-        """Whether the check examines only the nest around the site, or only the buffer (`analysis.excerpts`)."""
-        return False
-
-    @property
-    def takes_next(self) -> bool:  # for subclasses
-        """Whether a local check of a scope also examines the nest of the next node."""
-        return False
 
     @abstractmethod
     def inverse(self, program: Program, site: SiteT) -> Move:
@@ -226,7 +171,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _checked(self, program: Program, site: SiteT) -> Reason | None:
         """The result of `check`; a local check runs once per content of the part that it examines."""
-        if not self.is_local(site):
+        if not self.promises.is_local:
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
             array = site if isinstance(site, Array) else site.array
@@ -247,7 +192,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         after the move does: rules are about nests and the buffers that bind them, which the excerpt contains.
         Exceptions are the rules of special mappings and memory capacity.
         """
-        if isinstance(site, Array | Dimension) and self.is_local(site):
+        if isinstance(site, Array | Dimension) and self.promises.is_local:
             prospect = self._foreseen_layout(program, site)
             if prospect.is_known:
                 return prospect.fault
@@ -294,7 +239,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _rewritten_part(self, program: Program, site: SiteT) -> Excerpt | None:
         """The excerpt that contains all nodes that the move rewrites; None if that may be the whole program."""
-        if not self.is_local(site):
+        if not self.promises.is_local:
             return None
         match site:
             case Scope() | Leaf():
@@ -306,7 +251,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _excerpt(self, program: Program, site: Scope | Leaf) -> Excerpt:
         """The excerpt that a local check of a node examines."""
-        following = program.nest.next_sibling(site) if self.takes_next else None
+        following = self._next(program, site)
         return excerpt_of(program, site) if following is None else excerpt_of(program, site, following)
 
     def _outlook(self, part: Program, at: str, *, only_room: bool) -> LocalEffect | None:
@@ -321,11 +266,25 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def proof(self, program: Program, site: SiteT) -> Proof:
         """The part of the conditions that a check proves by accepting the move, if the check is right."""
-        promises = self.argued and is_used("promises")
-        if not promises or is_special(program) or is_long(program) or not self.argues(program, site):
+        promises = self.promises
+        if promises.conditions is False or not is_used("promises") or is_special(program) or is_long(program):
             return Proof.NOTHING
-        may_overflow = is_full(program, self.adds(program, site)) and self.grows(program, site)
-        return Proof.ALL_BUT_ROOM if may_overflow else Proof.ALL
+        if not self._promised(promises.conditions, program, site):
+            return Proof.NOTHING
+        if promises.grows is False or not is_full(program, self._promised(promises.adds, program, site)):
+            return Proof.ALL
+        return Proof.ALL_BUT_ROOM if self._promised(promises.grows, program, site) else Proof.ALL
+
+    def _promised(
+        self, promise: PromiseT | Callable[[Any, Program, Any], PromiseT], program: Program, site: SiteT
+    ) -> PromiseT:
+        """A promise at a site."""
+        return promise(self, program, site) if callable(promise) else promise
+
+    def _next(self, program: Program, site: Scope | Leaf) -> Node | None:
+        """The next node if the check examines its nest, too; else None."""
+        takes_next = self._promised(self.promises.takes_next, program, cast(SiteT, site))
+        return program.nest.next_sibling(site) if takes_next else None
 
     def fault(self, before: Conditions, after: Program, *, proved: bool = False) -> Reason | None:
         """The reason why the program after the move is invalid; None if it is valid.
@@ -383,11 +342,11 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
     def _touched(self, program: Program, site: SiteT) -> set[Node] | None:
         """The nodes that the rewrite may change; None for all."""
-        if not self.is_local(site):
+        if not self.promises.is_local:
             return None
         match site:
             case Scope() | Leaf():
-                following = program.nest.next_sibling(site) if self.takes_next else None
+                following = self._next(program, site)
                 return nodes_touched(program, site, *([] if following is None else [following]))
             case Array():
                 return users_touched(program, site.buffer)
@@ -426,16 +385,16 @@ class Transformation(RewritePattern, Generic[SiteT]):
     @classmethod
     def resolve(cls, program: Program, at: str) -> SiteT:
         """The site at a location. Raises LocationError for a site of another kind."""
-        site = _resolve(program, cls.site, at)
+        site = resolve_site(program, cls.site, at)
         return cast(SiteT, site)
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         """Rewrite if `op` is a site and the move is legal; the analysis is recomputed each time."""
-        kernel = _kernel_of(op)
+        kernel = kernel_of(op)
         if kernel is None:
             return
         program = Program(kernel, machine_of(kernel))
-        for found in _sites_at(program, type(self).site, op):
+        for found in sites_at(program, type(self).site, op):
             site = cast(SiteT, found)
             if self.refusal(program, site) is not None:
                 continue
@@ -483,63 +442,3 @@ def spelled(name: str) -> str:
 def kind_of(parameter: Field[Any]) -> str:
     """The values that a parameter takes, for messages."""
     return {"int": "an integer", "int | str": "an integer or a word"}.get(str(parameter.type), "a word")
-
-
-def locate(program: Program, site: Site) -> str:
-    """The location of a site, for people."""
-    match site:
-        case Array():
-            return site.name
-        case Dimension():
-            return f"{site.array.name}:{site.index}"
-        case _:
-            return location_of(program.nest, site)
-
-
-def identify(site: Site) -> str:
-    """The location of a site for replay: the name of an array, the identifier of a node."""
-    match site:
-        case Array():
-            return site.name
-        case Dimension():
-            return f"{site.array.name}:{site.index}"
-        case _:
-            return f"%{site.id}"
-
-
-def _resolve(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: str) -> Site:
-    if wanted is Array:
-        return find_array(program.nest, at)
-    if wanted is Dimension:
-        return Dimension(*find_dimension(program.nest, at))
-    node = find_node(program.nest, at)
-    if wanted is Scope and not isinstance(node, Scope):
-        raise LocationError(f"location '{at}' is an op; name one of the scopes around it, for example {at}:0")
-    if wanted is Leaf and not isinstance(node, Leaf):
-        raise LocationError(f"location '{at}' is a scope; name an op by its output, for example {at.split(':')[0]}")
-    return node
-
-
-def _kernel_of(op: Operation) -> KernelOp | None:
-    if not isinstance(op, ScopeOp | OpOp | BufferOp):
-        return None
-    parent = op.parent_op()
-    while parent is not None and not isinstance(parent, KernelOp):
-        parent = parent.parent_op()
-    return parent
-
-
-def _sites_at(program: Program, wanted: SiteKind | tuple[SiteKind, ...], op: Operation) -> Iterator[Site]:
-    kinds = wanted if isinstance(wanted, tuple) else (wanted,)
-    nest = program.nest
-    if isinstance(op, BufferOp):
-        for array in nest.arrays.values():
-            if array.value in op.arrays:
-                if Array in kinds:
-                    yield array
-                if Dimension in kinds:
-                    yield from (Dimension(array, d) for d in range(len(array.shape)))
-        return
-    for node in (*nest.scopes, *nest.leaves):
-        if node.op is op and isinstance(node, kinds):
-            yield node

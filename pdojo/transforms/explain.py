@@ -14,10 +14,11 @@ from pdojo.dialect.rules.conditions import conditions_of
 from pdojo.dialect.view.nest import Array
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.transforms.apply import apply, candidates
-from pdojo.transforms.base import Dimension, Site, Transformation, identify
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.document import legality_of
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate, transformation
+from pdojo.transforms.site import Dimension, Site, identify
 
 TRIED = 200
 """Most legal moves that are tried as a remedy."""

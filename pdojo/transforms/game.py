@@ -19,10 +19,12 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
 from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves
-from pdojo.transforms.base import Proof, Refusal, Site, Transformation, identify, malformed
+from pdojo.transforms.base import Refusal, Transformation, malformed
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
+from pdojo.transforms.promises import Proof
 from pdojo.transforms.shown import html_of
+from pdojo.transforms.site import Site, identify
 from pdojo.transforms.trace import Step, Trace
 
 T = TypeVar("T")

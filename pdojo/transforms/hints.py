@@ -26,6 +26,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -65,7 +66,7 @@ class Hint(Transformation[Scope | Leaf]):
     """
 
     name: ClassVar[str] = "hint"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False)
     site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
@@ -132,10 +133,6 @@ class Hint(Transformation[Scope | Leaf]):
             problem = hint_rules.access_misfit(program, site, self.access, self.kind, self.value)
         return problem
 
-    def grows(self, program: Program, site: Scope | Leaf) -> bool:  # the same everywhere
-        """False: hints take no memory."""
-        return False
-
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Add the entry to the hints."""
         if isinstance(site, Scope):
@@ -161,7 +158,7 @@ class Unhint(Transformation[Scope | Leaf]):
 
     name: ClassVar[str] = "unhint"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False)
     site: ClassVar = (Scope, Leaf)
     kind: str
     access: int = 0
@@ -191,10 +188,6 @@ class Unhint(Transformation[Scope | Leaf]):
             return Reason(f"{describe_access(site.accesses[self.access])} has no hint '{self.kind}'")
         misfit = self._again(site).misfit(program, site)
         return None if misfit is None else Reason(f"'hint' could not set it again: {misfit.text}")
-
-    def grows(self, program: Program, site: Scope | Leaf) -> bool:  # the same everywhere
-        """False: hints take no memory."""
-        return False
 
     def rewrite(self, program: Program, site: Scope | Leaf, rewriter: PatternRewriter) -> None:
         """Remove the entry."""
@@ -227,7 +220,7 @@ class HintBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "hint_buffer"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False)
     site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str
@@ -251,10 +244,6 @@ class HintBuffer(Transformation[Array]):
             return Reason(f"'{site.name}' has the hint already")
         return hint_rules.buffer_misfit(program, site, self.kind)
 
-    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
-        """False: hints take no memory."""
-        return False
-
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Add the entry."""
         assert site.buffer.op is not None
@@ -276,7 +265,7 @@ class UnhintBuffer(Transformation[Array]):
 
     name: ClassVar[str] = "unhint_buffer"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False)
     site: ClassVar = Array
     example_machine: ClassVar = "toy-gpu"
     kind: str
@@ -301,10 +290,6 @@ class UnhintBuffer(Transformation[Array]):
         if problem is None and not isinstance(value, UnitAttr):
             problem = f"'{self.kind}' has no value"
         return None if problem is None else Reason(f"'hint_buffer' could not set it again: {problem}")
-
-    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
-        """False: hints take no memory."""
-        return False
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Remove the entry."""

@@ -15,8 +15,8 @@ from typing import overload
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
 from pdojo.transforms.apply import make
-from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.move import Move
+from pdojo.transforms.site import Dimension, Site
 
 STRIDE = 8
 """Number of moves from one kept program to the next, if programs between are recomputed."""

@@ -169,8 +169,8 @@ def judge_excerpts(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
     def checked(self: Transformation[Any], program: Program, site: Any) -> Reason | None:
         found = answer(self, program, site)
-        asked[self.is_local(site)] += 1
-        if self.is_local(site) and random.random() < SAMPLED:
+        asked[self.promises.is_local] += 1
+        if self.promises.is_local and random.random() < SAMPLED:
             fresh = Program(program.kernel, program.machine, nest=program.nest)
             assert self.check(fresh, site) == found, (program.text, self.at(program, site), found)
         return found
@@ -187,8 +187,8 @@ def judge_outlooks(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
     def checked(self: Transformation[Any], program: Program, site: Any) -> Reason | None:
         found = foreseen(self, program, site)
-        asked[self.is_local(site)] += 1
-        if self.is_local(site) and random.random() < SAMPLED:
+        asked[self.promises.is_local] += 1
+        if self.promises.is_local and random.random() < SAMPLED:
             fresh = Program(program.kernel, program.machine, nest=program.nest)
             fault = self.fault(conditions_of(fresh), self.rehearse(fresh, site))
             assert fault == found, (program.text, self.at(program, site), found, fault)

@@ -17,11 +17,11 @@ from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
 from pdojo.transforms.apply import apply, candidates, make, refused_moves
-from pdojo.transforms.base import identify
 from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
+from pdojo.transforms.site import identify
 from pdojo.transforms.trace import Step
 from property.walks import random_texts
 from qa.sizes import small_kernel

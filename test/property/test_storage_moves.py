@@ -21,8 +21,9 @@ from pdojo.dialect.semantics.oracle import check_valid, equivalent
 from pdojo.dialect.semantics.oracle.integer_sets import valid_by_sets
 from pdojo.dialect.view.nest import Array
 from pdojo.transforms.apply import apply
-from pdojo.transforms.base import Dimension, Transformation
+from pdojo.transforms.base import Transformation
 from pdojo.transforms.move import Move
+from pdojo.transforms.site import Dimension
 from pdojo.transforms.storage.sharing import ShareBuffer, UnshareBuffer
 from pdojo.transforms.storage.slots import FoldDim, MaterializeDims, ReuseDims
 from pdojo.transforms.storage.swizzling import SwizzleDim

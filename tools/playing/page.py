@@ -10,9 +10,9 @@ from pdojo.dialect.flow.program import Program
 from pdojo.dialect.notation.printer import header_lines, tree_rows
 from pdojo.dialect.view.nest import Array, Leaf, Nest, Node, Scope
 from pdojo.errors import IllegalMove, LocationError
-from pdojo.transforms.base import Dimension
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import instantiate
+from pdojo.transforms.site import Dimension
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from random import Random
 from typing import TypeVar
 
 from pdojo.dialect.flow.program import Program
-from pdojo.transforms.base import Site, identify
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import AnyTransformation, transformation, transformation_names
+from pdojo.transforms.site import Site, identify
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from pdojo.dialect.view.nest import Array, Buffer
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.contract.candidates import MoveCandidate, choices, shuffled
 from pdojo.transforms.apply import legal
-from pdojo.transforms.base import Dimension, Site
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import transformation, transformation_names
+from pdojo.transforms.site import Dimension, Site
 
 T = TypeVar("T")
 RARELY = 0.2

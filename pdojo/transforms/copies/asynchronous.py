@@ -12,6 +12,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     UnitAttr,
@@ -39,7 +40,7 @@ class AsyncCopy(Transformation[Leaf]):
     """
 
     name: ClassVar[str] = "async_copy"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 
@@ -84,7 +85,7 @@ class SyncCopy(Transformation[Leaf]):
 
     name: ClassVar[str] = "sync_copy"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
     example_machine: ClassVar = "toy-gpu"
 

@@ -23,6 +23,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Query,
     Reach,
     Reason,
@@ -83,10 +84,9 @@ class Staging(Transformation[Scope]):
     def legality(self, program: Program, site: Scope, copy: Copy) -> Reason | None:
         """The reason why the copy would lack needed elements, or write back wrong ones; None if neither."""
 
-    @property
-    def needs_conditions(self) -> bool:
-        """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
-        return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
+    def argues(self, program: Program, site: Scope) -> bool:
+        """False for shared memory, which belongs to a block, and registers, which belong to one thread."""
+        return self.location not in (Memory.SHARED.value, Memory.REGISTER.value)
 
     def adds(self, program: Program, site: Scope) -> int:
         """Bytes of one copy; 0 on the heap."""
@@ -95,6 +95,8 @@ class Staging(Transformation[Scope]):
         array = program.nest.arrays[self.array]
         copy = self.plan(site, array)
         return 0 if isinstance(copy, Reason) else prod(copy.extents) * byte_width(array.dtype)
+
+    promises: ClassVar = Promises(conditions=argues, adds=adds)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
@@ -369,7 +371,6 @@ class StageIn(Staging):
 
     name: ClassVar[str] = "stage_in"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     suffix: ClassVar = "in"
 
     @staticmethod
@@ -440,7 +441,6 @@ class StageOut(Staging):
 
     name: ClassVar[str] = "stage_out"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     suffix: ClassVar = "out"
 
     @staticmethod

@@ -16,6 +16,7 @@ from pdojo.transforms.api import (
     Mapping,
     Numerics,
     Program,
+    Promises,
     Reason,
     Scope,
     async_copy_problem,
@@ -44,7 +45,6 @@ class Unroll(MapScope):
 
     name: ClassVar[str] = "unroll"
     finishes: ClassVar = True
-    argued: ClassVar = True
     mapping: ClassVar = Mapping.UNROLL
 
     @classmethod
@@ -59,13 +59,7 @@ class Unroll(MapScope):
         inside = {s for leaf in site.leaves for s in leaf.chain[site.depth :]}
         return not any(s.mapping.is_special for s in inside) and unrolled(program.nest, also=site) is None
 
-    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
-        """False: the buffers stay."""
-        return False
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:  # as in the base
         """Requires that no parallel scope is inside."""
@@ -97,6 +91,7 @@ class Parallelize(MapScope):
     """
 
     name: ClassVar[str] = "parallelize"
+    promises: ClassVar = Promises(is_local=True)
     mapping: ClassVar = Mapping.PARALLEL
 
     @classmethod
@@ -104,10 +99,6 @@ class Parallelize(MapScope):
         """Sequential scopes, if the machine has parallel scopes and several threads."""
         if program.machine.has_parallel_scopes and program.machine.threads > 1:
             yield from super().candidates(program)
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """Requires a machine with parallel scopes, no mapped scopes around or inside, and no race."""
@@ -146,7 +137,6 @@ class Vectorize(MapScope):
 
     name: ClassVar[str] = "vectorize"
     finishes: ClassVar = True
-    argued: ClassVar = True
     mapping: ClassVar = Mapping.VECTOR
 
     def argues(self, program: Program, site: Scope) -> bool:
@@ -162,13 +152,7 @@ class Vectorize(MapScope):
         )
         return not moved and not any(NONTEMPORAL in access.hints.data for access in leaf.reads)
 
-    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
-        """False: the buffers stay."""
-        return False
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def check_mapping(self, program: Program, site: Scope) -> Reason | None:
         """Requires the shape, the lane count, the strides, and independent lanes."""

@@ -16,6 +16,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     Transformation,
@@ -42,7 +43,7 @@ class Unmap(Transformation[Scope]):
 
     name: ClassVar[str] = "unmap"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
     site: ClassVar = Scope
 
     @classmethod
@@ -74,14 +75,6 @@ class Unmap(Transformation[Scope]):
             return Numerics.NUMBERS
         relation = (*same_iteration(site), BEFORE)
         return reassociates(site.mapping.is_concurrent and program.reorders(site.leaves, site.leaves, relation))
-
-    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
-        """False: there are fewer slots, for one lane."""
-        return False
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Set the attribute."""

@@ -21,6 +21,7 @@ from pdojo.transforms.api import (
     OpOp,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     ScopeOp,
     Transformation,
@@ -171,7 +172,7 @@ class Expand(Transformation[Leaf]):
     name: ClassVar[str] = "expand"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
     into: str = ""
     index: str = ""

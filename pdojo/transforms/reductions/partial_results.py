@@ -23,6 +23,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -92,7 +93,6 @@ class SplitReduction(Transformation[Scope]):
 
     name: ClassVar[str] = "split_reduction"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     site: ClassVar = Scope
     size: int
     into: str = ""
@@ -134,6 +134,8 @@ class SplitReduction(Transformation[Scope]):
         assert leaf is not None
         buffer = leaf.output.array.buffer
         return 0 if self._memory(buffer) is Memory.HEAP else self.size * bytes_in_memory(program, buffer)
+
+    promises: ClassVar = Promises(conditions=True, adds=adds)
 
     @staticmethod
     def _memory(total: Buffer) -> Memory:
@@ -239,7 +241,7 @@ class MergeReduction(Transformation[Scope]):
     name: ClassVar[str] = "merge_reduction"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Scope
 
     @classmethod

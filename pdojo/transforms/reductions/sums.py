@@ -18,6 +18,7 @@ from pdojo.transforms.api import (
     OpOp,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accumulates,
@@ -44,7 +45,7 @@ class AbsorbInit(Transformation[Leaf]):
 
     name: ClassVar[str] = "absorb_init"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
 
     @classmethod
@@ -99,7 +100,7 @@ class ExposeInit(Transformation[Leaf]):
     name: ClassVar[str] = "expose_init"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
 
     @classmethod
@@ -156,7 +157,7 @@ class ForwardSum(Transformation[Leaf]):
 
     name: ClassVar[str] = "forward_sum"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
 
     @classmethod
@@ -212,7 +213,7 @@ class CopySum(Transformation[Leaf]):
     name: ClassVar[str] = "copy_sum"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
 
     @classmethod

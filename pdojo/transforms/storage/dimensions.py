@@ -20,6 +20,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accesses_of,
@@ -140,7 +141,6 @@ class TileDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "tile_dim"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     site: ClassVar = Dimension
     size: int
 
@@ -193,9 +193,7 @@ class TileDim(Transformation[Dimension]):
         """`UNKNOWN` if the buffer may grow, else 0."""
         return UNKNOWN if self.grows(program, site) else 0
 
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each index e becomes e floordiv size, e mod size."""
@@ -226,7 +224,6 @@ class CollapseDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "collapse_dims"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     site: ClassVar = Dimension
     extent: int = -1
 
@@ -287,9 +284,7 @@ class CollapseDims(Transformation[Dimension]):
         """`UNKNOWN` if lanes may need other slots, else 0."""
         return UNKNOWN if self.grows(program, site) else 0
 
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Each pair of indices a, b becomes a * size + b."""
@@ -316,7 +311,6 @@ class PadDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "pad_dim"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
     site: ClassVar = Dimension
     to: int
 
@@ -352,9 +346,7 @@ class PadDim(Transformation[Dimension]):
         extent = site.array.shape[site.index]
         return -(-bytes_in_memory(program, site.array.buffer) * (self.to - extent) // extent)
 
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=True, grows=grows, adds=adds, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set the extent; the accesses stay."""
@@ -381,7 +373,7 @@ class UnpadDim(Transformation[Dimension]):
     name: ClassVar[str] = "unpad_dim"
     undoes: ClassVar = True
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
     site: ClassVar = Dimension
     to: int
 
@@ -409,14 +401,6 @@ class UnpadDim(Transformation[Dimension]):
             if greatest >= self.to:
                 return Reason(f"{describe_access(access)} goes up to index {greatest}")
         return _resize_reason(program, site, self.to)
-
-    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
-        """False: there are fewer elements."""
-        return False
-
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set the extent; the accesses stay."""

@@ -19,6 +19,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accesses_of,
@@ -45,7 +46,7 @@ class SwapDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "swap_dims"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, grows=False, is_local=True)
     site: ClassVar = Dimension
 
     @classmethod
@@ -73,14 +74,6 @@ class SwapDims(Transformation[Dimension]):
                 if problem is not None:
                     return problem
         return swizzled(buffer) or hinted(program, buffer)
-
-    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
-        """False: the elements stay."""
-        return False
-
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Redeclare the buffer and permute every access to it."""

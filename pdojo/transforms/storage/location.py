@@ -14,6 +14,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accesses_of,
@@ -75,14 +76,8 @@ class SetLocation(Transformation[Array]):
 
     name: ClassVar[str] = "set_location"
     finishes: ClassVar = True
-    argued: ClassVar = True
     site: ClassVar = Array
     location: str
-
-    @property
-    def needs_conditions(self) -> bool:
-        """True for shared memory, which belongs to a block, and registers, which belong to one thread."""
-        return self.location in (Memory.SHARED.value, Memory.REGISTER.value)
 
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Array, Self]]:
@@ -113,19 +108,16 @@ class SetLocation(Transformation[Array]):
         return room(program, site.buffer, site.buffer, memory)
 
     def argues(self, program: Program, site: Array) -> bool:
-        """True for registers too if all statements run in the function that has them; `check` tests the rest."""
+        """False for shared memory, which belongs to a block.
+
+        True for registers if all statements run in the function that has them; `check` tests the rest.
+        """
         if self.location != Memory.REGISTER.value:
-            return super().argues(program, site)
+            return self.location != Memory.SHARED.value
         nest, buffer = program.nest, site.buffer
         return not is_in_grid(nest, buffer) and frame_problem(nest, buffer, Memory.REGISTER) is None
 
-    def grows(self, program: Program, site: Array) -> bool:  # the same everywhere
-        """False: `check` tests capacity."""
-        return False
-
-    def is_local(self, site: Array) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Set the attribute."""

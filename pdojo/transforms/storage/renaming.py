@@ -15,6 +15,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accesses_of,
@@ -53,7 +54,7 @@ class RenameArray(Transformation[Leaf]):
     name: ClassVar[str] = "rename_array"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
     into: str = ""
     """The name of the new array."""
@@ -137,7 +138,6 @@ class MergeArrays(Transformation[Array]):
     name: ClassVar[str] = "merge_arrays"
     keeps_statements: ClassVar = False
     undoes: ClassVar = True
-    argued: ClassVar = True
     site: ClassVar = Array
     with_: str
 
@@ -181,12 +181,14 @@ class MergeArrays(Transformation[Array]):
         """
         host, shared = program.nest.arrays[self.with_], ShareBuffer(self.with_)
         is_whole = not any(host.buffer.reuse) and len(host.buffer.names) == 1 and not site.buffer.hints.data
-        if not (super().argues(program, site) and is_whole and shared.argues(program, site)):
+        if not (is_whole and shared.argues(program, site)):
             return False
         pair = site, host
         writers = [leaf for array in pair for leaf in program.nest.writers[array.name]]
         depends = any(a.array in pair and a.index != leaf.output.index for leaf in writers for a in leaf.reads)
         return not depends and shared.check(program, site) is None
+
+    promises: ClassVar = Promises(conditions=argues, adds=0)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Redirect the accesses, and erase the declaration."""

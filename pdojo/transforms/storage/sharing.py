@@ -19,6 +19,7 @@ from pdojo.transforms.api import (
     Nest,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     SSAValue,
@@ -119,7 +120,6 @@ class ShareBuffer(Transformation[Array]):
     """
 
     name: ClassVar[str] = "share_buffer"
-    argued: ClassVar = True
     site: ClassVar = Array
     with_: str
 
@@ -148,7 +148,9 @@ class ShareBuffer(Transformation[Array]):
         """False if vectors of the array may lose the alignment that they need."""
         host = program.nest.arrays[self.with_].buffer
         needs = program.machine.aligned_vectors or bool(program.machine.gpu.async_copy_bytes)
-        return super().argues(program, site) and not (needs and base_alignment(host) % base_alignment(site.buffer))
+        return not (needs and base_alignment(host) % base_alignment(site.buffer))
+
+    promises: ClassVar = Promises(conditions=argues, adds=0)
 
     def _unlike(self, site: Array, host: Array) -> Reason | None:
         """The reason why the two cannot have one memory in any program; None if they can."""

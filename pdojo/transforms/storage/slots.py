@@ -18,6 +18,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     Transformation,
@@ -129,7 +130,6 @@ class ReuseDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "reuse_dims"
     finishes: ClassVar = True
-    argued: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod
@@ -169,13 +169,7 @@ class ReuseDims(Transformation[Dimension]):
         in_register = buffer.memory is Memory.REGISTER
         return ordered and fit and not (in_register and register_problem(program.nest, buffer, reuse=slots))
 
-    def grows(self, program: Program, site: Dimension) -> bool:  # the same everywhere
-        """False: there are fewer slots."""
-        return False
-
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set one slot."""
@@ -204,7 +198,6 @@ class FoldDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "fold_dim"
-    argued: ClassVar = True
     site: ClassVar = Dimension
     slots: int
 
@@ -245,9 +238,7 @@ class FoldDim(Transformation[Dimension]):
         """True if the memory is limited."""
         return site.array.buffer.memory in LIMITED
 
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=True, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set the slots."""
@@ -272,7 +263,6 @@ class MaterializeDims(Transformation[Dimension]):
 
     name: ClassVar[str] = "materialize_dims"
     undoes: ClassVar = True
-    argued: ClassVar = True
     site: ClassVar = Dimension
 
     @classmethod
@@ -317,9 +307,7 @@ class MaterializeDims(Transformation[Dimension]):
         """True if the memory is limited."""
         return site.array.buffer.memory in LIMITED
 
-    def is_local(self, site: Dimension) -> bool:  # everywhere
-        """True: only the buffer matters."""
-        return True
+    promises: ClassVar = Promises(conditions=True, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Dimension, rewriter: PatternRewriter) -> None:
         """Set a slot for every index."""

@@ -14,6 +14,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Swizzle,
     Transformation,
@@ -49,7 +50,7 @@ class SwizzleDim(Transformation[Dimension]):
     """
 
     name: ClassVar[str] = "swizzle_dim"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Dimension
     by: int
     granule: int = 1
@@ -112,7 +113,7 @@ class UnswizzleDim(Transformation[Dimension]):
 
     name: ClassVar[str] = "unswizzle_dim"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Dimension
 
     @classmethod

@@ -20,6 +20,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -75,7 +76,7 @@ class JoinScopes(Transformation[Scope]):
     name: ClassVar[str] = "join_scopes"
     finishes: ClassVar = True
     exchanges: ClassVar = "order"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0, is_local=True, takes_next=True)
     site: ClassVar = Scope
     shift: int = 0
 
@@ -155,15 +156,6 @@ class JoinScopes(Transformation[Scope]):
             Part(tuple(second.children), site.depth, second.extent, second.guard, self.shift, wrapper=second_id),
         )
 
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nests of the two scopes matter."""
-        return True
-
-    @property
-    def takes_next(self) -> bool:
-        """True: the two scopes become one."""
-        return True
-
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children of the second scope after those of the first."""
         second = program.nest.next_sibling(site)
@@ -231,7 +223,7 @@ class SplitScopes(Transformation[Scope]):
 
     name: ClassVar[str] = "split_scopes"
     exchanges: ClassVar = "order"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
     site: ClassVar = Scope
     after: int
     shift: int = 0
@@ -310,10 +302,6 @@ class SplitScopes(Transformation[Scope]):
     def numerics(self, program: Program, site: Scope) -> Numerics:
         """Reassociation if two accumulations into one element may change order."""
         return reassociates(program.reorders(*self._parts(site), (*same_iteration(site), AFTER)))
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Move the children after the cut into a new scope."""

@@ -17,6 +17,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     Transformation,
@@ -58,7 +59,6 @@ class SwapScopes(Transformation[Scope]):
 
     name: ClassVar[str] = "swap_scopes"
     exchanges: ClassVar = "order"
-    argued: ClassVar = True
     site: ClassVar = Scope
 
     @classmethod
@@ -115,13 +115,7 @@ class SwapScopes(Transformation[Scope]):
         inner = only_scope(site)
         return site.mapping in _IN_ORDER and inner is not None and inner.mapping in _IN_ORDER
 
-    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
-        """False: the statements and buffers stay."""
-        return False
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Exchange the scopes; their variables stay."""

@@ -23,6 +23,7 @@ from pdojo.transforms.api import (
     OpOp,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -64,7 +65,6 @@ class PeelScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "peel_scope"
-    argued: ClassVar = True
     site: ClassVar = Scope
     after: int
 
@@ -134,9 +134,7 @@ class PeelScope(Transformation[Scope]):
             for buffer, live in program.live_ranges.items()
         )
 
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Copy the scope; restrict one copy to the first iterations, the other to the rest."""
@@ -182,6 +180,7 @@ class UnpeelScope(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "unpeel_scope"
+    promises: ClassVar = Promises(is_local=True, takes_next=True)
     undoes: ClassVar = True
     site: ClassVar = Scope
 
@@ -210,15 +209,6 @@ class UnpeelScope(Transformation[Scope]):
         found = match_scopes(site, second)
         assert found is not None
         return found
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nests of the two scopes matter."""
-        return True
-
-    @property
-    def takes_next(self) -> bool:
-        """True: the next scope is the other part."""
-        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Give the first scope all iterations, and the nodes of the second scope only."""

@@ -16,6 +16,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     Transformation,
@@ -61,7 +62,7 @@ class Pipeline(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "pipeline"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
     site: ClassVar = Scope
     stages: int
     after: int = 1
@@ -144,10 +145,6 @@ class Pipeline(Transformation[Scope]):
             Part(tuple(second), site.depth, site.extent, site.guard, self.stages - 1, wrapper=identifiers[1]),
         )
 
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
-
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Add iterations, and shift each part to its own."""
         parts = self._parts(program, site)
@@ -192,7 +189,7 @@ class Unpipeline(Transformation[Scope]):
 
     name: ClassVar[str] = "unpipeline"
     undoes: ClassVar = True
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0, is_local=True)
     site: ClassVar = Scope
     stages: int
     after: int = 1
@@ -231,10 +228,6 @@ class Unpipeline(Transformation[Scope]):
         return reassociates(
             reorders_while_delayed(program, *halves, same_iteration(site), range(0, 1 - self.stages, -1))
         )
-
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Replace the pipeline by one scope with the iterations of the parts."""

@@ -15,6 +15,7 @@ from pdojo.transforms.api import (
     Numerics,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     Transformation,
@@ -54,7 +55,7 @@ class SwapNodes(Transformation[Scope | Leaf]):
 
     name: ClassVar[str] = "swap_nodes"
     exchanges: ClassVar = "order"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = (Scope, Leaf)
 
     @classmethod

@@ -12,6 +12,7 @@ from pdojo.transforms.api import (
     Move,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -60,7 +61,6 @@ class TileScope(Transformation[Scope]):
 
     name: ClassVar[str] = "tile_scope"
     exchanges: ClassVar = "order"
-    argued: ClassVar = True
     site: ClassVar = Scope
     size: int
     tail: str = "guard"
@@ -93,11 +93,6 @@ class TileScope(Transformation[Scope]):
             return Reason(f"{self.size} divides the extent {site.extent}: there is no tail")
         return self._peel(site).check(program, site)
 
-    @property
-    def needs_conditions(self) -> bool:
-        """True for a peeled tail: `peel_scope` proves nothing about storage."""
-        return self.tail == PEEL
-
     def _peel(self, site: Scope) -> PeelScope:
         return PeelScope(site.extent - site.extent % self.size)
 
@@ -108,15 +103,13 @@ class TileScope(Transformation[Scope]):
 
     def argues(self, program: Program, site: Scope) -> bool:
         """True without a peeled tail, and with one if `peel_scope` argues."""
-        return super().argues(program, site) or (self.tail == PEEL and self._peel(site).argues(program, site))
+        return self.tail != PEEL or self._peel(site).argues(program, site)
 
     def grows(self, program: Program, site: Scope) -> bool:
         """False without a peeled tail; else as for `peel_scope`."""
         return self.tail == PEEL and self._peel(site).grows(program, site)
 
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nest matters."""
-        return True
+    promises: ClassVar = Promises(conditions=argues, grows=grows, adds=0, is_local=True)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Replace i by outer * size + inner."""
@@ -169,7 +162,6 @@ class CollapseScopes(Transformation[Scope]):
     """
 
     name: ClassVar[str] = "collapse_scopes"
-    argued: ClassVar = True
     site: ClassVar = Scope
     tail: str = "guard"
 
@@ -194,11 +186,6 @@ class CollapseScopes(Transformation[Scope]):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
         return self._check_tail(program, site, inner) if self.tail == PEEL else None
 
-    @property
-    def needs_conditions(self) -> bool:
-        """True for a tail that is put back: `unpeel_scope` proves nothing about storage."""
-        return self.tail == PEEL
-
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         tail = program.nest.next_sibling(site)
         whole = collapsed_extent(site, inner) == site.extent * inner.extent
@@ -212,18 +199,15 @@ class CollapseScopes(Transformation[Scope]):
         collapsed = rewritten(program, CollapseScopes(), site)
         return collapsed, scope_named(collapsed, self._identifier(program, site, inner))
 
-    def grows(self, program: Program, site: Scope) -> bool:  # the same everywhere
-        """False: the statements and buffers stay."""
-        return False
+    def argues(self, program: Program, site: Scope) -> bool:
+        """False for a tail that is put back: `unpeel_scope` proves nothing about storage."""
+        return self.tail != PEEL
 
-    def is_local(self, site: Scope) -> bool:  # everywhere
-        """True: only the nests of the two scopes matter."""
-        return True
-
-    @property
-    def takes_next(self) -> bool:
+    def takes_next(self, program: Program, site: Scope) -> bool:
         """True for a tail, which is the next scope."""
         return self.tail == PEEL
+
+    promises: ClassVar = Promises(conditions=argues, grows=False, is_local=True, takes_next=takes_next)
 
     def rewrite(self, program: Program, site: Scope, rewriter: PatternRewriter) -> None:
         """Replace outer by i floordiv size, inner by i mod size."""

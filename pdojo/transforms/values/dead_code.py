@@ -19,6 +19,7 @@ from pdojo.transforms.api import (
     OpOp,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Scope,
     ScopeOp,
@@ -79,7 +80,7 @@ class DeleteOp(Transformation[Leaf]):
 
     name: ClassVar[str] = "delete_op"
     keeps_statements: ClassVar = False
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = Leaf
     declaration: str = ""
 
@@ -152,7 +153,7 @@ class InsertOp(Transformation[Scope | Leaf]):
     name: ClassVar[str] = "insert_op"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     site: ClassVar = (Scope, Leaf)
     text: str
     place: str = "before"

@@ -20,6 +20,7 @@ from pdojo.transforms.api import (
     NotationError,
     PatternRewriter,
     Program,
+    Promises,
     Reason,
     Transformation,
     accesses_of,
@@ -108,7 +109,6 @@ class InlineOp(Transformation[Leaf]):
     name: ClassVar[str] = "inline_op"
     keeps_statements: ClassVar = False
     exchanges: ClassVar = "values"
-    argued: ClassVar = True
     site: ClassVar = Leaf
     input: int
     into: str = ""
@@ -155,12 +155,13 @@ class InlineOp(Transformation[Leaf]):
         assert isinstance(found, Recomputation)
         read = [value.array for value in found.inputs if isinstance(value, Access)]
         in_order = all(scope.mapping is Mapping.SEQUENTIAL for scope in site.chain)
-        apart = in_order and all(a is not site.output.array and _is_plain(a.buffer) for a in read)
-        return apart and super().argues(program, site)
+        return in_order and all(a is not site.output.array and _is_plain(a.buffer) for a in read)
 
     def adds(self, program: Program, site: Leaf) -> int:
         """Bytes of the temporary, which has one slot."""
         return byte_width(cast(Access, site.inputs[self.input]).array.dtype)
+
+    promises: ClassVar = Promises(conditions=argues, adds=adds)
 
     def _name(self, program: Program, site: Leaf) -> str:
         value = site.inputs[self.input]

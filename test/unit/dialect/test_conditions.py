@@ -24,6 +24,7 @@ from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
+from pdojo.transforms.promises import Promises
 from pdojo.transforms.trace import Step
 
 DECLARED = "x f32 [4] heap\ny f32 [4] heap\n"
@@ -130,7 +131,7 @@ class WrongMapping(Transformation[Scope]):
 
     name: ClassVar[str] = "wrong_mapping"
     site: ClassVar = Scope
-    argued: ClassVar = True
+    promises: ClassVar = Promises(conditions=True, adds=0)
     mapping: ClassVar = Mapping.PARALLEL
 
     @classmethod
@@ -152,7 +153,7 @@ class WrongAndCareful(WrongMapping):
     """The same without the promise."""
 
     name: ClassVar[str] = "wrong_and_careful"
-    argued: ClassVar = False
+    promises: ClassVar = Promises()
 
 
 RACE = """kernel k(x) -> (y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,7 @@ from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.game import Game
 from pdojo.transforms.mapping.cpu import Vectorize
+from pdojo.transforms.promises import Promises
 from pdojo.transforms.structure.fusion import JoinScopes
 
 TEXT = """
@@ -137,8 +139,7 @@ def unchecked(self: Vectorize, program: Program, site: Scope) -> None:
 def test_a_plan_is_played_again_on_copies_if_a_check_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     game = Game(parse_notation(TEXT)[0], machine("toy"))
     monkeypatch.setattr(Vectorize, "check", unchecked)
-    monkeypatch.setattr(Vectorize, "argued", True)
-    monkeypatch.setattr(Vectorize, "needs_conditions", False)
+    monkeypatch.setattr(Vectorize, "promises", replace(Vectorize.promises, conditions=True))
 
     def plan(builder: PassBuilder) -> None:
         builder.attempt("vectorize", "y:1")
@@ -152,9 +153,8 @@ def test_a_plan_that_trips_over_a_wrong_check_is_played_again(monkeypatch: pytes
     """A move may be blamed for what a move before it has broken: only playing one by one shows which check is wrong."""
     game = Game(parse_notation(TEXT)[0], machine("toy"))
     monkeypatch.setattr(Vectorize, "check", unchecked)
-    monkeypatch.setattr(Vectorize, "argued", True)
-    monkeypatch.setattr(Vectorize, "needs_conditions", False)
-    monkeypatch.setattr(JoinScopes, "argued", False)
+    monkeypatch.setattr(Vectorize, "promises", replace(Vectorize.promises, conditions=True))
+    monkeypatch.setattr(JoinScopes, "promises", Promises())
 
     def plan() -> None:
         with suppress(IllegalMove):

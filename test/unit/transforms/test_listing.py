@@ -13,8 +13,8 @@ from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.kinds.passes import play_pass
 from pdojo.transforms.apply import candidates
-from pdojo.transforms.base import Transformation
 from pdojo.transforms.game import Game
+from pdojo.transforms.promises import Promises
 from pdojo.transforms.registry import transformation, transformation_names
 
 
@@ -56,11 +56,6 @@ def _is_at(game: Game, move: str, at: str) -> bool:
         return False
 
 
-def never(*_: object) -> bool:
-    """False."""
-    return False
-
-
 def copied(monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object]) -> int:
     """The number of top-level nodes that are copied while a question is asked."""
     number, copy = 0, Nest.copy
@@ -85,15 +80,12 @@ def test_questions_about_long_programs_are_asked_of_small_parts(monkeypatch: pyt
 
 @pytest.mark.parametrize("played", [False, True])
 def test_the_list_is_that_of_rehearsals(monkeypatch: pytest.MonkeyPatch, played: bool) -> None:
-    """Every move that is listed without being tried leads to a legal program, and no other is missing."""
+    """Without promises, every move that is listed leads to a legal program, and no other is missing."""
     game = Game(parse_notation(chain(4))[0], machine("x86-64-avx2"))
     if played:
         play_pass("heuristic", game)
     listed = [(move, refusal is None) for move, refusal in candidates(game.program)]
     tried = Game(game.kernel, machine("x86-64-avx2"))
-    monkeypatch.setattr(Transformation, "proves", never)
-    monkeypatch.setattr(Transformation, "is_local", never)
     for name in transformation_names():
-        for attribute in {"is_local", "argues"} & vars(transformation(name)).keys():
-            monkeypatch.setattr(transformation(name), attribute, never)
+        monkeypatch.setattr(transformation(name), "promises", Promises())
     assert [(move, refusal is None) for move, refusal in candidates(tried.program)] == listed
