@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,32 @@ TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 0.1, "bf16": 0.5}
 """Tolerance relative to the largest magnitude of an output: each step may round differently in another order."""
 
 
+class Expected:
+    """The interpreter's results of a program on ordinary numbers."""
+
+    def __init__(self, program: Program, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
+        self.inputs = {a.name: ordinary_values(a, random) for a in self.arrays if a.intent is not Intent.OUT}
+        self._results = interpret(program.nest, self.inputs)
+
+    def difference(self, found: Mapping[str, NDArray[Any]]) -> str | None:
+        """The first array that differs from the interpreter's by more than rounding; None if there is none."""
+        for array in self.arrays:
+            if array.intent is not Intent.IN:
+                one, other = found[array.name], self._results[array.name]
+                if not is_close(one, other, array.dtype):
+                    return f"'{array.name}' is\n{one}\nand should be\n{other}"
+        return None
+
+
 def machine_code_differs(program: Program, seed: int) -> Failure | None:
     """A difference between the compiled program and the interpreter on the same program; None if there is none."""
-    random = np.random.default_rng(seed)
-    arrays = [a for a in program.nest.arrays.values() if a.intent is not None]
-    inputs = {a.name: ordinary_values(a, random) for a in arrays if a.intent is not Intent.OUT}
-    wanted = interpret(program.nest, inputs)
-    given = {a.name: _memory(a, inputs.get(a.name)) for a in arrays}
+    expected = Expected(program, seed)
+    given = {a.name: _memory(a, expected.inputs.get(a.name)) for a in expected.arrays}
     compile(program.kernel, program.machine, threads=2, optimize="search")(**given)
-    for array in arrays:
-        if array.intent is not Intent.IN and not is_close(given[array.name], wanted[array.name], array.dtype):
-            return Failure(
-                "machine code", f"'{array.name}' is\n{given[array.name]}\nand should be\n{wanted[array.name]}"
-            )
-    return None
+    found = expected.difference(given)
+    return None if found is None else Failure("machine code", found)
 
 
 def _memory(array: Array, values: NDArray[Any] | None) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from random import Random
 from typing import TypeAlias, cast
@@ -64,8 +64,8 @@ def size_classes(nest: Nest) -> list[list[Extent]]:
     return list(classes.values())
 
 
-def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = SIZES) -> KernelOp:
-    """A copy of the kernel with an extent of `sizes` for each group, small enough for exact execution.
+def with_random_sizes(kernel: KernelOp, random: Random) -> KernelOp:
+    """A copy of the kernel with an extent of `SIZES` for each group, small enough for exact execution.
 
     Raises UsageError if the sizes cannot change: guards, folded dimensions, indices that are no plain variables.
     """
@@ -76,7 +76,7 @@ def with_random_sizes(kernel: KernelOp, random: Random, sizes: Sequence[int] = S
     chosen: dict[Extent, int] = {}
     for attempt in range(1000):
         # Sizes decrease with the attempts, so that the loop ends.
-        allowed = sizes[: max(2, len(sizes) - attempt // 20)]
+        allowed = SIZES[: max(2, len(SIZES) - attempt // 20)]
         chosen = {extent: size for members in classes for size in [random.choice(allowed)] for extent in members}
         if sum(prod(chosen[scope] for scope in leaf.chain) for leaf in nest.leaves) <= INSTANCES:
             return _resized(kernel, nest, chosen)

@@ -38,6 +38,10 @@ SOME = 4
 """One move in this many gets the slow checks: texts, replay by identifier, validity."""
 
 
+ARITHMETICS = 2
+"""Number of exact oracles of a walk."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """A promise that a move broke."""
@@ -104,7 +108,7 @@ def silently(_: Move) -> None:
 
 
 class Referee:
-    """Judges moves on one kernel. `seed` determines the arithmetics, `arithmetics` times 24 at once.
+    """Judges moves on one kernel. `seed` determines the arithmetics, `ARITHMETICS` times 24 at once.
 
     Integer sets judge one move in `sets_every` (0: none); `counts` collects their statistics.
     """
@@ -115,12 +119,11 @@ class Referee:
         seed: int,
         *,
         schedules: int = 3,
-        arithmetics: int = 2,
         check: Check | None = None,
         sets_every: int = 0,
         counts: Counts | None = None,
     ) -> None:
-        self.oracles = [Oracle(initial.nest, seed + k) for k in range(arithmetics)]
+        self.oracles = [Oracle(initial.nest, seed + k) for k in range(ARITHMETICS)]
         self.schedules = schedules
         self.check = check
         self.lowers = lowering_error(initial) is None

@@ -34,23 +34,30 @@ def mutated(text: str, random: Random, others: Sequence[str]) -> bytes:
     for _ in range(random.choice((1, 1, 1, 1, 1, 2, 3))):
         text = random.choice(_MUTATIONS)(text, random, others)[:MOST]
     data = text.encode("utf-8", "surrogatepass")
-    return _bytes(data, random) if random.random() < 0.15 else data
+    return damaged_bytes(data, random) if random.random() < 0.15 else data
 
 
-def _bytes(data: bytes, random: Random) -> bytes:
-    """Bytes with some bits flipped, or bytes deleted or inserted."""
+def damaged_bytes(data: bytes, random: Random) -> bytes:
+    """Bytes changed, deleted, inserted, copied or cut off."""
     changed = bytearray(data)
-    for _ in range(random.randint(1, 3)):
+    for _ in range(random.choice((1, 1, 2, 16))):
         at = random.randrange(len(changed) + 1)
-        match random.randrange(4):
+        match random.randrange(6):
             case 0 if at < len(changed):
                 changed[at] ^= 1 << random.randrange(8)
             case 1:
-                del changed[at : at + random.randint(1, 8)]
+                changed[at : at + 1] = bytes((random.choice((0, 1, 0x7F, 0x80, 0xFF)),))
             case 2:
-                changed[at:at] = random.randbytes(random.randint(1, 4))
-            case _:
+                del changed[at : at + random.choice((1, 1, 8, 100))]
+            case 3:
+                changed[at:at] = random.choice((b"-", b"9" * 30, b"nan", b'"', b"[" * 2000, b"\xff", b"\n"))
+            case 4:
+                other = random.randrange(len(changed) + 1)
+                changed[at : at + 100] = changed[other : other + 100]
+            case _ if random.random() < 0.3:
                 del changed[at:]
+            case _:
+                changed[at : at + 8] = random.randbytes(8)
     return bytes(changed)
 
 

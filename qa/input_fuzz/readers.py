@@ -20,7 +20,7 @@ from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
-from pdojo.errors import LocationError, LoweringError, NotationError, PdojoError, UsageError
+from pdojo.errors import LoweringError, NotationError, UsageError
 from pdojo.files import decode
 from pdojo.frontends.text import Chunk, parse
 from pdojo.kernels import workload
@@ -131,4 +131,3 @@ READERS: Mapping[str, Reader] = {
     "assembly": read_assembly,
 }
 """Readers by form of the corpus."""
-REFUSALS = (PdojoError, LocationError)

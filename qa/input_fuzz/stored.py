@@ -35,6 +35,7 @@ from pdojo.search.perfllm.training.players import Here
 from pdojo.search.perfllm.training.trainer import EpisodeRow, Trainer
 from pdojo.search.strategies.perfllm import PerfLLM
 from pdojo.transforms.game import Game
+from qa.input_fuzz.mutations import damaged_bytes
 
 SETTINGS = Settings(horizon=3, successors=3, width=4, updates=1, batch=2, fresh=True)
 MACHINE = machine("toy")
@@ -213,7 +214,7 @@ def damaged(form: str, random: Random) -> bytes:
     """A valid file with some damage; in trees of tensors often damage that leaves the frame intact."""
     data = stored(form)
     if data[8:9] != b"{" or random.random() < 0.3:
-        return _bytes(data, random)
+        return damaged_bytes(data, random)
     size = int.from_bytes(data[:8], "little")
     header, body = json.loads(data[8 : 8 + size]), data[8 + size :]
     stamps = header["__metadata__"]
@@ -249,27 +250,3 @@ def _replace(tree: Any, random: Random) -> None:
             items.insert(cast("int", key), random.choice(items))
         case _:
             place[key] = random.choice(_VALUES)
-
-
-def _bytes(data: bytes, random: Random) -> bytes:
-    """Bytes changed, deleted, inserted, copied or cut off."""
-    changed = bytearray(data)
-    for _ in range(random.choice((1, 1, 2, 16))):
-        at = random.randrange(len(changed) + 1)
-        match random.randrange(6):
-            case 0 if at < len(changed):
-                changed[at] ^= 1 << random.randrange(8)
-            case 1:
-                changed[at : at + 1] = bytes((random.choice((0, 1, 0x7F, 0x80, 0xFF)),))
-            case 2:
-                del changed[at : at + random.choice((1, 1, 8, 100))]
-            case 3:
-                changed[at:at] = random.choice((b"-", b"9" * 30, b"nan", b'"', b"[" * 2000, b"\xff", b"\n"))
-            case 4:
-                other = random.randrange(len(changed) + 1)
-                changed[at : at + 100] = changed[other : other + 100]
-            case _ if random.random() < 0.3:
-                del changed[at:]
-            case _:
-                changed[at : at + 8] = random.randbytes(8)
-    return bytes(changed)

@@ -31,8 +31,8 @@ def random_text(seed: int, features: Features = CPU) -> str:
     return drawn_text(RandomChoices(Random(seed)), features)
 
 
-def random_kernels(seed: int, features: Features = CPU) -> Iterator[KernelOp]:
+def random_kernels(seed: int) -> Iterator[KernelOp]:
     """Endless random kernels, determined by the seed."""
     random = Random(seed)
     while True:
-        yield parse_notation(random_text(random.getrandbits(62), features))[0]
+        yield parse_notation(random_text(random.getrandbits(62)))[0]

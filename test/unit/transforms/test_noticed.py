@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from pdojo.dialect.affine import const
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.rules.stream_patterns import Walk
 from pdojo.errors import IllegalMove
-from pdojo.transforms.apply import apply
+from pdojo.transforms.apply import apply, legal_moves
 from pdojo.transforms.game import Game
 from pdojo.transforms.move import Move
 from qa.inverses import lost_on_the_way_back
@@ -614,3 +616,42 @@ t f32 [4, 4] stack
 """)
     done = apply(Game(kernel, machine("toy")).program, Move.parse("unstage@t"))
     assert str(done.inverse).endswith("{array=x location=stack into=t}")
+
+
+def test_conflicts_in_a_scope_of_one_iteration_count() -> None:
+    (kernel,) = parse_notation("""kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [4] heap
+
+1
+| 4 t[{1}] = x[{1}]
+| 4 y[{1}] = t[3-{1}]
+""")
+    with pytest.raises(IllegalMove, match="iterations of the first that would come later"):
+        apply(Game(kernel, machine("toy")).program, Move.parse("join_scopes@t:1"))
+
+
+def test_sums_of_products_and_padded_dimensions_are_listed() -> None:
+    (kernel,) = parse_notation("""kernel k(x) -> (y)
+x f32 [4] heap
+y f32 [4] heap
+t f32 [8] heap
+
+4 t[{0}] = x[{0}] * x[{0}]
+4
+| y[{0}] = 0
+| y[{0}] += t[{0}] * x[{0}]
+""")
+    listed = {str(move) for move in legal_moves(Game(kernel, machine("toy")).program)}
+    assert "unpad_dim@t:0{to=4}" in listed
+    assert any(move.startswith("contract@y") for move in listed)
+
+
+def test_a_walk_goes_on_from_walk_to_walk() -> None:
+    walk = Walk(const(0), ())
+    for count in (2, 3, 4):
+        following = walk.then(Walk(const(8 * (count - 1)), ()))
+        assert following == Walk(const(0), ((count, 8),))
+        walk = following
+    assert walk.then(Walk(const(40), ())) is None
