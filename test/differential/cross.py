@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,10 @@ class QemuTooOldError(Exception):
     """The emulator has a known fault that this program meets."""
 
 
+OPTIMIZED = {"kernel.o": "-O0", "kernel.c": "-O1"}
+"""The compiler's optimisation, by what comes with a driver: only C code of a kernel is worth it."""
+TEAM = 3
+"""Threads of a kernel where their number is not what is tested."""
 NATIVE = Platform("gcc")
 PLATFORMS = {
     "aarch64-neon": Platform("aarch64-linux-gnu-gcc", ("qemu-aarch64", "-cpu", "cortex-a57")),
@@ -89,54 +94,55 @@ static int intact(const unsigned char *memory, size_t bytes) {
   return 1;
 }
 
-int main(void) {
-  size_t scratch = %(name)s_WORKSPACE(%(threads)d);
+int main(int count, char **words) {
+  int threads = count == 2 ? atoi(words[1]) : 0;
+  size_t scratch = %(name)s_WORKSPACE(threads);
   unsigned char *workspace = space(scratch, 64);
 %(body)s
 }
 """
 
 
-def run_object(
-    kernel: KernelOp, target: str, inputs: Arrays, folder: Path, *, threads: int = 3, stand_in: bool = False
-) -> Arrays:
+def run_object(kernel: KernelOp, target: str, inputs: Arrays, folder: Path) -> Arrays:
     """The arrays that the object code of a kernel for a machine writes."""
-    platform = PLATFORMS.get(target, NATIVE)
+    return built_object(kernel, target, folder)(inputs, TEAM)
+
+
+def built_object(
+    kernel: KernelOp, target: str, folder: Path, *, stand_in: bool = False
+) -> Callable[[Arrays, int], Arrays]:
+    """The object code of a kernel for a machine as a function from inputs and threads to the arrays that it writes."""
+    nest = nest_of(kernel)
     (folder / "kernel.o").write_bytes(object_bytes(kernel, machine(target)))
-    (folder / "kernel.h").write_text(header_text([nest_of(kernel)]))
-    return run_program(nest_of(kernel), platform, inputs, folder, ("kernel.o",), threads, stand_in=stand_in)
+    (folder / "kernel.h").write_text(header_text([nest]))
+    return built_program(nest, PLATFORMS.get(target, NATIVE), folder, "kernel.o", stand_in=stand_in)
 
 
-def run_program(
-    nest: Nest,
-    platform: Platform,
-    inputs: Arrays,
-    folder: Path,
-    sources: tuple[str, ...],
-    threads: int,
-    *,
-    stand_in: bool = False,
-) -> Arrays:
-    """Link a driver with what `folder` has of a kernel, and run it, with `stand_in` on no OpenMP runtime but ours."""
+def built_program(
+    nest: Nest, platform: Platform, folder: Path, source: str, *, stand_in: bool = False
+) -> Callable[[Arrays, int], Arrays]:
+    """A driver linked with what `folder` has of a kernel, with `stand_in` to no OpenMP runtime but ours."""
     parameters = parameters_of(nest)
     parallel = has_openmp(platform) and not stand_in
-    driver = _driver(Identifiers().fresh(nest.name), parameters, threads)
+    driver = _driver(Identifiers().fresh(nest.name), parameters)
     (folder / "driver.c").write_text(driver if parallel else driver + _STAND_IN)
-    command = [platform.compiler, "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", "program"]
-    linked = ["driver.c", *sources, *(["-fopenmp"] if parallel else []), "-lm"]
+    command = [platform.compiler, "-std=gnu11", OPTIMIZED[source], "-Wall", "-Wextra", "-Werror", "-static"]
+    linked = ["-o", "program", "driver.c", source, *(["-fopenmp"] if parallel else []), "-lm"]
     built = subprocess.run([*command, *linked], cwd=folder, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
+    return lambda inputs, threads: _run([*platform.runner, "./program", str(threads)], folder, parameters, inputs)
+
+
+def _run(command: list[str], folder: Path, parameters: tuple[Parameter, ...], inputs: Arrays) -> Arrays:
     given = b"".join(np.ascontiguousarray(inputs[p.name]).tobytes() for p in parameters if p.name in inputs)
-    ran = subprocess.run(
-        [*platform.runner, "./program"], cwd=folder, input=given, capture_output=True, check=False, timeout=300
-    )
+    ran = subprocess.run(command, cwd=folder, input=given, capture_output=True, check=False, timeout=300)
     if b"decode_save_opc: Assertion" in ran.stderr:
         raise QemuTooOldError("qemu before 8 cannot translate some vector instructions of RISC-V (its issue 1441)")
     assert ran.returncode == 0, f"exit code {ran.returncode}: {ran.stderr.decode()}"
     return _results(parameters, inputs, ran.stdout)
 
 
-def _driver(name: str, parameters: tuple[Parameter, ...], threads: int) -> str:
+def _driver(name: str, parameters: tuple[Parameter, ...]) -> str:
     lines: list[str] = []
     pointers = [f"(void *)(m{k} + {GUARD})" for k in range(len(parameters))]
     for k, parameter in enumerate(parameters):
@@ -145,7 +151,7 @@ def _driver(name: str, parameters: tuple[Parameter, ...], threads: int) -> str:
         if parameter.intent.value != "out":
             size = _size(parameter)
             lines.append(f"  if (fread(m{k} + {GUARD}, 1, {size}, stdin) != {size}) return 4;")
-    call = ", ".join([*pointers, f"scratch ? (void *)(workspace + {GUARD}) : NULL", str(threads)])
+    call = ", ".join([*pointers, f"scratch ? (void *)(workspace + {GUARD}) : NULL", "threads"])
     lines += [f"  {name}({call});", "  if (!intact(workspace, scratch)) return 5;"]
     for k, parameter in enumerate(parameters):
         lines += [
@@ -153,7 +159,7 @@ def _driver(name: str, parameters: tuple[Parameter, ...], threads: int) -> str:
             f"  fwrite(m{k} + {GUARD}, 1, {_size(parameter)}, stdout);",
         ]
     lines.append("  return 0;")
-    values = {"guard": GUARD, "pattern": _PATTERN, "name": name, "threads": threads, "body": "\n".join(lines)}
+    values = {"guard": GUARD, "pattern": _PATTERN, "name": name, "body": "\n".join(lines)}
     return _DRIVER % values
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -14,7 +15,7 @@ from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.emulation import emulate_compiled
 from pdojo.backends.gpu.fibers import REMEDY, WAYS, FiberError, Fibers, Order, compile_fibers, compilers
 from pdojo.backends.gpu.spelling import FiberSpelling
-from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.gpu.targets import KernelText, device_text
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
@@ -73,6 +74,28 @@ def run_compiled(
     parameters = parameters_of(nest_of(kernel))
     run = emulate_compiled(compiled, symbol, parameters, inputs, workspace=scratch, ways=ways)
     return [found for _, found in run]
+
+
+@dataclass(frozen=True)
+class CompiledKernels:
+    """Kernels of one compiled text for fibers."""
+
+    code: Fibers
+    texts: Mapping[str, KernelText]
+    """By the names of the kernels."""
+
+    def run(self, kernel: KernelOp, inputs: Arrays, *, ways: Sequence[tuple[bool, Order]] = WAYS) -> list[Arrays]:
+        """The arrays that one of the kernels writes, for each way to run it."""
+        text = self.texts[nest_of(kernel).name]
+        scratch = text.workspace.size_bytes
+        return run_compiled(self.code, text.nest.symbol, kernel, inputs, scratch=scratch, ways=ways)
+
+
+def compile_kernels(kernels: Iterable[KernelOp], *, described: Machine) -> CompiledKernels:
+    """Kernels of different names, compiled at once, for a fraction of the time that each takes on its own."""
+    warp = described.gpu.warp_size
+    made = device_text(*kernels, spelling=FiberSpelling(library=warp == 32), machine=described)
+    return CompiledKernels(compile_fibers(made.text, warp=warp), {text.nest.name: text for text in made.kernels})
 
 
 def is_noticed(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from differential.compiled import Arrays, kernel, random_inputs
-from differential.device_code import MACHINES, require_fibers, run_fibers, run_text
+from differential.device_code import MACHINES, CompiledKernels, compile_kernels, require_fibers, run_text
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu.fibers import FiberError
@@ -38,7 +39,7 @@ INTEGERS = [
 
 def integers_text(dtype: str, accumulate: str, start: int) -> str:
     """Three results of eight blocks each, of which some have several iterations of a thread."""
-    return f"""kernel k(x) -> (y)
+    return f"""kernel k{INTEGERS.index((dtype, accumulate, start))}(x) -> (y)
 x {dtype} [24, 40] heap
 y {dtype} [3] heap
 
@@ -47,7 +48,13 @@ y {dtype} [3] heap
 """
 
 
-def agree(program: KernelOp, warp: int, inputs: Arrays | None = None) -> None:
+@cache
+def compiled_integers() -> CompiledKernels:
+    """All of them in one text, because each text costs a run of a compiler."""
+    return compile_kernels((kernel(integers_text(*case)) for case in INTEGERS), described=machine(MACHINES[32]))
+
+
+def agree(program: KernelOp, warp: int, inputs: Arrays | None = None, compiled: CompiledKernels | None = None) -> None:
     described = machine(MACHINES[warp])
     state = Program(program, described)
     validate(state)
@@ -55,7 +62,8 @@ def agree(program: KernelOp, warp: int, inputs: Arrays | None = None) -> None:
     assert check_valid(nest_of(program), schedules=3) is None
     given = random_inputs(parameters_of(nest_of(program)), 4) if inputs is None else inputs
     wanted = interpret(program, given)
-    for found in run_fibers(program, given, described=described):
+    code = compile_kernels([program], described=described) if compiled is None else compiled
+    for found in code.run(program, given):
         close(found, wanted, program)
 
 
@@ -78,7 +86,7 @@ def test_integers(dtype: str, accumulate: str, start: int) -> None:
     bits = np.iinfo(dtype.replace("i", "int"))
     random = np.random.default_rng(5)
     values = random.integers(bits.min, bits.max, (24, 40), dtype.replace("i", "int"), endpoint=True)
-    agree(program, 32, {"x": values})
+    agree(program, 32, {"x": values}, compiled_integers())
 
 
 def test_special_numbers_in_sums() -> None:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import MACHINES, first_line, require_fibers, run_fibers, unnoticed
+from differential.device_code import (
+    MACHINES,
+    CompiledKernels,
+    compile_kernels,
+    first_line,
+    require_fibers,
+    run_fibers,
+    unnoticed,
+)
 from differential.library import close
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.gpu import hip, nvrtc
@@ -46,7 +55,7 @@ def tiles(unit: Intrinsic, memory: str, *, operands: str = "heap") -> KernelOp:
     narrow = pattern.operands["a"].dtype
     rows, columns, terms = 2 * m, 2 * n, 3 * k
     lines = [
-        "kernel tiles(x, z) -> (y)",
+        f"kernel tiles_of_{unit.name}(x, z) -> (y)",
         "numerics contract reassociate tf32",
         f"x {narrow} [{rows}, {terms}] heap",
         f"z {narrow} [{columns}, {terms}] heap",
@@ -77,6 +86,15 @@ def tiles(unit: Intrinsic, memory: str, *, operands: str = "heap") -> KernelOp:
     return kernel("\n".join(lines) + "\n")
 
 
+@cache
+def compiled(name: str, memory: str, units: tuple[str, ...]) -> tuple[CompiledKernels, dict[str, KernelOp]]:
+    """The tiles of several instructions of a machine in one text, because each text costs a run of a compiler."""
+    described = machine(name)
+    operands = "shared" if memory == "register" else "heap"
+    programs = {unit: tiles(unit_of(unit, described), memory, operands=operands) for unit in units}
+    return compile_kernels(programs.values(), described=described), programs
+
+
 def _elementwise(unit: Intrinsic, statement: str) -> str:
     """A statement for all elements of a tile, by lane and slot as the accumulators of the instruction lie."""
     if unit.threads == 32:
@@ -100,11 +118,13 @@ def _elementwise(unit: Intrinsic, statement: str) -> str:
 def test_every_instruction(name: str, unit: str, memory: str) -> None:
     require_fibers()
     described = machine(name)
-    program = tiles(unit_of(unit, described), memory, operands="shared" if memory == "register" else "heap")
+    units = tuple(other for owner, other in UNITS if owner == name) if memory == "register" else (unit,)
+    code, programs = compiled(name, memory, units)
+    program = programs[unit]
     Game(program, described)
     inputs = random_inputs(parameters_of(nest_of(program)), 1)
     wanted = interpret(program, inputs)
-    for found in run_fibers(program, inputs, described=described):
+    for found in code.run(program, inputs):
         if "3xtf32" in unit or "tf32" not in unit:
             close(found, wanted, program)
         else:

@@ -8,12 +8,10 @@ from functools import cache
 import pytest
 
 from differential.compiled import kernel, random_inputs
-from differential.device_code import is_noticed, require_fibers, run_compiled
+from differential.device_code import CompiledKernels, compile_kernels, is_noticed, require_fibers
 from differential.library import close
 from differential.test_gpu_ir import agree
 from pdojo.backends.calling.arrays import parameters_of
-from pdojo.backends.gpu.fibers import Fibers, compile_fibers
-from pdojo.backends.gpu.kernel_text import KernelText
 from pdojo.backends.gpu.spelling import FiberSpelling
 from pdojo.backends.gpu.targets import device_text
 from pdojo.dialect.flow.program import Program
@@ -276,10 +274,9 @@ CASES = {name: kernel(text.replace(" k(", f" k{k}(", 1)) for k, (name, text) in 
 
 
 @cache
-def compiled() -> tuple[Fibers, dict[str, KernelText]]:
+def compiled() -> CompiledKernels:
     """All cases in one text."""
-    made = device_text(*CASES.values(), spelling=FiberSpelling(), machine=machine("nvidia-sm90"))
-    return compile_fibers(made.text, warp=32), dict(zip(CASES, made.kernels, strict=True))
+    return compile_kernels(CASES.values(), described=machine("nvidia-sm90"))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -287,9 +284,7 @@ def test_on_fibers(name: str) -> None:
     require_fibers()
     program = CASES[name]
     inputs = random_inputs(parameters_of(nest_of(program)), len(name))
-    code, kernels = compiled()
-    symbol, scratch = kernels[name].nest.symbol, kernels[name].workspace.size_bytes
-    for found in run_compiled(code, symbol, program, inputs, scratch=scratch):
+    for found in compiled().run(program, inputs):
         close(found, interpret(program, inputs), program)
 
 
