@@ -652,6 +652,25 @@ def test_a_walk_goes_on_from_walk_to_walk() -> None:
     walk = Walk(const(0), ())
     for count in (2, 3, 4):
         following = walk.then(Walk(const(8 * (count - 1)), ()))
+        assert following is not None
         assert following == Walk(const(0), ((count, 8),))
         walk = following
     assert walk.then(Walk(const(40), ())) is None
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 4])
+@pytest.mark.parametrize("outer", ["", "2 "])
+def test_other_terms_beside_equal_quotients_count(outer: str, divisor: int) -> None:
+    place, lane = (1, 2) if outer else (0, 1)
+    (kernel,) = parse_notation(f"""kernel k(x) -> (y)
+x f32 [8, 4] heap
+y f32 [8, 4] heap
+t f32 [64] heap
+
+64 t[{{0}}] = 0
+{outer}8
+| 4 t[{{{place}}}//{divisor}*8+{{{lane}}}] = x[{{{place}}},{{{lane}}}]
+| 4 y[{{{place}}},{{{lane}}}] = t[{{{place}}}//{divisor}*8+{{{lane}}}+1]
+""")
+    with pytest.raises(IllegalMove, match="iterations of the first that would come later"):
+        apply(Game(kernel, machine("toy")).program, Move.parse(f"join_scopes@t#1:{lane}"))
