@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -23,14 +24,14 @@ from pdojo.dialect.view.build import nest_of
 
 @dataclass(frozen=True)
 class KernelToFuncPattern(RewritePattern):
-    """Rewrites a kernel to a function of loops."""
+    """Rewrites a kernel to a function."""
 
-    sequential: bool
+    lower: Callable[[KernelOp], func.FuncOp]
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: KernelOp, rewriter: PatternRewriter) -> None:
         """Replace the kernel."""
-        rewriter.replace(op, lower_kernel(nest_of(op), sequential=self.sequential))
+        rewriter.replace(op, self.lower(op))
 
 
 class CallToFuncCallPattern(RewritePattern):
@@ -40,6 +41,12 @@ class CallToFuncCallPattern(RewritePattern):
     def match_and_rewrite(self, op: CallOp, rewriter: PatternRewriter) -> None:
         """Replace the call."""
         rewriter.replace(op, func.CallOp(op.callee, op.arguments, ()))
+
+
+def lower_kernels(module: ModuleOp, lower: Callable[[KernelOp], func.FuncOp]) -> None:
+    """Rewrite all kernels of a module to functions, and their calls to calls of the functions."""
+    patterns = GreedyRewritePatternApplier([KernelToFuncPattern(lower), CallToFuncCallPattern()])
+    PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(module)
 
 
 @dataclass(frozen=True)
@@ -57,5 +64,4 @@ class ConvertPdojoToLoopsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the module in place."""
-        patterns = GreedyRewritePatternApplier([KernelToFuncPattern(self.sequential), CallToFuncCallPattern()])
-        PatternRewriteWalker(patterns, apply_recursively=False).rewrite_module(op)
+        lower_kernels(op, lambda kernel: lower_kernel(nest_of(kernel), sequential=self.sequential))

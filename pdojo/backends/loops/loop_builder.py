@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
-from xdsl.dialects import memref, scf
+from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -16,7 +16,7 @@ from pdojo.backends.common.walk import LoopBounds, NestWalk, checked_within
 from pdojo.backends.loops.emitter import Constants, Indices
 from pdojo.backends.loops.functions import function_op
 from pdojo.dialect.affine import Expr, modulo
-from pdojo.dialect.view.nest import Access, Constant, Index, Leaf, Nest, Scope
+from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index
 
 
@@ -65,10 +65,25 @@ class LoopBuilder(NestWalk):
         """Append an operation; returns its first result."""
         return self.builder.insert(op).results[0]
 
+    def arguments(self) -> dict[Buffer, SSAValue]:
+        """The arguments of the kernel's function, with the names of their buffers."""
+        found: dict[Buffer, SSAValue] = {}
+        interface = [b for b in self.nest.buffers if b.op is None]
+        for argument, buffer in zip(self.entry.args, interface, strict=True):
+            argument.name_hint = buffer.names[0]
+            found[buffer] = argument
+        return found
+
     def finish(self) -> None:
         """Put the constants before all other operations."""
         if self.constants.ops:
             Rewriter.insert_op(self.constants.ops, InsertPoint.at_start(self.entry))
+
+    def function(self) -> func.FuncOp:
+        """The complete function, with the kernel's name, which returns nothing."""
+        self.builder.insert(func.ReturnOp())
+        self.finish()
+        return func.FuncOp(self.nest.name, (self.entry.arg_types, ()), Region(self.entry))
 
     @contextmanager
     def block(self, *arguments: Attribute) -> Generator[Block]:
@@ -79,13 +94,21 @@ class LoopBuilder(NestWalk):
         self.builder = before
 
     @contextmanager
-    def iteration_of(self, scope: Scope) -> Generator[Block]:
-        """A context that appends to the body of a loop over a scope; yields its block."""
+    def counted(self, extent: int) -> Generator[SSAValue]:
+        """A context in which code is appended to the body of a loop from 0 to `extent`; yields the loop's variable."""
+        lower, upper, step = [self.constants.index(v) for v in (0, extent, 1)]
         with self.block(IndexType()) as block:
-            block.args[0].name_hint = scope.op.iv.name_hint
-            self.variables.append(block.args[0])
-            yield block
-            self.variables.pop()
+            yield block.args[0]
+            self.builder.insert(scf.YieldOp())
+        self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
+
+    @contextmanager
+    def iteration_of(self, scope: Scope, variable: SSAValue) -> Generator[None]:
+        """A context inside a scope, whose value is a loop's variable."""
+        variable.name_hint = scope.op.iv.name_hint
+        self.variables.append(variable)
+        yield
+        self.variables.pop()
 
     # The walk
 
@@ -109,11 +132,8 @@ class LoopBuilder(NestWalk):
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a loop."""
-        lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
-        with self.iteration_of(scope) as block:
+        with self.counted(scope.extent) as variable, self.iteration_of(scope, variable):
             self.body(scope, bounds)
-            self.builder.insert(scf.YieldOp())
-        self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
 
     def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a loop; it is not unrolled."""

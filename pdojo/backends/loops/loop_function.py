@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from xdsl.dialects import func, memref, scf
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Region, SSAValue
 
 from pdojo.backends.common.walk import LoopBounds
@@ -39,17 +40,12 @@ class _LoopLowering(LoopBuilder):
         self.heap: list[SSAValue] = []
 
     def lower(self) -> func.FuncOp:
-        interface = [b for b in self.nest.buffers if b.op is None]
-        for argument, buffer in zip(self.entry.args, interface, strict=True):
-            argument.name_hint = buffer.names[0]
-            self.memories[buffer, None] = argument
+        self.memories.update({(buffer, None): argument for buffer, argument in self.arguments().items()})
         self._allocate(None)
         self.nodes(self.nest.children)
         for value in self.heap:
             self.builder.insert(memref.DeallocOp.get(value))
-        self.builder.insert(func.ReturnOp())
-        self.finish()
-        return func.FuncOp(self.nest.name, (self.entry.arg_types, ()), Region(self.entry))
+        return self.function()
 
     @contextmanager
     def guarded(self, constraints: Sequence[Expr]) -> Generator[bool]:
@@ -73,7 +69,7 @@ class _LoopLowering(LoopBuilder):
             self.loop(scope, bounds)
             return
         lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
-        with self.iteration_of(scope) as block:
+        with self.block(IndexType()) as block, self.iteration_of(scope, block.args[0]):
             self._allocate(scope)
             self.body(scope, bounds)
             self.builder.insert(scf.ReduceOp())

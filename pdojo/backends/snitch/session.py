@@ -35,7 +35,7 @@ from pdojo.errors import Deadlock as DeadlockError
 from pdojo.math.functions import FUNCTIONS
 
 Listener = Callable[[str], None]
-"""A function called with each phase (`pdojo.backends.measure.worker.Event`) before it begins."""
+"""A function called with each phase (`pdojo.backends.measure.worker.PhaseEvent`) before it begins."""
 
 _KEPT = 4
 """Number of references in the cache; a search uses the same one again and again."""

@@ -41,10 +41,7 @@ class _HostFunction(LoopBuilder):
         self.memories: dict[Buffer, SSAValue] = {}
 
     def lower(self) -> func.FuncOp:
-        interface = [b for b in self.nest.buffers if b.op is None]
-        for argument, buffer in zip(self.entry.args, interface, strict=True):
-            argument.name_hint = buffer.names[0]
-            self.memories[buffer] = argument
+        self.memories.update(self.arguments())
         workspace = workspace_of(self.nest)
         for buffer in workspace.copies:
             raise LoweringError(
@@ -59,9 +56,7 @@ class _HostFunction(LoopBuilder):
         self.nodes(self.nest.children)
         for buffer in allocated:
             self.builder.insert(gpu.DeallocOp(self.memories[buffer]))
-        self.builder.insert(func.ReturnOp())
-        self.finish()
-        return func.FuncOp(self.nest.name, (self.entry.arg_types, ()), Region(self.entry))
+        return self.function()
 
     def memory(self, access: Access, leaf: Leaf) -> SSAValue:
         """The memref of an access."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import reduce
 
-from xdsl.dialects import arith, gpu, memref, scf
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.dialects import arith, gpu, memref
+from xdsl.ir import Block, SSAValue
 
 from pdojo.backends.gpu.block_walk import BlockWalk
 from pdojo.backends.gpu.homes import Own
@@ -80,14 +79,3 @@ class ThreadBuilder(BlockWalk[SSAValue], LoopBuilder):
         """A context in which appended code runs only in threads that meet all conditions."""
         whole = reduce(lambda one, other: self.append(arith.AndIOp(one, other)), conditions)
         return self.conditional(whole)
-
-    # Loops without a scope
-
-    @contextmanager
-    def counted(self, extent: int) -> Generator[SSAValue]:
-        """A context in which code is appended to the body of a loop from 0 to `extent`; yields the loop's variable."""
-        lower, upper, step = [self.constants.index(v) for v in (0, extent, 1)]
-        with self.block(IndexType()) as block:
-            yield block.args[0]
-            self.builder.insert(scf.YieldOp())
-        self.builder.insert(scf.ForOp(lower, upper, step, (), Region(block)))
