@@ -270,8 +270,10 @@ def whole_lines(text: str) -> list[str]:
 
 
 def drop_rest(path: Path, lines: Sequence[str]) -> None:
-    """Cut a file off after its first lines."""
-    os.truncate(path, sum(len(line.encode()) + 1 for line in lines))
+    """Cut a file off after its first lines; a file without a rest is not written."""
+    size = sum(len(line.encode()) + 1 for line in lines)
+    if path.stat().st_size > size:
+        os.truncate(path, size)
 
 
 MOST_BYTES = 1 << 28

@@ -41,7 +41,7 @@ class Decided:
 
 
 def find_decision(memory: SearchMemory, kind: str) -> JSON | None:
-    """What was decided about a kind of kernels; None if nothing was. Raises DatabaseError for an invalid row."""
+    """The decision about a kind of kernels; None if there is none. Raises DatabaseError for an invalid row."""
     query = "SELECT text FROM decisions WHERE kind = ? AND settings = ?"
     row = memory.connection.row(query, kind, memory.settings.id)
     return None if row is None else read_json(row["text"], memory.connection.path)

@@ -78,8 +78,15 @@ class Learner:
 
     def values_of(self, visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
         """The values of each action in some states."""
+        return self._floats(self._net, visits, vectors)
+
+    def values_of_copy(self, visit: Visit, vectors: Vectors) -> list[float]:
+        """The values by the target network (`Settings.sync`), for diagnosis."""
+        return self._floats(self._frozen, [visit], vectors)[0]
+
+    def _floats(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> list[list[float]]:
         with one_thread(), self._torch.no_grad():
-            rows = self._values(self._net, visits, vectors).tolist()
+            rows = self._values(net, visits, vectors).tolist()
         return [row[: 1 + len(visit.offers)] for row, visit in zip(rows, visits, strict=True)]
 
     def _values(self, net: dict[str, Any], visits: Sequence[Visit], vectors: Vectors) -> Any:

@@ -46,7 +46,7 @@ class Seconds(TextCosts):
 def fill(path: Path, evaluations: int = 30, seed: int = 1) -> SearchResult:
     with Database(path) as database:
         memory = database.memory(Problem.of(start()), Seconds())
-        DecisionMemory(memory, start().game.program.nest).keep({"stores": "plain"}, 1.25)
+        DecisionMemory(memory, start().program.nest).keep({"stores": "plain"}, 1.25)
         return search(start(), Seconds(), Downhill(), Edges(), Budget(evaluations), seed, database=database)
 
 
