@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pdojo.dialect.flow.program import Program
@@ -16,33 +17,47 @@ from pdojo.transforms.registry import instantiate, transformation, transformatio
 from pdojo.transforms.site import Site, identify
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Applied:
-    """The result of applying a move."""
+    """A move that was made on a copy of a program."""
 
+    before: Program
+    """The program before the move."""
+    transformation: Transformation[Any]
+    """The transformation with the move's parameters."""
+    site: Site
+    """The site in the program before."""
     program: Program
     """The program after the move."""
-    move: Move
-    """The move, with a location for people, in the program before."""
-    resolved: Move
-    """The move, located by identifiers, for replay."""
-    inverse: Move
-    """The inverse move, located by identifiers of the program after."""
+
+    @property
+    def move(self) -> Move:
+        """The move, with a location for people, in the program before."""
+        return self.transformation.at(self.before, self.site)
+
+    @property
+    def resolved(self) -> Move:
+        """The move, located by identifiers, for replay."""
+        return self.transformation.as_move(identify(self.site))
+
+    @cached_property
+    def inverse(self) -> Move:
+        """The inverse move, located by identifiers of the program after."""
+        return self.transformation.inverse(self.before, self.site)
 
 
 def apply(program: Program, move: Move, *, verify: bool = True) -> Applied:
-    """Apply a move to a copy of the program's kernel.
+    """Apply a move to a copy of the program's kernel; `Game` adds a trace, undo, and many moves at once.
 
     Raises LocationError for a location that does not exist, IllegalMove with reason and witness for a refused move.
     Without `verify`, the move's check is trusted: the conditions of the program after it are not checked.
     """
     wanted, site = checked(program, move) if verify else legal(program, move)
-    resolved, surface = wanted.as_move(identify(site)), wanted.at(program, site)
-    inverse = wanted.inverse(program, site)
     after = wanted.rehearse(program, site)
+    made = Applied(program, wanted, site, after)
     if verify:
-        confirm(surface, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
-    return Applied(after, surface, resolved, inverse)
+        confirm(made.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
+    return made
 
 
 def confirm(move: Move, fault: Reason | None) -> None:
@@ -76,12 +91,6 @@ def checked(program: Program, move: Move) -> tuple[Transformation[Any], Site]:
         return legal(program, move, foresees=False)
     except IllegalMove:
         return legal(program, move)  # its reason may be another one
-
-
-def make(program: Program, move: Move) -> Program:
-    """The program after a legal move; invalidates `program` (`Transformation.perform`)."""
-    wanted = instantiate(move)
-    return wanted.perform(program, wanted.resolve(program, move.at))
 
 
 def candidates(program: Program, family: str = "", at: str = "") -> Iterator[tuple[Move, Refusal | None]]:

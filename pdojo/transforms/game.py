@@ -18,7 +18,7 @@ from pdojo.dialect.rules.special_mappings import check_tensor_scopes
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.verification.verify import verify_nest
 from pdojo.errors import IllegalMove, LocationError, Undecided, UsageError
-from pdojo.transforms.apply import checked, confirm, legal, legal_moves, refused_moves
+from pdojo.transforms.apply import apply, checked, confirm, legal, legal_moves, refused_moves
 from pdojo.transforms.base import Refusal, Transformation, malformed
 from pdojo.transforms.history import History, Place, Position, place_of
 from pdojo.transforms.move import Move
@@ -143,12 +143,8 @@ class Game:
         if self._in_place is not None:
             self._rewrite(Move.parse(move) if isinstance(move, str) else move, self._in_place)
             return
-        program = self.program
-        wanted, site = checked(program, Move.parse(move) if isinstance(move, str) else move)
-        step, place = _described(program, wanted, site)
-        after = wanted.rehearse(program, site)
-        confirm(step.move, wanted.fault(conditions_of(program), after, proved=wanted.proves(program, site)))
-        self._add(step, place, after)
+        made = apply(self.program, Move.parse(move) if isinstance(move, str) else move)
+        self._add(Step(made.move, made.resolved), place_of(made.before, made.site), made.program)
 
     @contextmanager
     def in_place(self) -> Generator[Callable[[], bool]]:

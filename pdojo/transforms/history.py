@@ -14,8 +14,8 @@ from typing import overload
 
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.view.nest import Array, Scope
-from pdojo.transforms.apply import make
 from pdojo.transforms.move import Move
+from pdojo.transforms.registry import instantiate
 from pdojo.transforms.site import Dimension, Site
 
 STRIDE = 8
@@ -150,3 +150,9 @@ class History(Sequence[Program]):
 
     def _kept(self, number: int) -> Program | None:
         return self.positions[number - 1].program if number else self.initial
+
+
+def make(program: Program, move: Move) -> Program:
+    """The program after a legal move; invalidates `program` (`Transformation.perform`)."""
+    wanted = instantiate(move)
+    return wanted.perform(program, wanted.resolve(program, move.at))

@@ -16,9 +16,10 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.verification.verify import verify_kernel
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.kernels import kernel_names
-from pdojo.transforms.apply import apply, candidates, make, refused_moves
+from pdojo.transforms.apply import apply, candidates, refused_moves
 from pdojo.transforms.document import example_of
 from pdojo.transforms.game import Game
+from pdojo.transforms.history import make
 from pdojo.transforms.move import Move
 from pdojo.transforms.registry import TRANSFORMATION_NAMES, instantiate, transformation
 from pdojo.transforms.site import identify

@@ -12,9 +12,9 @@ from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import IllegalMove
-from pdojo.transforms.apply import legal, make
+from pdojo.transforms.apply import legal
 from pdojo.transforms.game import Game
-from pdojo.transforms.history import STRIDE, Place
+from pdojo.transforms.history import STRIDE, Place, make
 from pdojo.transforms.move import Move
 from pdojo.transforms.trace import Step
 
