@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
-from pdojo.dialect.ops import PDOJO, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
 from pdojo.errors import PdojoError
@@ -219,7 +219,7 @@ def parse_mlir(text: str) -> KernelOp:
 
 def fingerprint(kernel: KernelOp) -> tuple[str, tuple[str, ...]]:
     """The text without value names, and the identifiers; equal for equal states."""
-    ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None)
+    ids = (op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | StatementOp) and op.id is not None)
     return plain_mlir(kernel), tuple(ids)
 
 

@@ -21,7 +21,7 @@ from xdsl.rewriter import InsertPoint
 from pdojo.dialect.affine import Expr, to_affine, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
-from pdojo.dialect.ops import OpOp, ScopeOp, guard_attr
+from pdojo.dialect.ops import ScopeOp, StatementOp, guard_attr
 from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 
 
@@ -44,7 +44,7 @@ def build_op(
     identifier: str = "",
     contracted: bool = False,
     asynchronous: bool = False,
-) -> OpOp:
+) -> StatementOp:
     """A statement with index expressions over `chain`, the scopes around it, outermost first."""
     expressions = [*output[1]]
     for value in inputs:
@@ -65,7 +65,7 @@ def build_op(
                 attributes.append(IndexValueAttr(AffineMapAttr(index_map([value.expression])), DTYPES[value.dtype]))
             case Constant():
                 attributes.append(constant_attr(value))
-    return OpOp(
+    return StatementOp(
         output[0].value,
         index_map(output[1]),
         attributes,
@@ -80,7 +80,7 @@ def build_op(
     )
 
 
-def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> OpOp:
+def rebuilt(leaf: Leaf, chain: Sequence[ScopeOp], output: Sequence[Expr], inputs: Sequence[Input]) -> StatementOp:
     """A copy of the statement with other inputs, and with index expressions over other scopes."""
     reads = [i.hints for i in inputs if isinstance(i, Access)]
     return build_op(
@@ -169,7 +169,7 @@ def chain_ops(node: Node) -> tuple[ScopeOp, ...]:
     return tuple(s.op for s in (node.parent.chain if node.parent else ()))
 
 
-def set_id(op: ScopeOp | OpOp, identifier: str) -> None:
+def set_id(op: ScopeOp | StatementOp, identifier: str) -> None:
     """Set the stable identifier of a node."""
     op.properties["id"] = StringAttr(identifier)
 

@@ -25,7 +25,7 @@ from pdojo.dialect.notation.fragments import declared, fragment_text, parse_frag
 from pdojo.dialect.notation.index import parse_constant, parse_guard, parse_index
 from pdojo.dialect.notation.literals import format_constant
 from pdojo.dialect.notation.printer import declaration_line, guard_texts
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle, hints_attr, reuse_attr, swizzle_attr
+from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle, hints_attr, reuse_attr, swizzle_attr
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.rewriting import (
     build_op,
@@ -147,7 +147,6 @@ __all__ = [
     "Node",
     "NotationError",
     "Numerics",
-    "OpOp",
     "Operation",
     "Order",
     "PatternRewriter",
@@ -161,6 +160,7 @@ __all__ = [
     "Scope",
     "ScopeOp",
     "Site",
+    "StatementOp",
     "Stride",
     "StringAttr",
     "Swizzle",

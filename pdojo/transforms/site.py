@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 from xdsl.ir import Operation
 
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
 from pdojo.dialect.view.nest import Array, Leaf, Scope
 from pdojo.errors import LocationError
@@ -70,7 +70,7 @@ def resolve_site(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: 
 
 def kernel_of(op: Operation) -> KernelOp | None:
     """The kernel around an operation that may be a site; None for other operations."""
-    if not isinstance(op, ScopeOp | OpOp | BufferOp):
+    if not isinstance(op, ScopeOp | StatementOp | BufferOp):
         return None
     parent = op.parent_op()
     while parent is not None and not isinstance(parent, KernelOp):

@@ -19,7 +19,7 @@ import pdojo.kernels
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, plain_mlir
-from pdojo.dialect.ops import KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.oracle import check_valid, equivalent, meaning
 from pdojo.kernels import workload
@@ -145,7 +145,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def fingerprint(kernel: KernelOp) -> tuple[str, list[str]]:
-    ids = [op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | OpOp) and op.id is not None]
+    ids = [op.id.data for op in kernel.walk() if isinstance(op, ScopeOp | StatementOp) and op.id is not None]
     return plain_mlir(kernel), ids
 
 

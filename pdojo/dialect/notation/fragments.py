@@ -6,7 +6,7 @@ import re
 
 from pdojo.dialect.notation.parser import parse_notation
 from pdojo.dialect.notation.printer import header_lines, scope_text, tree_lines
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.view.nest import Nest, Node, Scope
 from pdojo.errors import NotationError
 
@@ -47,13 +47,13 @@ def declared(kernel: KernelOp, nest: Nest) -> BufferOp | None:
     return buffers[-1] if len(buffers) > len(list(nest.kernel.buffers())) else None
 
 
-def statement_of(kernel: KernelOp, depth: int) -> tuple[ScopeOp | OpOp, ...]:
+def statement_of(kernel: KernelOp, depth: int) -> tuple[ScopeOp | StatementOp, ...]:
     """The scopes and the statement of a fragment's line, outermost first; the line stands inside `depth` scopes."""
-    path: list[ScopeOp | OpOp] = []
+    path: list[ScopeOp | StatementOp] = []
     ops = [op for op in kernel.body.block.ops if not isinstance(op, BufferOp)]
     while ops:
         (op,) = ops
-        assert isinstance(op, ScopeOp | OpOp)
+        assert isinstance(op, ScopeOp | StatementOp)
         path.append(op)
         ops = list(op.body.block.ops) if isinstance(op, ScopeOp) else []
     return tuple(path[depth:])

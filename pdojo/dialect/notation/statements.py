@@ -28,7 +28,7 @@ from pdojo.dialect.notation.values import (
     InputValue,
     Value,
 )
-from pdojo.dialect.ops import OpOp, ScopeOp
+from pdojo.dialect.ops import ScopeOp, StatementOp
 
 _SUFFIXES = [m.value for m in ScopeMapping if m is not ScopeMapping.SEQUENTIAL]
 _ACCUMULATIONS = list(dict.fromkeys([*(a.spelling for a in ACCUMULATIONS.values()), "fma"]))
@@ -108,7 +108,7 @@ def parse_constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
 
 def parse_statement(
     cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]
-) -> tuple[OpOp, list[Span]]:
+) -> tuple[StatementOp, list[Span]]:
     """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line; also returns the spans of its accesses."""
     extents = [s.count for s in chain]
     reader = Expressions(cursor, arrays, extents)
@@ -175,7 +175,7 @@ def _build(
     resolution: Resolution,
     accumulate: str | None,
     word: str,
-) -> OpOp:
+) -> StatementOp:
     accesses = [i for i in inputs if isinstance(i, AccessValue)]
     expressions = [e for a in (output, *accesses) for e in a.index]
     expressions += [i.expression for i in inputs if isinstance(i, IndexValue)]
@@ -197,7 +197,7 @@ def _build(
             case _:
                 assert_never(value)
     hints: list[DictionaryAttr] = [a.hints for a in (output, *accesses)]
-    return OpOp(
+    return StatementOp(
         output.array.value,
         index_map(output.index),
         attributes,

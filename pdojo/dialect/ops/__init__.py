@@ -15,11 +15,11 @@ from pdojo.dialect.ops.kernel import (
     swizzle_attr,
 )
 from pdojo.dialect.ops.scope import MOST_SCOPES, ScopeOp, guard_attr
-from pdojo.dialect.ops.statement import OpOp, hints_attr
+from pdojo.dialect.ops.statement import StatementOp, hints_attr
 
 PDOJO = Dialect(
     "pdojo",
-    [KernelOp, BufferOp, ScopeOp, OpOp, CallOp],
+    [KernelOp, BufferOp, ScopeOp, StatementOp, CallOp],
     [MappingAttr, MemoryAttr, IntentAttr, NumericsAttr, IndexValueAttr],
 )
 """The dialect, as registered with xDSL."""
@@ -31,8 +31,8 @@ __all__ = [
     "BufferOp",
     "CallOp",
     "KernelOp",
-    "OpOp",
     "ScopeOp",
+    "StatementOp",
     "Swizzle",
     "guard_attr",
     "hints_attr",

@@ -57,7 +57,7 @@ class OpEffects(MemoryEffect):
     @classmethod
     def get_effects(cls, op: Operation) -> set[EffectInstance]:
         """The reads and the write, each on the memref it concerns."""
-        assert isinstance(op, OpOp)
+        assert isinstance(op, StatementOp)
         effects = {EffectInstance(MemoryEffectKind.READ, array) for array in op.arrays}
         if op.accumulate is not None:
             effects.add(EffectInstance(MemoryEffectKind.READ, op.output))
@@ -65,7 +65,7 @@ class OpEffects(MemoryEffect):
 
 
 @irdl_op_definition
-class OpOp(IRDLOperation):
+class StatementOp(IRDLOperation):
     """One scalar statement: `output accumulation= function(inputs)`."""
 
     name = "pdojo.op"
@@ -140,7 +140,7 @@ class OpOp(IRDLOperation):
         return (DictionaryAttr({}),) * (1 + len(self.arrays)) if hints is None else hints.data
 
     @classmethod
-    def parse(cls, parser: Parser) -> OpOp:
+    def parse(cls, parser: Parser) -> StatementOp:
         """Parse `%y[%i] += arith.mulf(%x[%i], 2.0 : f32)`."""
         return _OpParser(parser).parse()
 
@@ -199,12 +199,12 @@ class _OpParser:
         self.hints: list[DictionaryAttr] = []
         self.inputs: list[tuple[AffineExpr, ...] | IndexValueAttr | Attribute] = []
 
-    def parse(self) -> OpOp:
+    def parse(self) -> StatementOp:
         output, output_index = self._access(self._array("the array to write"))
         accumulate, word = self._accumulation(output)
         function = self._function()
         inputs = [self._close(i) for i in self.inputs]
-        return OpOp(
+        return StatementOp(
             output,
             self._map(output_index),
             inputs,

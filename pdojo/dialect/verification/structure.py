@@ -14,7 +14,7 @@ from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.names import is_machine_name, name_problem
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.notation.lexer import MOST_PARTS
-from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.exception import fail
@@ -183,7 +183,7 @@ def verify_operation(operation: Operation, depth: int) -> None:
     match operation:
         case ScopeOp():
             _verify_scope(operation, depth)
-        case OpOp():
+        case StatementOp():
             _verify_maps(operation)
         case _:
             fail(operation, f"'{operation.name}' cannot be part of a pdojo.kernel")
@@ -224,7 +224,7 @@ def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> No
         fail(operation, "index expressions use induction variables of enclosing scopes only")
 
 
-def _verify_maps(op: OpOp) -> None:
+def _verify_maps(op: StatementOp) -> None:
     inputs, hints = op.inputs.data, op.hints
     output, read, ivs = op.operand_groups
     _verify_variables(op, ivs)

@@ -17,7 +17,7 @@ from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_memref
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp
+from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.view.nest import (
     NO_HINTS,
@@ -259,7 +259,7 @@ class _Builder:
 
     def _node(self, op: Operation, parent: Scope | None, position: int, known: Node | None) -> Node:
         match op:
-            case OpOp():
+            case StatementOp():
                 node = self._leaf(op, parent, position, known if isinstance(known, Leaf) else None)
             case ScopeOp():
                 node = self._scope(op, parent, position, known if isinstance(known, Scope) else None)
@@ -284,7 +284,7 @@ class _Builder:
         scope.take(self._children(block.first_op, scope, () if known is None else known.children, kept=False)[0])
         return scope
 
-    def _leaf(self, op: OpOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
+    def _leaf(self, op: StatementOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
         extents, around = _around(parent)
         operands = tuple(op.operands)
         depths = tuple(around[value] for value in operands if value in around)
@@ -314,7 +314,7 @@ class _Builder:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
 
 
-def _source(op: ScopeOp | OpOp, known: Node | None, *rest: object) -> tuple[object, ...]:
+def _source(op: ScopeOp | StatementOp, known: Node | None, *rest: object) -> tuple[object, ...]:
     """The data from which a node's view is computed: the properties of the operation, and its place.
 
     Properties equal to the previous view's are taken from there, because a rewrite may change the operation's own.
@@ -385,5 +385,5 @@ def ids_of(kernel: KernelOp) -> tuple[str, ...]:
     return tuple("" if op.id is None else op.id.data for op in _nodes(kernel))
 
 
-def _nodes(kernel: KernelOp) -> list[ScopeOp | OpOp]:
-    return [op for op in kernel.walk() if isinstance(op, ScopeOp | OpOp)]
+def _nodes(kernel: KernelOp) -> list[ScopeOp | StatementOp]:
+    return [op for op in kernel.walk() if isinstance(op, ScopeOp | StatementOp)]

@@ -21,7 +21,7 @@ from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
-from pdojo.dialect.ops import BufferOp, KernelOp, OpOp, ScopeOp, Swizzle
+from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 
 NO_HINTS = DictionaryAttr({})
 
@@ -184,7 +184,7 @@ class Scope:
 class Leaf:
     """A statement: `output accumulate= function(inputs)`; compared by identity."""
 
-    op: OpOp
+    op: StatementOp
     parent: Scope | None
     position: int
     order: int
@@ -270,7 +270,7 @@ def _hints_of(op: ScopeOp | BufferOp) -> DictionaryAttr:
     return found if isinstance(found, DictionaryAttr) else NO_HINTS
 
 
-def _id_of(op: ScopeOp | OpOp) -> str:
+def _id_of(op: ScopeOp | StatementOp) -> str:
     # The most frequent access; the operation's property takes twenty times as long.
     found = op.properties.get("id")
     return found.data if isinstance(found, StringAttr) else ""

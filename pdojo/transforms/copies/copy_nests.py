@@ -15,11 +15,11 @@ from pdojo.transforms.api import (
     InsertPoint,
     Leaf,
     Node,
-    OpOp,
     PatternRewriter,
     Program,
     Scope,
     ScopeOp,
+    StatementOp,
     accesses_of,
     build_op,
     chain_ops,
@@ -36,13 +36,13 @@ Target = tuple[Array, tuple[Expr, ...]]
 
 def copy_nest(
     copy: Copy, site: Scope, output: Target, source: Target, ids: Sequence[str], rewriter: PatternRewriter
-) -> ScopeOp | OpOp:
+) -> ScopeOp | StatementOp:
     """A nest that copies, not yet inserted; `ids` are the identifiers of its scopes, followed by its statement's."""
     scopes = [ScopeOp(extent, id=i) for extent, i in zip(copy.extents, ids, strict=False)]
     chain = (*chain_ops(site), *scopes)
     read = Access(*source, DictionaryAttr({}))
     statement = build_op(output, [read], chain, identifier=ids[-1])
-    nodes: list[ScopeOp | OpOp] = [*scopes, statement]
+    nodes: list[ScopeOp | StatementOp] = [*scopes, statement]
     for outer, inner in zip(scopes, nodes[1:], strict=True):
         rewriter.insert(inner, InsertPoint.at_end(outer.body.block))
     depth = len(copy.outside)

@@ -18,12 +18,12 @@ from pdojo.transforms.api import (
     Memory,
     Move,
     Numerics,
-    OpOp,
     PatternRewriter,
     Program,
     Promises,
     Reason,
     ScopeOp,
+    StatementOp,
     Transformation,
     accesses_of,
     build_op,
@@ -135,7 +135,7 @@ def _position(site: Leaf, product: Leaf) -> int:
 
 def _fused(
     site: Leaf, product: Leaf, chain: tuple[ScopeOp, ...], hints: list[DictionaryAttr], *, contracted: bool
-) -> OpOp:
+) -> StatementOp:
     return build_op(
         (site.output.array, site.output.index),
         product.inputs,
@@ -249,7 +249,7 @@ class Expand(Transformation[Leaf]):
         rewriter.insert(product, InsertPoint.before(site.op))
         rewriter.replace(site.op, total)
 
-    def _sum(self, site: Leaf, product: Access, chain: tuple[ScopeOp, ...]) -> OpOp:
+    def _sum(self, site: Leaf, product: Access, chain: tuple[ScopeOp, ...]) -> StatementOp:
         """The sum of the product and the statement's addend."""
         terms: list[Input] = [product]
         if site.accumulate is None:

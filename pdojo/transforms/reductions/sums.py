@@ -15,11 +15,11 @@ from pdojo.transforms.api import (
     Leaf,
     Mapping,
     Move,
-    OpOp,
     PatternRewriter,
     Program,
     Promises,
     Reason,
+    StatementOp,
     Transformation,
     accumulates,
     build_op,
@@ -294,7 +294,7 @@ def _accumulating(leaf: Leaf) -> tuple[Input, str, list[Input]] | None:
     return None
 
 
-def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp:
+def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> StatementOp:
     """A statement that assigns `step` applied to `old` to an element."""
     found = _stepped(step, step.output)
     assert found is not None
@@ -310,7 +310,7 @@ def _assignment(step: Leaf, output: Access, old: Input, identifier: str) -> OpOp
     )
 
 
-def _accumulation(leaf: Leaf, output: Access, accumulate: str, terms: list[Input], identifier: str) -> OpOp:
+def _accumulation(leaf: Leaf, output: Access, accumulate: str, terms: list[Input], identifier: str) -> StatementOp:
     return build_op(
         (output.array, output.index),
         terms,

@@ -20,13 +20,13 @@ from pdojo.transforms.api import (
     Nest,
     Node,
     Operation,
-    OpOp,
     PatternRewriter,
     Program,
     Promises,
     Reason,
     Scope,
     ScopeOp,
+    StatementOp,
     Transformation,
     chain_ops,
     describe_scope,
@@ -265,14 +265,14 @@ def _thread_register(site: Scope) -> str | None:
     return None
 
 
-def _nodes_in(op: ScopeOp) -> list[ScopeOp | OpOp]:
-    return [o for o in op.walk() if isinstance(o, ScopeOp | OpOp)]
+def _nodes_in(op: ScopeOp) -> list[ScopeOp | StatementOp]:
+    return [o for o in op.walk() if isinstance(o, ScopeOp | StatementOp)]
 
 
 def _erase_unnamed(scope: ScopeOp, rewriter: PatternRewriter) -> None:
     """Erase the nodes inside without identifiers."""
     for op in tuple(scope.body.block.ops):
-        if isinstance(op, ScopeOp | OpOp) and op.id is not None and not op.id.data:
+        if isinstance(op, ScopeOp | StatementOp) and op.id is not None and not op.id.data:
             rewriter.erase(op)
         elif isinstance(op, ScopeOp):
             _erase_unnamed(op, rewriter)

@@ -16,7 +16,6 @@ from pdojo.transforms.api import (
     Move,
     Node,
     NotationError,
-    OpOp,
     PatternRewriter,
     Program,
     Promises,
@@ -24,6 +23,7 @@ from pdojo.transforms.api import (
     Scope,
     ScopeOp,
     SSAValue,
+    StatementOp,
     Transformation,
     accesses_of,
     chain_ops,
@@ -211,7 +211,7 @@ class InsertOp(Transformation[Scope | Leaf]):
         }
         values |= {s.op.iv: op.iv for s, op in zip(view.leaves[0].chain, chain, strict=False)}
         new = path[0].clone(values)
-        nodes = [op for op in new.walk() if isinstance(op, ScopeOp | OpOp)]
+        nodes = [op for op in new.walk() if isinstance(op, ScopeOp | StatementOp)]
         for op, identifier in zip(nodes, self._ids(program, site, len(nodes)), strict=True):
             set_id(op, identifier)
         buffer = declared(fragment, program.nest)
