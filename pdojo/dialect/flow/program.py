@@ -27,6 +27,7 @@ from pdojo.dialect.notation.printer import print_nest
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.build import nest_on
+from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.messages import describe_access
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Node, Scope, fact
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
@@ -323,7 +324,7 @@ class Program:
 
     def copy(self) -> Program:
         """A program for a copy of the kernel, which may be changed; keeps `known`."""
-        nest = self.nest.copy()
+        nest = copy_nest(self.nest)
         return self.successor(nest.kernel, nest)
 
     def retire(self, released_for: Program | None = None) -> None:

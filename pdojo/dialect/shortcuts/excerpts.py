@@ -17,6 +17,7 @@ from pdojo.dialect.flow.remembered import Content, Verdicts
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
 from pdojo.dialect.rules.lanes import bytes_in_memory
+from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Leaf, Node, fact, leaves_of, subtree
 from pdojo.dialect.view.storage import accesses_of
@@ -142,7 +143,7 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
 
 
 def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Program:
-    nest = program.nest.copy(roots, buffers=used)
+    nest = copy_nest(program.nest, roots, buffers=used)
     return program.successor(nest.kernel, nest)
 
 

@@ -17,6 +17,7 @@ from pdojo.dialect.notation.printer import tree_lines
 from pdojo.dialect.rules.capacity import LIMITED, limit_of, load_of
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.rules.threads import thread_bytes
+from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.nest import Buffer, Leaf
 from pdojo.dialect.view.storage import accesses_of
@@ -60,7 +61,7 @@ def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]
     def cut_out() -> Program:
         users = set(_users(program, buffer))
         buffers = {buffer, *(access.array.buffer for leaf in users for access in leaf.accesses)}
-        nest = program.nest.copy(leaves=users, buffers=buffers)
+        nest = copy_nest(program.nest, leaves=users, buffers=buffers)
         return program.successor(nest.kernel, nest)
 
     part, verdicts = program.known.remembered.part(accesses_content(program, buffer), cut_out)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from pdojo import load
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.view.copying import Copier
 from pdojo.dialect.view.nest import Nest, Node
 from pdojo.errors import IllegalMove, LocationError
 from pdojo.search.kinds.passes import play_pass
@@ -58,15 +59,15 @@ def _is_at(game: Game, move: str, at: str) -> bool:
 
 def copied(monkeypatch: pytest.MonkeyPatch, ask: Callable[[], object]) -> int:
     """The number of top-level nodes that are copied while a question is asked."""
-    number, copy = 0, Nest.copy
+    number, copy = 0, Copier.copy
 
-    def counted(self: Nest, roots: list[Node] | None = None, *others: object, **named: object) -> Nest:
+    def counted(self: Copier, roots: Sequence[Node]) -> Nest:
         nonlocal number
-        number += len(self.children if roots is None else roots)
-        return copy(self, roots, *others, **named)  # pyright: ignore[reportArgumentType]
+        number += len(roots)
+        return copy(self, roots)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Nest, "copy", counted)
+        patched.setattr(Copier, "copy", counted)
         ask()
     return number
 
