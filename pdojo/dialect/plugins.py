@@ -1,4 +1,4 @@
-"""Moves, machines, backends and targets of other packages: entry points, loaded on first use."""
+"""Moves, machines, backends and kinds of machine of other packages: entry points, loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ MACHINES = "pdojo.machines"
 
 BACKENDS = "pdojo.backends"
 """Group of entry points: a backend's name, and an object like a `pdojo.backends.common.backend.Backend`."""
-TARGETS = "pdojo.targets"
-"""Group of entry points: a backend's name, and a `pdojo.search.kinds.kind.Target`."""
-_KINDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", TARGETS: "target"}
+KINDS = "pdojo.kinds"
+"""Group of entry points: a backend's name, and a `pdojo.search.kinds.kind.MachineKind`."""
+_WORDS = {TRANSFORMATIONS: "move", MACHINES: "machine", BACKENDS: "backend", KINDS: "kind of machine"}
 
 
 @cache
@@ -75,7 +75,7 @@ def lazy(path: str) -> Callable[[], Any]:
 
 def describe(entry: EntryPoint) -> str:
     """`the move 'f' of the distribution 'd 1.0' (pkg.mod:F)` for messages."""
-    return f"the {_KINDS[entry.group]} '{entry.name}' of the distribution '{provider(entry)}' ({entry.value})"
+    return f"the {_WORDS[entry.group]} '{entry.name}' of the distribution '{provider(entry)}' ({entry.value})"
 
 
 def provider(entry: EntryPoint) -> str:

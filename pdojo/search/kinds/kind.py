@@ -1,6 +1,6 @@
-"""Targets: expert passes, evaluators and proposals for a kind of machine.
+"""Kinds of machine: the expert passes, evaluators and proposals of each.
 
-A target has the name of the machine's backend. It is a module here, or an entry point of the group `pdojo.targets`.
+A kind has the name of the machine's backend. It is a folder here, or an entry point of the group `pdojo.kinds`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.plugins import TARGETS, find
+from pdojo.dialect.plugins import KINDS, find
 from pdojo.errors import PluginError, UsageError
 from pdojo.search.contract.evaluation import Evaluator
 
@@ -40,7 +40,7 @@ class EvaluatorKind:
 
 
 @dataclass(frozen=True)
-class Target:
+class MachineKind:
     """Tuning for a kind of machine."""
 
     passes: Mapping[str, Callable[[], ExpertPass]]
@@ -60,12 +60,12 @@ _OWN = {
 }
 
 
-def target_of(machine: Machine) -> Target:
-    """The target of a machine. Raises UsageError if there is none, PluginError if its plugin is invalid."""
+def kind_of_machine(machine: Machine) -> MachineKind:
+    """The kind of a machine. Raises UsageError if there is none, PluginError if its plugin is invalid."""
     name = machine.backend
-    found = find(TARGETS, name, _OWN)
+    found = find(KINDS, name, _OWN)
     if found is None:
-        raise UsageError(f"nothing is known of tuning for {machine.name}: there is no target '{name}'")
-    if not isinstance(found, Target):
-        raise PluginError(f"the target '{name}' is a {type(found).__name__}; it must be a Target")
+        raise UsageError(f"nothing is known of tuning for {machine.name}: there is no kind '{name}'")
+    if not isinstance(found, MachineKind):
+        raise PluginError(f"the kind of machine '{name}' is a {type(found).__name__}; it must be a MachineKind")
     return found

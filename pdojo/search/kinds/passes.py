@@ -5,13 +5,13 @@ from __future__ import annotations
 from pdojo.errors import UsageError
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.parameters import ParameterValues, PassResult
-from pdojo.search.kinds.kind import target_of
+from pdojo.search.kinds.kind import kind_of_machine
 from pdojo.transforms.game import Game
 
 
 def play_pass(name: str, game: Game, decisions: ParameterValues | None = None) -> PassResult:
     """Run a pass on a game, with the decisions as answers to its questions. Raises UsageError if there is none."""
-    passes = target_of(game.machine).passes
+    passes = kind_of_machine(game.machine).passes
     if name not in passes:
         raise UsageError(f"unknown pass '{name}'; known are {', '.join(passes)}")
     return PassBuilder.play(game, passes[name](), decisions)

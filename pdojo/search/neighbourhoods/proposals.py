@@ -10,7 +10,7 @@ from typing import TypeAlias
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.kind import ExpertPass, target_of
+from pdojo.search.kinds.kind import ExpertPass, kind_of_machine
 from pdojo.transforms.game import Game, Skipped
 from pdojo.transforms.move import Move
 
@@ -44,13 +44,13 @@ class Proposals:
 
 
 def has_proposals(machine: Machine) -> bool:
-    """True if the machine's target has proposals."""
-    return target_of(machine).proposals is not None
+    """True if the machine's kind has proposals."""
+    return kind_of_machine(machine).proposals is not None
 
 
 def proposals_for(machine: Machine) -> Proposals:
-    """The proposals for a machine. Raises UsageError if its target has none."""
-    found = target_of(machine).proposals
+    """The proposals for a machine. Raises UsageError if its kind has none."""
+    found = kind_of_machine(machine).proposals
     if found is None:
         raise UsageError(
             f"the neighbourhood 'heuristic' has no proposals for {machine.name}, only for CPUs; use 'mutate' or 'edges'"

@@ -14,7 +14,7 @@ import pdojo
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import PRESETS
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES
-from pdojo.search.kinds.kind import target_of
+from pdojo.search.kinds.kind import kind_of_machine
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
@@ -60,6 +60,6 @@ def test_targets_of_the_help_are_known(target: str, capsys: pytest.CaptureFixtur
 
 
 def test_names_of_the_help_are_those_of_the_kinds_of_machines() -> None:
-    targets = [target_of(machine(name)) for name in ("x86-64-avx2", "nvidia-sm90", "amd-gfx942", "snitch")]
-    assert {name for target in targets for name in target.evaluators} == set(EVALUATORS)
-    assert {tuple(target.passes) for target in targets} == {EXPERT_PASSES}
+    kinds = [kind_of_machine(machine(name)) for name in ("x86-64-avx2", "nvidia-sm90", "amd-gfx942", "snitch")]
+    assert {name for kind in kinds for name in kind.evaluators} == set(EVALUATORS)
+    assert {tuple(kind.passes) for kind in kinds} == {EXPERT_PASSES}

@@ -6,7 +6,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import lazy
 from pdojo.search.contract.evaluation import Evaluator
-from pdojo.search.kinds.kind import EvaluatorKind, Target
+from pdojo.search.kinds.kind import EvaluatorKind, MachineKind
 
 naive_pass = lazy("pdojo.search.kinds.common.greedy:naive")
 """The naive pass, which fits any machine."""
@@ -31,7 +31,7 @@ def _analytical(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     return Analytical(machine)
 
 
-CPU = Target(
+CPU = MachineKind(
     passes={
         "naive": naive_pass,
         "greedy": lazy("pdojo.search.kinds.common.greedy:greedy"),
@@ -43,5 +43,5 @@ CPU = Target(
     },
     proposals=lazy("pdojo.search.kinds.cpu.proposals:PROPOSALS"),
 )
-ANY = Target(passes=CPU.passes, evaluators=CPU.evaluators)
+ANY = MachineKind(passes=CPU.passes, evaluators=CPU.evaluators)
 """Machines without a backend: passes and evaluators of CPUs."""

@@ -9,7 +9,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import lazy
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.kinds.cpu.kind import CPU, naive_pass, runtime_version
-from pdojo.search.kinds.kind import EvaluatorKind, Target
+from pdojo.search.kinds.kind import EvaluatorKind, MachineKind
 
 if TYPE_CHECKING:
     from pdojo.backends.gpu.backend import GpuBackend
@@ -34,7 +34,7 @@ def _runtime(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     )
 
 
-GPU = Target(
+GPU = MachineKind(
     passes={
         "naive": naive_pass,
         "greedy": lazy("pdojo.search.kinds.gpu.greedy:greedy"),

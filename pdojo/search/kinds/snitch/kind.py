@@ -7,7 +7,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.plugins import lazy
 from pdojo.search.contract.evaluation import Evaluator
 from pdojo.search.kinds.cpu.kind import naive_pass
-from pdojo.search.kinds.kind import EvaluatorKind, Target
+from pdojo.search.kinds.kind import EvaluatorKind, MachineKind
 
 
 def _cycles(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
@@ -22,7 +22,7 @@ def _version() -> object:
     return version()
 
 
-SNITCH = Target(
+SNITCH = MachineKind(
     passes={
         "naive": naive_pass,
         "greedy": lazy("pdojo.search.kinds.snitch.passes:greedy"),

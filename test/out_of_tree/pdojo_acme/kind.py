@@ -11,7 +11,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.errors import LoweringError
 from pdojo.search.contract.evaluation import JSON, Candidate, Evaluation, Evaluator, Listener
 from pdojo.search.kinds.cpu.kind import naive_pass
-from pdojo.search.kinds.kind import EvaluatorKind, Target
+from pdojo.search.kinds.kind import EvaluatorKind, MachineKind
 from pdojo_acme.backend import cycles
 
 
@@ -52,4 +52,4 @@ def _counted(machine: Machine, plain: KernelOp, seed: int) -> Evaluator:
     return Counted(machine)
 
 
-ACME = Target(passes={"naive": naive_pass}, evaluators={"acme": EvaluatorKind(_counted, lambda: 1)})
+ACME = MachineKind(passes={"naive": naive_pass}, evaluators={"acme": EvaluatorKind(_counted, lambda: 1)})
