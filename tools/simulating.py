@@ -14,7 +14,7 @@ import numpy as np
 from pdojo_tools.outputs import write_output
 
 from pdojo.backends.snitch.assembler import AssembledProgram, assemble, rewrite
-from pdojo.backends.snitch.simulator import Configuration, Result, SimulatedArrays, simulate
+from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
 from pdojo.backends.snitch.simulator.report import cycles, listing, summary
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
@@ -31,7 +31,7 @@ def run(given: argparse.Namespace) -> None:
         _write(given.rewrite, rewrite(program.text, program.source))
         return
     configuration = Configuration.of(machine(given.machine))
-    placement = SimulatedArrays(configuration, program)
+    placement = Placement(configuration, program)
     rng = np.random.default_rng(given.seed)
     values = [_argument(text, placement, rng, f"argument {k}") for k, text in enumerate(given.arg)]
     run = SnitchRun(program, configuration, placement, given.entry, values, given.limit)
@@ -52,7 +52,7 @@ class SnitchRun:
 
     program: AssembledProgram
     configuration: Configuration
-    placement: SimulatedArrays
+    placement: Placement
     entry: str
     arguments: list[int]
     limit: int
@@ -89,7 +89,7 @@ def _write(path: str, text: str) -> None:
     sys.stdout.write(f"wrote {path}\n")
 
 
-def _argument(text: str, placement: SimulatedArrays, rng: np.random.Generator, name: str) -> int:
+def _argument(text: str, placement: Placement, rng: np.random.Generator, name: str) -> int:
     """The value of an argument; an array is placed in memory, and its address is the value."""
     if re.fullmatch(r"-?[0-9]{1,20}|0x[0-9a-fA-F]{1,16}", text):
         return int(text, 16) if text.startswith("0x") else int(text)
@@ -116,9 +116,7 @@ def _argument(text: str, placement: SimulatedArrays, rng: np.random.Generator, n
     return placement.place(array, name).address
 
 
-def _report(
-    result: Result, placement: SimulatedArrays, given: list[str], *, trace: bool, lines: bool, show: bool
-) -> None:
+def _report(result: Result, placement: Placement, given: list[str], *, trace: bool, lines: bool, show: bool) -> None:
     write = sys.stdout.write
     if trace:
         for line in cycles(result):

@@ -15,7 +15,7 @@ from benchmarks.snitch.figures import best
 from benchmarks.snitch.kernels import MICRO_KERNELS
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.snitch.executable import SimulatedKernel, load
-from pdojo.backends.snitch.simulator import SimulatedArrays, simulate
+from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation
@@ -74,7 +74,7 @@ def _filling(parameter: Parameter) -> str:
 def _cycles(kernel: SimulatedKernel) -> int:
     """The cycles with arrays placed as by `pdojo-snitch`."""
     random = np.random.default_rng(0)
-    placement = SimulatedArrays(kernel.configuration, kernel.program)
+    placement = Placement(kernel.configuration, kernel.program)
     addresses: list[int] = []
     for parameter in kernel.parameters:
         dtype = INTERFACE[parameter.dtype]

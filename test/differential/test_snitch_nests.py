@@ -10,7 +10,7 @@ import pytest
 from differential.compiled import kernel
 from differential.snitch import SNITCH, run_snitch
 from differential.test_snitch import agree, inputs_for
-from pdojo.backends.snitch.simulator import SimulatedArrays
+from pdojo.backends.snitch.simulator import Placement
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine
@@ -105,7 +105,7 @@ def test_as_written_by_hand(size: int) -> None:
     inputs = inputs_for(program)
     found, result = run_snitch(program, inputs, SNITCH)
     agree(program, found, interpret_stepwise(program, inputs))
-    placement = SimulatedArrays()
+    placement = Placement()
     a, b = (placement.place(np.ascontiguousarray(inputs[name])) for name in "ab")
     c = placement.output((size, size), np.float64)
     handwritten = run(gemm(size, a.address, b.address, c.address), memory=placement.memory)

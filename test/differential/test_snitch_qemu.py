@@ -12,7 +12,7 @@ import pytest
 
 from pdojo.backends.snitch.assembler import TEXT_BASE, assemble
 from pdojo.backends.snitch.assembler.elf import Segment, elf
-from pdojo.backends.snitch.simulator import SimulatedArrays, simulate
+from pdojo.backends.snitch.simulator import Placement, simulate
 
 DATA = 0x8010_0000
 COUNT = 400
@@ -125,7 +125,7 @@ def test_qemu_agrees(kind: str, letter: str, seed: int, tmp_path: Path) -> None:
         text, table = kernel(part), operands(seed, letter)
         size = 16 * COUNT * len(part)
         theirs = on_qemu(text, table, size, tmp_path)
-        placement = SimulatedArrays()
+        placement = Placement()
         source = placement.place(np.frombuffer(table, "u1"))
         out = placement.output((size,), "u1")
         simulate(assemble(text), arguments=[source.address, out.address], memory=placement.memory)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pdojo.backends.snitch.simulator.configuration import Configuration, Timing
-from pdojo.backends.snitch.simulator.placement import Placed, SimulatedArrays
+from pdojo.backends.snitch.simulator.placement import Placed, Placement
 from pdojo.backends.snitch.simulator.result import LineCounts, Result, TraceEvent
 from pdojo.backends.snitch.simulator.simulate import simulate
 
-__all__ = ["Configuration", "LineCounts", "Placed", "Result", "SimulatedArrays", "Timing", "TraceEvent", "simulate"]
+__all__ = ["Configuration", "LineCounts", "Placed", "Placement", "Result", "Timing", "TraceEvent", "simulate"]

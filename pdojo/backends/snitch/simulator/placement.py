@@ -40,7 +40,7 @@ class Placed:
         return int((words == POISON[width]).sum())
 
 
-class SimulatedArrays:
+class Placement:
     """The memory of a simulation, and the arrays in it."""
 
     def __init__(self, configuration: Configuration | None = None, program: AssembledProgram | None = None) -> None:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from pdojo.backends.snitch.simulator import Result, SimulatedArrays
+from pdojo.backends.snitch.simulator import Placement, Result
 from pdojo.backends.snitch.simulator.simulate import Complex
 from snitch_programs import BASE, FENCE, OFF, ON, configure, gemm, loop, run, stream
 
@@ -18,7 +18,7 @@ def close(result: Result, handwritten: int, tolerance: float) -> None:
 
 def test_axpy() -> None:
     """278 cycles on RTL."""
-    placement, rng = SimulatedArrays(), np.random.default_rng(0)
+    placement, rng = Placement(), np.random.default_rng(0)
     x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
     z = placement.output((256,), float)
     body = "li t0, 255\nscfgwi t0, 64\nscfgwi t0, 65\nscfgwi t0, 66\n"
@@ -41,7 +41,7 @@ def test_axpy() -> None:
 
 def test_dot() -> None:
     """293 cycles on RTL."""
-    placement, rng = SimulatedArrays(), np.random.default_rng(0)
+    placement, rng = Placement(), np.random.default_rng(0)
     x, y = (placement.place(rng.standard_normal(256)) for _ in range(2))
     z = placement.output((1,), float)
     body = "li t1, 255\nscfgwi t1, 64\nscfgwi t1, 65\nli t1, 8\nscfgwi t1, 192\nscfgwi t1, 193\n"
@@ -57,7 +57,7 @@ def test_dot() -> None:
 @pytest.mark.parametrize(("size", "handwritten", "tolerance"), [(16, 4150, 0.005), (8, 566, 0.03)])
 def test_gemm(size: int, handwritten: int, tolerance: float) -> None:
     """4150 and 566 cycles on RTL."""
-    placement, rng = SimulatedArrays(), np.random.default_rng(0)
+    placement, rng = Placement(), np.random.default_rng(0)
     a, b = (placement.place(rng.standard_normal((size, size))) for _ in range(2))
     c = placement.output((size, size), float)
     result = run(gemm(size, a.address, b.address, c.address), memory=placement.memory)
@@ -70,7 +70,7 @@ def test_gemm(size: int, handwritten: int, tolerance: float) -> None:
 
 def test_transpose() -> None:
     """284 cycles on RTL."""
-    placement = SimulatedArrays()
+    placement = Placement()
     x, y = placement.place(np.arange(256.0).reshape(16, 16)), placement.output((16, 16), float)
     body = configure((0, [(16, 128), (16, 8)], x.address, False, 1), (1, [(256, 8)], y.address, True, 1))
     result = run(body + ON + loop(256, "fmv.d ft1, ft0") + FENCE + OFF, memory=placement.memory)
@@ -80,7 +80,7 @@ def test_transpose() -> None:
 
 def test_batchnorm() -> None:
     """363 cycles on RTL: a hardware loop for each channel, which waits for the one before."""
-    placement, rng = SimulatedArrays(), np.random.default_rng(0)
+    placement, rng = Placement(), np.random.default_rng(0)
     x = placement.place(rng.standard_normal((16, 16)))
     scale, shift = (placement.place(rng.standard_normal(16)) for _ in range(2))
     y = placement.output((16, 16), float)

@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.simulator import SimulatedArrays, simulate
+from pdojo.backends.snitch.simulator import Placement, simulate
 from pdojo.backends.snitch.simulator.rounding import (
     bits,
     exact_fma,
@@ -58,7 +58,7 @@ def numbers(letter: str, count: int, seed: int) -> NDArray[Any]:
 def apply(text: str, letter: str, *operands: NDArray[Any], result: str | None = None) -> NDArray[Any]:
     """Run an instruction on arrays: operands in fa0, fa1, ..., the result in fa0 (or a7 for `result="u4"`)."""
     size = operands[0].dtype.itemsize
-    placement = SimulatedArrays()
+    placement = Placement()
     arrays = [placement.place(operand) for operand in operands]
     out = placement.output(operands[0].shape, result or operands[0].dtype)
     loads = "\n".join(f"{LOAD[letter]} fa{k}, 0(a{k})\naddi a{k}, a{k}, {size}" for k in range(len(operands)))
@@ -194,7 +194,7 @@ def test_conversions_to_integers(letter: str) -> None:
 
 def test_conversions_from_integers() -> None:
     for value in (0, 1, -1, 1 << 31, (1 << 31) - 1, 0xFFFFFFFF, 16777217, -16777217):
-        placement = SimulatedArrays()
+        placement = Placement()
         out = placement.output((4,), "f8")
         text = "main: fcvt.d.w fa0, a1\nfcvt.d.wu fa1, a1\nfcvt.s.w fa2, a1\nfcvt.s.wu fa3, a1\n"
         text += (
@@ -287,7 +287,7 @@ def test_conversions_to_integers_round_once(integer: str, letter: str, mode: str
 
 def test_boxes() -> None:
     """An f32 that is not boxed is NaN for scalar instructions; bits pass through loads, stores and moves unchanged."""
-    placement = SimulatedArrays()
+    placement = Placement()
     words = placement.place(np.array([0x3FF0000000000000, 0xFFFFFFFF3F800000, 0x7FF0000000000001], "u8"))
     out = placement.output((3,), "u8")
     text = """main:

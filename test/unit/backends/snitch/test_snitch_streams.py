@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pdojo.backends.snitch.assembler import assemble
-from pdojo.backends.snitch.simulator import Configuration, SimulatedArrays, simulate
+from pdojo.backends.snitch.simulator import Configuration, Placement, simulate
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from snitch_programs import BASE, FENCE, OFF, OLD, ON, loop, run, stream
@@ -104,7 +104,7 @@ def test_nested_loops() -> None:
     rows, columns = 6, 8
     generator = np.random.default_rng(1)
     matrix, vector = generator.standard_normal((rows, columns)), generator.standard_normal(columns)
-    placement = SimulatedArrays()
+    placement = Placement()
     m, v, out = placement.place(matrix), placement.place(vector), placement.output((rows,), np.float64)
     body = stream(0, [(rows * columns, 8)], m.address) + stream(1, [(columns, 8), (rows, 0)], v.address)
     body += stream(2, [(rows, 8)], out.address, write=True) + ON
@@ -386,7 +386,7 @@ def test_arguments_and_entries() -> None:
 
 
 def test_guard_zones_and_poison() -> None:
-    placement = SimulatedArrays()
+    placement = Placement()
     first = placement.place(np.zeros(4), "x")
     second = placement.output((2, 3), np.float32, "y")
     assert second.poisoned == 6
