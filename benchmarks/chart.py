@@ -121,7 +121,7 @@ def drawn(panels: Sequence[Panel]) -> str:
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     rows += [_text(LABELS - 8, _middle(number), label, anchor="end") for number, label in enumerate(labels)]
-    rows.append(_text(LABELS - 8, height - FOOT + 18, "peer's time / ours", anchor="end", colour=PALE))
+    rows.append(_text(LABELS - 8, height - FOOT + 18, "peer / ours", anchor="end", colour=PALE))
     for number, panel in enumerate(panels):
         rows += _panel(panel, LABELS + number * (PANEL + GAP))
     return "\n".join([*rows, "</svg>"]) + "\n"
