@@ -7,9 +7,6 @@ from pdojo.dialect.reason import Reason
 from pdojo.dialect.view.messages import describe_scope
 from pdojo.dialect.view.nest import Scope
 
-GPU_MAPPINGS = frozenset((Mapping.GRID, Mapping.BLOCK, Mapping.WARP))
-"""Mappings of graphics processors."""
-
 _BETWEEN = (Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.BLOCK)
 """Mappings that may stand between a grid and the threads of its blocks."""
 
