@@ -48,7 +48,13 @@ def _arguments() -> Arguments:
 def _add_program(parser: Arguments) -> None:
     add = parser.add_argument
     add("input_file", nargs="?", help="a file, - for standard input (default), or a library kernel: softmax:64x512")
-    add("-f", "--frontend", "--input-format", choices=("mlir", "notation"), help="form of the input; by content")
+    add(
+        "-f",
+        "--frontend",
+        "--input-format",
+        choices=("mlir", "notation"),
+        help="form of the input; by default recognised by its content",
+    )
     add("-t", "--target", default="mlir", help=f"form of the output: {TARGETS}; mlir by default")
     add("-o", "--output-file", help="path of the output")
     add("--split-input-file", action="store_true", help="process the parts between lines `// -----` one by one")

@@ -146,7 +146,7 @@ class Values:
         return self.choose.one(options)
 
     def _access(self, array: Array, index: str, *, lanes: bool = False) -> str:
-        """An access, sometimes with hints that some machine supports: lanes store whole, aligned vectors."""
+        """An access, sometimes with hints that some machine supports; vector accesses get no `!nontemporal`."""
         hints = ["", *(["!nontemporal"] if not lanes else []), "!prefetch(64)", '!cache("stream")!lane(1)']
         usable = self.features.hints and array.memory != "register"
         hint = self.choose.one(hints) if usable and self.choose.chance(8) else ""

@@ -56,7 +56,9 @@ def train_costs(given: argparse.Namespace) -> None:
             f"rank correlation within the {len(held)} kernels held out, {len(tested)} programs: {max(correlations):.2f}"
         )
     else:
-        console.print(f"too few kernels to hold some out ({HELD}): nothing says how well it ranks others")
+        console.print(
+            f"fewer than {HELD} kernels, so none was held out: how well the model ranks other kernels is unknown"
+        )
     stamp = {"kind": KIND, "features": str(VERSION), "machine": given.machine, "evaluator": given.evaluator}
     write_output(dump(ranking.state(), stamp), given.output)
     console.print(f"wrote {given.output}", highlight=False, soft_wrap=True)

@@ -114,7 +114,7 @@ def gain_text(tuned: Timed, other: Timed) -> str:
     """The speed-up of a program over another one, and its origin, in words."""
     race = tuned.beside(other)
     if race is not None and race.ratio is not None:
-        return f"{1 / race.ratio:.2f} times as fast as {other.title} by the median pair ({race.verdict})"
+        return f"{1 / race.ratio:.2f} times as fast as {other.title}, by the median of the pairs ({race.verdict})"
     how = ", which was timed once and not in turns" if isinstance(other.outcome, Ok) else ""
     return f"{other.cost / tuned.cost:.2f} times as fast as {other.title}{how}"
 
@@ -127,14 +127,16 @@ def raced_text(raced: Raced) -> str:
     rest = f" ({failed} failed or had no turn in time)" if failed else ""
     begins = f"{many(len(raced.others) + 1, 'variant')} of the pass raced in {duration(raced.seconds)}{rest}: "
     if raced.race is not None:
-        won = f"{raced.best.title} is {raced.gain:.2f} times as fast as the first by the median pair"
+        won = f"{raced.best.title} is {raced.gain:.2f} times as fast as the first, by the median of the pairs"
         return f"{begins}{won} ({raced.race.verdict})"
     if not raced.undecided:
         return f"{begins}none is faster than the first ({raced.start.title})"
     variant, race = min(raced.undecided, key=lambda each: each[1].ratio or inf)
     count = len(raced.undecided)
     what = "nothing was decided" if count == len(raced.others) else f"{many(count, 'race')} decided nothing"
-    near = f"{variant.title} is {1 / (race.ratio or inf):.2f} times as fast by the median pair ({race.verdict})"
+    near = (
+        f"{variant.title} is {1 / (race.ratio or inf):.2f} times as fast, by the median of the pairs ({race.verdict})"
+    )
     return f"{begins}{what}, so the first stays ({raced.start.title}); {near}"
 
 

@@ -201,7 +201,7 @@ class SearchComparison:
         except OSError as error:
             raise UsageError(f"cannot read '{path}': {error.strerror}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise UsageError(f"'{path}' is there, and no comparison; name another file with -o") from None
+            raise UsageError(f"'{path}' exists, but is no comparison; name another file with -o") from None
         if form != FORMAT:
             raise UsageError(f"'{path}' has format {form}, and this version reads {FORMAT}; name another file with -o")
         changed = next((name for name in settings if stored.get(name) != settings[name]), None)

@@ -187,7 +187,9 @@ class WorkerSession:
     def _interface(self) -> tuple[Parameter, ...]:
         """The interface of the first program. Raises MeasurementError if another program's interface differs."""
         if not self.nests:
-            raise MeasurementError("a comparison needs a program: its arrays are those of the first one")
+            raise MeasurementError(
+                "a comparison needs at least one program of pdojo, because its arrays are made for the first one"
+            )
         interfaces = [parameters_of(nest) for nest in self.nests.values()]
         kinds = [[(p.dtype, p.shape, p.intent) for p in interface] for interface in interfaces]
         if any(kind != kinds[0] for kind in kinds):

@@ -188,7 +188,7 @@ def take_samples(candidates: Sequence[Timed], options: Options, begin: Callable[
 
 
 def _choose_turns(candidates: Sequence[Timed], options: Options, left: float | None) -> None:
-    """Reduce the numbers of samples to the time `left`; in races, make them equal and spread them over `_LEAST`."""
+    """Reduce the numbers of samples to the time `left`; in races they are equal, and fill `_LEAST` seconds."""
     others = [each for each in candidates if not each.is_brief] or candidates
     if left is not None:
         fewest = 1 if options.even else _FEWEST if len(candidates) == 1 else FEWEST_PAIRS

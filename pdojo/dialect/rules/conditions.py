@@ -35,7 +35,7 @@ from pdojo.errors import Undecided
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The rules that a state breaks (a kernel may be written for another machine), and its hints.
+    """The rules that a state breaks, for example a kernel written for another machine, and the state's hints.
 
     A move must not break further rules, nor lose hints.
     """

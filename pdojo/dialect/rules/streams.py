@@ -154,7 +154,7 @@ def _read_after_write(program: Program, region: Scope) -> Conflict | None:
 
 
 def _on_heap(program: Program, leaf: Leaf, *, writes: bool, streamed: bool | None) -> tuple[Use, ...]:
-    """The accesses of a statement to the heap by streams, by loads and stores, or (None) by both."""
+    """A statement's writes or reads of the heap: by streams (`streamed`), by loads and stores, or all (None)."""
     uses = (t for t in program.uses[leaf] if t.access.array.buffer.memory is Memory.HEAP)
     wanted = (t for t in uses if streamed is None or is_streamed(t.access) is streamed)
     return tuple(t for t in wanted if (t.writes if writes else t.reads))
@@ -344,7 +344,7 @@ def exact_reciprocal(leaf: Leaf) -> float | None:
 
 
 def _lanes_problem(leaf: Leaf) -> Reason | None:
-    """The reason why a statement's lanes do not fill registers of one instruction; None if they do."""
+    """The reason why a vector statement is not one instruction on whole registers; None if it is, or has no lanes."""
     lanes = leaf.chain[-1]
     if lanes.mapping is not Mapping.VECTOR:
         return None

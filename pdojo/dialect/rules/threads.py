@@ -82,7 +82,9 @@ def memory_problem(program: Program, buffer: Buffer) -> Reason | None:
     if _is_shared(buffer):
         copies = copy_depths([(a, leaf.chain) for leaf, a in accesses], buffer.reuse)
         if any(depth > launch.depth for depth in copies):
-            return Reason(f"each thread has its own copy of '{name}', which shared memory does not hold")
+            return Reason(
+                f"each thread has its own copy of '{name}', but shared memory holds one for all threads of a block"
+            )
         return None
     for level in (Mapping.BLOCK, Mapping.WARP):
         problem = _Level(program, buffer, launch, level).problem()

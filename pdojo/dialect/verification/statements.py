@@ -31,7 +31,7 @@ def verify_statement(leaf: Leaf) -> None:
     if leaf.accumulate is not None and not accumulates(leaf.accumulate, dtype):
         fail(leaf.op, f"'{leaf.accumulate}' does not accumulate into {dtype} array '{leaf.output.array.name}'")
     if leaf.contracted and (leaf.accumulate, leaf.function) != ("arith.addf", "arith.mulf"):
-        fail(leaf.op, "only 'fma=' of a product rounds once")
+        fail(leaf.op, "'fma=' must add a floating-point product: 'x fma= a * b'")
     if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
         fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
     for access in leaf.accesses:

@@ -72,7 +72,7 @@ class DecisionMemory:
         is_own = isinstance(own, dict) and self._program in own
         answers = cast("JSON", own)[self._program] if is_own else found.get("answers")
         if not isinstance(answers, dict):
-            raise DatabaseError(f"the database '{self._memory.connection.path}' holds decisions without answers")
+            raise DatabaseError(f"the database '{self._memory.connection.path}' has a row of decisions without answers")
         given = cast("JSON", answers)
         return Decided({question: str(answer) for question, answer in given.items()}, is_own)
 

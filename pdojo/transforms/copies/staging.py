@@ -409,7 +409,7 @@ class StageIn(Staging):
         return copy.source.intent is Intent.IN and within
 
     def beyond(self, after: Program, site: Scope, copy: Array) -> Reason | None:
-        """The reason why a copy nest without some guards of the scope leaves the array; None if it does not."""
+        """The reason why the copy nest, without some guards of the scope, exceeds the array; None if it does not."""
         leaf = next(leaf for leaf in after.nest.writers[copy.name] if after.nest.by_id[site.id] not in leaf.chain)
         (access,) = leaf.reads
         for expression, extent in zip(access.index, access.array.shape, strict=True):

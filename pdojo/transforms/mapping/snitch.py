@@ -59,7 +59,7 @@ class Frep(MapScope):
     Keeps the meaning, except that a maximum or minimum of NaN and a number may be the number, if the kernel permits it.
     The scope contains statements of one floating-point instruction each, unrolled scopes, at most one other hardware
     loop directly inside, and no guards; operands are streams of a scope around it, constants, or registers that
-    constants index. The loop has as many instructions and iterations as the machine's loop counter allows.
+    constants index. The loop has no more instructions and iterations than a hardware loop of the machine can have.
     """
 
     name: ClassVar[str] = "frep"

@@ -78,7 +78,7 @@ class Contract(Transformation[Leaf]):
         term = _term(site, product)
         if term is None:
             names = " and ".join(f"'{access.array.name}'" for access in site.reads)
-            return Reason(f"the product is not the element of {names} that is added")
+            return Reason(f"the product before does not write an element that the sum reads (it reads {names})")
         if term.array.intent is not None or len(accesses_of(program.nest, term.array.buffer)) != 2:
             return Reason(f"'{term.array.name}' is used elsewhere; the product needs a single reader")
         if term.hints.data or product.output.hints.data:

@@ -92,7 +92,7 @@ def repetition(program: Program, site: Leaf, access: Access) -> Repetition | Rea
         return found
     init, step = uses[found[0]].leaf, uses[found[1]].leaf
     if any(a.array is array for a in (*init.reads, *step.reads)):
-        return Reason(f"the reduction reads '{array.name}' itself")
+        return Reason(f"the ops that compute the reduction read '{array.name}' itself")
     equations = (tuple(zip(leaf.output.index, access.index, strict=True)) for leaf in (init, step))
     init_at = producing_iteration(init, site, next(equations))
     if init_at is None:

@@ -108,7 +108,7 @@ class Match:
     """Guard of a scope, over the whole scope."""
     output: tuple[Expr, ...] = ()
     inputs: tuple[Input, ...] = ()
-    """Inputs of a statement in both parts, over the whole scope."""
+    """Inputs of the node if it is a statement, which is in both parts; indices are over the whole scope."""
     children: list[Match] = field(default_factory=list["Match"])
     """Children of a scope in both parts."""
 

@@ -231,7 +231,7 @@ class DropGuard(Transformation[Scope]):
             yield from ((scope, cls(number)) for number in range(len(scope.guard)))
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Requires that the excluded instances can run and change nothing."""
+        """Requires that the excluded instances could run, and that running them would change no result."""
         if not site.guard:
             return Reason(f"{describe_scope(site)} has no guard")
         if not 0 <= self.constraint < len(site.guard):

@@ -189,7 +189,7 @@ def test_the_reference_may_be_another_kernel(worker: Worker) -> None:
 
 
 def test_requests_that_make_no_sense(worker: Worker) -> None:
-    with pytest.raises(MeasurementError, match="a comparison needs a program"):
+    with pytest.raises(MeasurementError, match="a comparison needs at least one program"):
         worker.compare([Peer("right", "double")], QUICK)
     with pytest.raises(MeasurementError, match="the same interface"):
         worker.compare([doubling(), doubling(size=32)], QUICK)

@@ -292,7 +292,9 @@ def test_a_second_call_takes_the_measurement_of_the_first(
 
     monkeypatch.setattr(flow, "measure", measure)
     args = [str(softmax), "--pass", "naive", "--no-calibrate", "--database", str(tmp_path / "db")]
-    said = "1.33 times as fast as before by the median pair (1.33 by the fastest samples; faster in 5 of 5 pairs"
+    said = (
+        "1.33 times as fast as before, by the median of the pairs (1.33 by the fastest samples; faster in 5 of 5 pairs"
+    )
     judged: list[str] = []
 
     def decide(tuning: ScheduledKernel, source: Workload | str | None = None) -> Verification:
@@ -539,7 +541,7 @@ def test_what_is_timed_is_compared_with_what_it_was_timed_beside() -> None:
     assert best_text(Baselines(5.0, 3.0, "plain"), now, "s") == "best 2.00 times as fast as plain"
     match = Race(*(Evaluation(1.0, detail={"samples": [each] * 9}) for each in (1.0, 2.0)))
     assert best_text(Baselines(5.0, 3.0, "plain"), replace(now, match=match), "s") == (
-        "best 2.00 times as fast as plain by the median pair (2.00 by the fastest samples; "
+        "best 2.00 times as fast as plain, by the median of the pairs (2.00 by the fastest samples; "
         "faster in 9 of 9 pairs, which decide)"
     )
     busy = best_text(Baselines(4.0, 2.0, "pass"), replace(now, is_measured=False), "s")

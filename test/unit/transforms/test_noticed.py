@@ -368,7 +368,7 @@ t f32 [2:N, 4:N] stack
 | y[{0},{1}] = t[{0},{1}]
 """,
         "set_location@t{location=shared}",
-        "each thread has its own copy of 't', which shared memory does not hold",
+        "each thread has its own copy of 't', but shared memory holds one for all threads of a block",
         "toy-gpu",
     ),
     "a block with an element for each block": (

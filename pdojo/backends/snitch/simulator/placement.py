@@ -75,7 +75,9 @@ class Placement:
 
     def _reserve(self, shape: tuple[int, ...], dtype: np.dtype[Any], name: str, align: int) -> Placed:
         if align < dtype.itemsize or align & (align - 1):
-            raise UsageError(f"an alignment of {align} bytes for elements of {dtype.itemsize}")
+            raise UsageError(
+                f"an alignment is a power of two, at least the element's {dtype.itemsize} bytes, not {align}"
+            )
         name = name or f"argument {len(self.arrays)}"
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         start = -(-(self._next + GUARD) // align) * align

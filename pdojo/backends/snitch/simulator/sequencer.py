@@ -134,7 +134,9 @@ class Sequencer:
             raise trap(loop.instruction, "the inner loop is longer than what is left of the outer one")
         if loop.base == outer.base and loop.end == outer.end:
             raise trap(
-                loop.instruction, "an inner loop that is all of the outer one runs only once: multiply the trips"
+                loop.instruction,
+                "the inner loop is the whole body of the outer one, and would run only once: use one loop, with the "
+                "product of the trips",
             )
         if outer.mask:
             raise trap(outer.instruction, "staggering is defined for the innermost loop only")

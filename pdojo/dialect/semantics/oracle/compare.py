@@ -87,7 +87,7 @@ class Oracle:
         return self._run(instances, schedule_seed, schedule_seed)[0]
 
     def difference(self, program: Program, *, schedules: int = 3, first: int = 0) -> Difference | None:
-        """The first difference of a program on its cells, under schedules `first`, `first + 1`, ...; None if equal.
+        """The first wrong result of a program on its cells, under schedules `first`, `first + 1`, ...; None if none is.
 
         Programs without threaded or streaming scopes have one schedule. Raises PdojoError if the interfaces differ.
         """

@@ -74,7 +74,7 @@ pdojo.kernel @parallel(out y %y: memref<8x8xf32>) {
 
 // -----
 
-// CHECK: only 'fma=' of a product rounds once
+// CHECK: 'fma=' must add a floating-point product
 "pdojo.kernel"() <{sym_name = "k", arg_names = ["y"], arg_intents = [#pdojo<intent inout>], numerics = []}> ({
 ^bb0(%y: memref<8xf32>):
   "pdojo.scope"() <{extent = 8 : index, mapping = #pdojo<mapping seq>}> ({

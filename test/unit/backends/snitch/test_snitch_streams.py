@@ -239,7 +239,7 @@ TRAPS = {
     ),
     "perfect nest": (
         "li t0, 3\nfrep.o t0, 1, 0, 0\nfrep.o t0, 1, 0, 0\nfadd.d fa0, fa1, fa2",
-        "an inner loop that is all of the outer one runs only once",
+        "the inner loop is the whole body of the outer one",
     ),
     "three deep": (
         "li t0, 3\nfrep.o t0, 3, 0, 0\nfadd.d fa0, fa1, fa2\nfrep.o t0, 2, 0, 0\nfadd.d fa0, fa1, fa2\n"
