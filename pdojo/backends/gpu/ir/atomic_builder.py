@@ -25,8 +25,8 @@ def atomic_rmw(leaf: Leaf, value: SSAValue, place: SSAValue, index: Sequence[SSA
     assert leaf.accumulate is not None
     if leaf.accumulate not in _KINDS:
         raise LoweringError(
-            f"blocks accumulate into {describe_access(leaf.output)}, but of MLIR's atomic operations only sums are encoded "
-            f"alike in all versions; "
+            f"blocks accumulate into {describe_access(leaf.output)}, but of MLIR's atomic operations only sums are "
+            f"encoded alike in all versions; "
             f"give each block a partial result (split_reduction)"
         )
     kind = IntegerAttr(_KINDS[leaf.accumulate], i64)
