@@ -367,6 +367,7 @@ from pdojo.search.contract.candidates import choices, shuffled
 from pdojo.search.contract.names import NEIGHBOURHOODS
 from pdojo.search.neighbourhoods import neighbourhood
 from pdojo.search.neighbourhoods.heuristic import Heuristic
+from pdojo.transforms.game import Game
 
 random = Random(7)
 game = Game(workload("softmax:64x64").instantiate(), machine("x86-64-zen4"))

@@ -331,7 +331,8 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> 
     copied = builder.leaf(identifier).reads[plan.panel].array.name
     # The dimensions of the terms come before those of vectors and lanes.
     first = len(builder.nest.arrays[copied].shape) - terms
-    order = [*range(first - 2), *range(first, first + terms), first - 2, first - 1]
+    before = max(first - 2, 0)
+    order = [*range(before), *range(first, first + terms), *range(before, first)]
     arrange_copy(builder, copied, order, "vectors of one term lie together")
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
