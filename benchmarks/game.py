@@ -173,21 +173,20 @@ def _seconds_without(shortcut: str, title: str, given: argparse.Namespace) -> fl
 def _ablation(given: argparse.Namespace) -> None:
     """Print the processor seconds with all shortcuts, and how much longer it takes without each, in percent."""
     chosen, kernels = given.without or NAMES, given.kernels or WALKED
-    taken: dict[tuple[str, str], list[float]] = {}
+    all_on: dict[str, list[float]] = {title: [] for title in kernels}
+    ratios: dict[tuple[str, str], list[float]] = {}
     for title in kernels:
         _seconds_without("", title, given)
         for _ in range(given.rounds):
-            for number, name in enumerate(chosen):
-                if number % 5 == 0:
-                    taken.setdefault((title, ""), []).append(_seconds_without("", title, given))
-                taken.setdefault((title, name), []).append(_seconds_without(name, title, given))
-    table = Table("without", title="processor seconds, and percent more without each shortcut")
+            for name in chosen:
+                all_on[title].append(_seconds_without("", title, given))
+                ratios.setdefault((title, name), []).append(_seconds_without(name, title, given) / all_on[title][-1])
+    table = Table("without", title="processor seconds, and percent more without each shortcut (median of pairs)")
     for title in kernels:
         table.add_column(title, justify="right")
-    table.add_row("nothing", *(f"{min(taken[title, '']):.2f} s" for title in kernels))
+    table.add_row("nothing", *(f"{statistics.median(all_on[title]):.2f} s" for title in kernels))
     for name in chosen:
-        ratios = (min(taken[title, name]) / min(taken[title, ""]) - 1 for title in kernels)
-        table.add_row(name, *(f"{100 * ratio:+.1f}" for ratio in ratios))
+        table.add_row(name, *(f"{100 * (statistics.median(ratios[title, name]) - 1):+.1f}" for title in kernels))
     Console().print(table)
 
 
