@@ -292,11 +292,10 @@ def play(game: Game, move: Move, referee: Referee, number: int) -> Failure | Non
     before = game.program
     try:
         wanted = instantiate(move)
-        inverse = wanted.inverse(before, wanted.resolve(before, move.at))
+        site = wanted.resolve(before, move.at)
         game.apply(move)
         game.kernel.verify()
-        step = game.trace.steps[-1]
-        return referee.judge(before, Applied(game.program, step.move, step.resolved, inverse), number)
+        return referee.judge(before, Applied(before, wanted, site, game.program), number)
     except (PdojoError, DiagnosticException) as error:
         return Failure("application" if _is_listed(before, move) else "nothing: the move is not legal", str(error))
     except Exception:  # noqa: BLE001  # a crash is a finding like any other
