@@ -38,7 +38,7 @@ def best_text(baselines: Baselines, progress: Progress, unit: str) -> str:
             return f"best {cost_text(progress.best, unit)}; {name} could not be run"
         if not progress.is_measured:
             return f"best faster than {name}, by how much could not be measured"
-        how = "" if progress.match is None else f" by the median pair ({progress.match.verdict})"
+        how = "" if progress.match is None else f", by the median of the pairs ({progress.match.verdict})"
         return f"best {times_text(progress.root, progress.best)} times as fast as {name}{how}"
     pairs = [("plain", baselines.plain), ("the pass", baselines.passed)]
     gains = [f"{times_text(cost, progress.best)} times as fast as {name}" for name, cost in pairs if cost < inf]
