@@ -112,7 +112,7 @@ class Champion:
         return False
 
     def _settle(self, found: Race) -> None:
-        """Apply the last match of the incumbent: the root is the result if it is not slower, by the median of the pairs."""
+        """Apply the last match of the incumbent: the root is the result unless it is slower by the median of pairs."""
         assert self.best is not None
         root, bests = self.record.root, self.record.bests
         if found.ratio is None or self.best.node is root:
