@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from benchmarks.peers import variants as names
 from pdojo.backends.measure import NamedReference, Peer
-from pdojo.backends.measure.session import PeerBuild
+from pdojo.backends.measure.tools import PeerBuild
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.kernels.meaning import meaning

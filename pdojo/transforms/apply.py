@@ -30,7 +30,7 @@ class Applied:
     program: Program
     """The program after the move."""
 
-    @property
+    @cached_property
     def move(self) -> Move:
         """The move, with a location for people, in the program before."""
         return self.transformation.at(self.before, self.site)

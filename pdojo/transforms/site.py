@@ -34,13 +34,7 @@ SiteT = TypeVar("SiteT", bound=Site)
 
 def locate(program: Program, site: Site) -> str:
     """The location of a site, for people."""
-    match site:
-        case Array():
-            return site.name
-        case Dimension():
-            return f"{site.array.name}:{site.index}"
-        case _:
-            return location_of(program.nest, site)
+    return location_of(program.nest, site) if isinstance(site, Scope | Leaf) else identify(site)
 
 
 def identify(site: Site) -> str:

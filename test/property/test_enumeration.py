@@ -100,7 +100,7 @@ def test_values_one_by_one() -> None:
             pairs = {
                 "writers": (values.writers(read), origins._writers(flow, uses, read)),  # pyright: ignore[reportPrivateUsage]
                 "reader": (
-                    origins.another(values.readers(write), uses, write),  # pyright: ignore[reportPrivateUsage]
+                    origins.another(values.readers(write), uses, write),
                     origins._reader(flow, uses, write),  # pyright: ignore[reportPrivateUsage]
                 ),
                 "stray": (

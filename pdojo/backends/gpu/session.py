@@ -15,8 +15,9 @@ from pdojo.backends.gpu.replay import Replayed
 from pdojo.backends.measure.arrays import GUARD_BYTES, ArraySet
 from pdojo.backends.measure.outcome import CompileError, Crash, Outcome, OutOfMemory
 from pdojo.backends.measure.request import JSON, Comparison, Peer
-from pdojo.backends.measure.session import Cache, Fatal, Referred, SubjectState, Tools, WorkerSession, run_compiled
+from pdojo.backends.measure.session import Cache, Fatal, Referred, SubjectState, WorkerSession, run_compiled
 from pdojo.backends.measure.timing import Timed, take_samples
+from pdojo.backends.measure.tools import Tools
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp

@@ -20,7 +20,8 @@ from pdojo.backends.common.gc_pause import collect_rarely
 from pdojo.backends.measure.load import processors
 from pdojo.backends.measure.process import kill_family
 from pdojo.backends.measure.request import Assembly, Comparison, Simulation
-from pdojo.backends.measure.session import Cache, Fatal, Tools, WorkerSession, assemble
+from pdojo.backends.measure.session import Cache, Fatal, WorkerSession, assemble
+from pdojo.backends.measure.tools import Tools
 from pdojo.errors import MeasurementError, PdojoError
 
 

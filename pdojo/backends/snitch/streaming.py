@@ -5,7 +5,8 @@ writes, and stores by the floating-point unit may still be in flight when a stre
 
 - before a region, if one of its streams reads a buffer that the core may have stored to just before;
 - after a region for its writes, or after its nest if no other code of the nest accesses the same memory;
-- before a stream register starts to read while it may still be writing (`pdojo.backends.snitch.draining`).
+- before a stream register starts to read while it may still be writing (`pdojo.backends.snitch.draining`);
+- before the number of reads per element changes, for all earlier floating-point instructions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fast path of storage questions: is every value that a read needs written before it in the same iteration?"""
+"""Sure coverage: is every value that a read needs written before it in the same iteration?"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -90,7 +91,7 @@ class BatchProposer:
 
 
 @dataclass(eq=False)
-class BatchStrategy:
+class BatchStrategy(ABC):
     """A strategy that draws the parents of its children."""
 
     batch: int = 8
@@ -116,5 +117,6 @@ class BatchStrategy:
         """A new child."""
         return self._proposer.ask()
 
+    @abstractmethod
     def _draw(self) -> Draw:
-        raise NotImplementedError
+        """The parents of the next child, or a function that proposes locally."""

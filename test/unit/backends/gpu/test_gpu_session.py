@@ -40,7 +40,8 @@ from pdojo.backends.measure import (
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.backends.measure.pool import Workers, results
 from pdojo.backends.measure.request import Comparison, Reference, Subject
-from pdojo.backends.measure.session import Cache, NamedFunction, Tools
+from pdojo.backends.measure.session import Cache
+from pdojo.backends.measure.tools import NamedFunction, Tools
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.view.build import nest_of

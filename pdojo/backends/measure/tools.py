@@ -1,0 +1,73 @@
+"""The tools of a worker: the compiler of kernels, and other libraries' implementations and meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from pdojo.backends.measure.request import Peer
+from pdojo.backends.measure.steady import Run
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.ops import KernelOp
+
+NamedFunction = Callable[..., Sequence[NDArray[Any]]]
+"""The meaning of an operator: a function from the inputs to the written arrays, both in the interface's order."""
+
+
+class Compiled(Protocol):
+    """The result of a compiler (`pdojo.backends.llvm.executable.Executable`)."""
+
+    def bind(self, *arrays: NDArray[Any]) -> Run:
+        """A function that runs the kernel on these arrays."""
+        ...
+
+
+class CompileFunction(Protocol):
+    """`pdojo.backends.llvm.executable.compile`, or a stand-in."""
+
+    def __call__(
+        self, kernel: KernelOp, machine: Machine | None, *, threads: int, optimize: Literal["search", "full"]
+    ) -> Compiled:
+        """Compile a kernel."""
+        ...
+
+
+class Peers(Protocol):
+    """Builds other libraries' implementations."""
+
+    def __call__(self, peer: Peer, threads: int) -> PeerBuild:
+        """Build a peer; raises PdojoError if the library or the operator is missing."""
+        ...
+
+
+class PeerBuild(Protocol):
+    """Another library's implementation, which can be bound to several sets of arrays."""
+
+    def bind(self, arrays: Sequence[NDArray[Any]]) -> PeerRun:
+        """A function that runs the implementation on these arrays, which have the interface's order."""
+        ...
+
+
+class PeerRun(Protocol):
+    """Another library's implementation, bound to arrays."""
+
+    def __call__(self) -> None:
+        """Run the implementation."""
+        ...
+
+    def finish(self) -> None:
+        """Copy the last result into the output arrays if the call itself does not write there."""
+        ...
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The settings that the worker was started with."""
+
+    compiler: CompileFunction
+    peers: Peers | None
+    references: Callable[[str], NamedFunction] | None
+    memory_limit: int | None
