@@ -39,9 +39,11 @@ JUDGES = ("test/differential/", "test/property/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--slow` runs the slow tests too, `--quick` a selection."""
+    """`--slow` runs the slow tests too, `--quick` a selection, `--without` those that did not pass in another run."""
     parser.addoption("--slow", action="store_true", help="run tests marked slow")
     parser.addoption("--quick", action="store_true", help="run no long tests, and one of each file of judges")
+    parser.addoption("--record", type=Path, metavar="FILE", help="write the names of the tests that pass to FILE")
+    parser.addoption("--without", type=Path, metavar="FILE", help="leave out the tests that FILE names, a line each")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,15 +53,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip slow tests unless asked for; with --quick, leave out all but the quick tests."""
+    """Skip slow tests unless asked for; leave out what --quick and --without exclude."""
     if not config.getoption("--slow"):
         for item in items:
             if item.get_closest_marker("slow"):
                 item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
-    if config.getoption("--quick"):
-        quick = _quick(items)
-        config.hook.pytest_deselected(items=[item for item in items if item not in quick])
-        items[:] = [item for item in items if item in quick]
+    chosen = _quick(items) if config.getoption("--quick") else set(items)
+    recorded: Path | None = config.getoption("--without")
+    if recorded is not None:
+        passed = set(recorded.read_text(encoding="utf-8").splitlines())
+        chosen = {item for item in chosen if item.nodeid not in passed}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
@@ -70,7 +75,11 @@ def _quick(items: list[pytest.Item]) -> set[pytest.Item]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Count the skipped tests by reason."""
+    """Count the skipped tests by reason, and record those that passed."""
+    record: Path | None = terminalreporter.config.getoption("--record")
+    if record is not None:
+        passed: list[pytest.TestReport] = terminalreporter.stats.get("passed", [])
+        record.write_text("".join(f"{report.nodeid}\n" for report in passed), encoding="utf-8")
     reports: list[pytest.TestReport] = terminalreporter.stats.get("skipped", [])
     reasons = Counter(_reason(report) for report in reports)
     if reasons:
