@@ -1,7 +1,7 @@
 """`make bench`: library kernels, tuned by an expert pass, against other libraries and the limits of the machine.
 
 Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; the default
-is the rows of the paper's Table 3; with --awkward it is thirty randomly drawn shapes. docs/benchmarks.md describes the
+is the rows of the paper's Table 3; with --held it is sixty randomly drawn shapes. docs/benchmarks.md describes the
 measurement. With --machine snitch, micro-kernels run on the simulator: the paper's Figures 8 and 9
 (docs/snitch-bench.md).
 """
@@ -20,7 +20,7 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
 
-from benchmarks.awkward import AWKWARD
+from benchmarks.held import held_out
 from benchmarks.origin import JSON, commit, installed
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
@@ -45,7 +45,7 @@ DISTRIBUTIONS = {"tvm": "apache-tvm", "xgboost": "xgboost-cpu"}
 _FIXED = (
     *(
         "workloads",
-        "awkward",
+        "held",
         "dtype",
         "expert",
         "threads",
@@ -77,7 +77,7 @@ def _arguments() -> Arguments:
     parser = Arguments(prog="python -m benchmarks.bench", description=__doc__)
     add = parser.add_argument
     add("workloads", nargs="*", metavar="WORKLOAD", help="kernels, with sizes or without; the paper's Table 3 if none")
-    add("--awkward", action="store_true", help="the thirty shapes of benchmarks/awkward.py instead")
+    add("--held", action="store_true", help="the sixty shapes of benchmarks/held.txt instead")
     add("--dtype", metavar="TYPE", help="element type, where not the kernel's own (f32, f64)")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add(
@@ -207,9 +207,9 @@ def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) ->
 
 def _settings(console: Console, given: argparse.Namespace) -> JSON:
     """All settings of a run. Raises UsageError if they contradict each other."""
-    if given.awkward and given.workloads:
-        raise UsageError("--awkward has workloads of its own; give either")
-    chosen = [_workload(text, given.dtype) for text in given.workloads or (AWKWARD if given.awkward else TABLE_3)]
+    if given.held and given.workloads:
+        raise UsageError("--held has workloads of its own; give either")
+    chosen = [_workload(text, given.dtype) for text in given.workloads or (held_out() if given.held else TABLE_3)]
     labels = [w.label for w in chosen]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:

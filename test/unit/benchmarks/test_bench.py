@@ -288,7 +288,7 @@ def test_files_that_are_no_results(tmp_path: Path) -> None:
     [
         (["softmx"], "unknown kernel 'softmx'"),
         (["softmax:3y"], "'3y' is no shape"),
-        (["--awkward", "softmax"], "--awkward has workloads of its own"),
+        (["--held", "softmax"], "--held has workloads of its own"),
         (["softmax", "softmax"], "workload 'softmax' is given twice"),
         (["conv:1x1x1x2x2x5"], "workload 'conv:1x1x1x2x2x5': the size OH is -2"),
         (["--peers", "eigen"], "unknown library 'eigen'"),

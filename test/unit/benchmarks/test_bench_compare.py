@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from benchmarks import compare, origin
-from benchmarks.awkward import AWKWARD
 from benchmarks.compare import Results, changes, file_name, remarks, stored, suite_of
+from benchmarks.held import held_out
 from benchmarks.origin import commit, kind_of
 from benchmarks.records import FORMAT, OURS
 from pdojo.backends.measure import Ok, Steady, WrongResult
@@ -181,7 +181,7 @@ def test_differences_besides_the_code_are_named(tmp_path: Path) -> None:
 
 
 def test_new_results_are_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, labels in (("table3", TABLE_3), ("awkward", AWKWARD), ("shapes", ("add:9x9",))):
+    for name, labels in (("table3", TABLE_3), ("held", held_out()), ("shapes", ("add:9x9",))):
         records = [record(label, 1.0, 2.0, threads) for label in labels for threads in (1, 2)]
         new = write(folder / "bench-2.json", records, database="/home/someone/d.sqlite")
         assert compare.main([str(new), "--keep"]) == 0
@@ -201,7 +201,7 @@ def test_other_workloads_are_not_kept(folder: Path, capsys: pytest.CaptureFixtur
     before = sorted(path.name for path in folder.iterdir())
     new = write(folder / "new.json", [record("relu", 1.0, 1.0)])
     assert compare.main([str(new), "--keep"]) == 2
-    assert "neither Table 3 nor the awkward shapes" in capsys.readouterr().err
+    assert "neither Table 3 nor the held-out shapes" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "new.json"])
     with pytest.raises(UsageError, match="of which processor"):
         compare.keep(folder, Results.read(write(folder / "new.json", [record("relu", 1.0, 1.0)], None)))

@@ -1,4 +1,4 @@
-"""The awkward shapes of the benchmark: what the seed gives, within the bounds."""
+"""The held-out shapes of the benchmark: what the seed gives, within the bounds."""
 
 from __future__ import annotations
 
@@ -8,28 +8,41 @@ from random import Random
 
 import pytest
 
-from benchmarks import awkward, bench
-from benchmarks.awkward import AWKWARD, COUNT, FAMILIES, SEED, Between, Odd, OneOf, draw, is_within, work_of_label
+from benchmarks import bench, held
+from benchmarks.held import (
+    COUNT,
+    FAMILIES,
+    FILE,
+    SEED,
+    Between,
+    Odd,
+    OneOf,
+    draw,
+    held_out,
+    is_within,
+    text_of,
+    work_of_label,
+)
 from benchmarks.work import Work
 from pdojo.kernels import TABLE_3, kernel_names, workload
 
 
 def test_the_shapes_are_those_of_the_seed() -> None:
     """Nobody chose them, and nobody exchanged one that turned out slow."""
-    assert SEED == 20261124
-    assert draw(SEED) == list(AWKWARD)
-    assert draw(SEED + 1) != list(AWKWARD)
+    assert SEED == 20261127
+    assert FILE.read_text(encoding="utf-8") == text_of(SEED)
+    assert draw(SEED + 1) != held_out()
 
 
 def test_shapes_are_distinct() -> None:
-    facts = {(found.kernel, tuple(found.sizes.items())) for found in map(workload, AWKWARD)}
-    assert len(facts) == len(AWKWARD) == COUNT == sum(family.shapes for family in FAMILIES)
+    facts = {(found.kernel, tuple(found.sizes.items())) for found in map(workload, held_out())}
+    assert len(facts) == len(held_out()) == COUNT == sum(family.shapes for family in FAMILIES)
     # Nor is one of them a row of Table 3 or at a kernel's default sizes.
     common = {(found.kernel, tuple(found.sizes.items())) for found in map(workload, (*TABLE_3, *kernel_names()))}
     assert not facts & common
 
 
-@pytest.mark.parametrize("label", AWKWARD)
+@pytest.mark.parametrize("label", held_out())
 def test_shapes_are_within_the_bounds(label: str) -> None:
     work = work_of_label(label)
     assert 1e5 <= work.operations <= 2e9
@@ -48,7 +61,7 @@ def test_bounds_leave_out_what_is_too_small_or_too_large() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.kernels[0])
-def test_sizes_are_those_of_the_kernels(family: awkward.Family) -> None:
+def test_sizes_are_those_of_the_kernels(family: held.Family) -> None:
     for kernel in family.kernels:
         known = list(workload(kernel).sizes)
         assert list(family.sizes) == known[: len(family.sizes)]
@@ -65,9 +78,9 @@ def test_sizes_are_drawn_from_their_ranges() -> None:
 
 
 def test_they_are_printed() -> None:
-    command = [sys.executable, "-m", "benchmarks.awkward"]
+    command = [sys.executable, "-m", "benchmarks.held"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert printed.split() == list(AWKWARD)
+    assert printed == FILE.read_text(encoding="utf-8")
 
 
 def test_the_benchmark_takes_them(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,5 +91,5 @@ def test_the_benchmark_takes_them(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bench.Partial, "create", create)
-    bench.main(["--awkward", "--peers", "none", "--threads", "1", "-o", "r.json"])
-    assert begun == [list(AWKWARD)]
+    bench.main(["--held", "--peers", "none", "--threads", "1", "-o", "r.json"])
+    assert begun == [held_out()]
