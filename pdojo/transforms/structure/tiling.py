@@ -54,7 +54,8 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    With `tail=peel` the partial tile becomes a separate scope without guard, after the full tiles.
+    With `tail=peel` the partial tile becomes a separate scope without guard, after the full tiles. A size beyond the extent
+    needs a guard, and is at most the lanes of the machine's widest vector.
 
     Legal: the order of the iterations stays. With `tail=peel`, refused if `peel_scope` is.
     """
@@ -80,10 +81,10 @@ class TileScope(Transformation[Scope]):
                     yield from ((scope, cls(size, PEEL)) for size in fitting)
 
     def check(self, program: Program, site: Scope) -> Reason | None:
-        """Requires a sequential scope, and a size within its extent."""
+        """Requires a sequential scope, and a size within its extent or within the machine's widest vector."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        if not 1 <= self.size <= site.extent:
+        if not 1 <= self.size <= max(site.extent, self._widest(program)):
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
@@ -95,6 +96,11 @@ class TileScope(Transformation[Scope]):
 
     def _peel(self, site: Scope) -> PeelScope:
         return PeelScope(site.extent - site.extent % self.size)
+
+    def _widest(self, program: Program) -> int:
+        """The lanes of the widest vector, with which the lanes beyond the extent are guarded."""
+        lanes = (n for dtype in ("i8", "f64") for n in program.machine.vector_lanes(dtype))
+        return max(lanes, default=1) if self.tail == GUARD else 1
 
     @staticmethod
     def _ids(program: Program, site: Scope) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from math import prod
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.kinds.common.builder import PassBuilder
@@ -126,10 +127,16 @@ def _interchangeable(leaf: Leaf) -> int:
 
 
 def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
-    """The loops of a statement in the wanted order: the interchangeable loops that most statistics share come first."""
+    """The loops of a statement in the wanted order: the interchangeable loops that most statistics share come first.
+
+    A loop along contiguous results stays inside.
+    """
     counts = dict.fromkeys(range(leaf.depth), 0)
     for place, depth in _indices(leaf):
         counts[depth] = max(counts[depth], shared.get(place, 0))
+    for depth in counts:
+        if lane_stride(leaf.output.index, leaf.output.array.shape, depth) is Stride.CONTIGUOUS:
+            counts[depth] = 0
     free = _interchangeable(leaf)
     return [s.id for s in (*sorted(leaf.chain[:free], key=lambda s: -counts[s.depth]), *leaf.chain[free:])]
 

@@ -151,6 +151,22 @@ def indexing(builder: PassBuilder, array: str) -> list[str]:
     return [scope.id for scope in builder.nest.scopes if scope.id in found]
 
 
+def indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
+    """The dimensions that a loop indexes of temporaries that nothing outside of it uses."""
+    loop = builder.scope(identifier)
+    assert loop is not None
+    found = [
+        (a.array.name, d)
+        for leaf in loop.leaves
+        for a in leaf.accesses
+        for d, e in enumerate(a.index)
+        if e.uses(loop.depth)
+    ]
+    outside = {a.array.name for leaf in builder.nest.leaves if loop not in leaf.chain for a in leaf.accesses}
+    mine = set(builder.temporaries()) - outside
+    return [place for place in dict.fromkeys(found) if place[0] in mine]
+
+
 _Pairs = dict[str, set[tuple[str, int]]]
 """Outer loops that can be collapsed with their only child, and the array dimensions that the two loops index."""
 

@@ -15,24 +15,28 @@ from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import contraction_shape, spatial_loops
-from pdojo.search.kinds.common.loops import isolate, jam, reorder
+from pdojo.search.kinds.common.loops import indexed_by, isolate, jam, reorder
 from pdojo.search.kinds.common.sums import split_terms
 from pdojo.search.kinds.common.threads import SMALL
 
 ROWS = 4
 """Rows that are added to a vector of results at a time."""
+MOST_TERMS = 64
+"""Terms of a sum for which a block of results stays in registers (`contraction.py`)."""
 WHY = "whole rows are read one after the other"
 
 
-def sum_columns(builder: PassBuilder) -> set[str]:
-    """Give reductions over rows their own nests, with the rows outermost, in parts for the threads.
+def sum_columns(builder: PassBuilder, done: set[str]) -> set[str]:
+    """Give reductions over rows, except those into the arrays `done`, their own nests, in parts for the threads.
+
+    The rows are outermost.
 
     Returns the names of the arrays of (partial) results.
     """
     found: set[str] = set()
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
         leaf = builder.leaf(identifier)
-        if not builder.is_sealed(leaf) and _is_of_columns(leaf):
+        if leaf.output.array.name not in done and not builder.is_sealed(leaf) and _is_of_columns(leaf):
             builder.transact(lambda i=identifier: _rows_outside(builder, i, found))
     return found
 
@@ -41,7 +45,7 @@ def _is_of_columns(leaf: Leaf) -> bool:
     """True for a reduction of one operand over one loop, with result and operand contiguous along another loop."""
     shape = contraction_shape(leaf)
     plain = len(leaf.inputs) == len(leaf.reads) == 1 and leaf.function is None
-    one = shape is not None and len(shape.terms) == 1
+    one = shape is not None and len(shape.terms) == 1 and shape.terms[0].extent > MOST_TERMS
     return plain and one and _columns(leaf) is not None and prod(s.extent for s in leaf.chain) >= SMALL
 
 
@@ -109,5 +113,8 @@ def _join(builder: PassBuilder, identifier: str) -> bool:
     loop = builder.scope(identifier)
     if loop is None or whole <= ROWS:
         return False
-    jam(builder, loop, ROWS, why)
+    groups = jam(builder, loop, ROWS, why)
+    for name, dimension in indexed_by(builder, groups.outer):
+        # Values that only one group of rows needs get their own dimension, which can be reused.
+        builder.attempt("tile_dim", f"{name}:{dimension}", why, size=ROWS)
     return True

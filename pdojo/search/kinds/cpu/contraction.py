@@ -34,7 +34,7 @@ from pdojo.search.kinds.common.contraction import (
     tiles_of,
     uses,
 )
-from pdojo.search.kinds.common.loops import reorder
+from pdojo.search.kinds.common.loops import reorder, tile
 from pdojo.search.kinds.common.threads import balance, work
 
 FEW_APART = 4
@@ -47,6 +47,8 @@ UNLIKE = 2.0
 """The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
 FEW_SETS = 16
 """Lines at equal distances fit into a cache divided by this number."""
+MASKS = frozenset({"avx512f", "sve", "v"})
+"""Features of processors whose masks have registers of their own."""
 WORTH_PACKING = 4
 """Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
@@ -230,7 +232,9 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
         _lone_row(builder, identifier, depth)
     why = f"blocks of {plan.height} rows of {plan.vectors} vectors of {plan.lanes} stay in registers"
     before = {other.id for other in builder.nest.leaves}
-    pieces = _cut(builder, identifier, depth, plan.lanes * plan.vectors, plan.lanes, why)
+    pieces = _cut(
+        builder, identifier, depth, plan.lanes * plan.vectors, _least_rest(builder, identifier, depth, plan), why
+    )
     for piece in pieces:
         _columns(builder, piece, depth, plan, why)
     _seal(builder, identifier, before, depth)
@@ -292,6 +296,32 @@ def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: in
     return [statement for part in peel(builder, [identifier], depth, whole, why) for statement in part]
 
 
+def _height(machine: Machine, vectors: int, *, masked: bool) -> int:
+    """The most rows of a block of `vectors` vectors, the last one perhaps masked, that fit the registers."""
+    mask = masked and MASKS.isdisjoint(machine.features)
+    return max(1, (machine.vector_registers - 1 - mask - vectors) // vectors)
+
+
+def _least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan) -> int:
+    """The fewest columns that get blocks of their own: 1, or a vector if a shorter rest is cheaper with a whole panel.
+
+    The columns are at `depth`, the rows next to them.
+    """
+    leaf, machine = builder.leaf(identifier), builder.game.machine
+    columns, rows = leaf.chain[depth].extent, leaf.chain[depth + 1].extent
+    rest = columns % (plan.lanes * plan.vectors)
+    if not 0 < rest < plan.lanes <= columns - rest:
+        return 1
+    line = plan.lanes * byte_width(leaf.output.array.dtype)
+
+    def cycles(vectors: int, *, masked: bool) -> float:
+        height = min(rows, _height(machine, vectors, masked=masked), plan.height if not masked else rows)
+        return -(-rows // height) * _step(machine, line, height, vectors, machine.cpu.near_load)
+
+    apart = cycles(plan.vectors, masked=False) + cycles(1, masked=True)
+    return 1 if apart <= cycles(plan.vectors + 1, masked=True) else plan.lanes
+
+
 def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> None:
     """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows."""
     extent = builder.loop(identifier, depth).extent
@@ -301,7 +331,7 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
         builder.make("tile_scope", builder.loop(identifier, depth), why, size=width)
     else:
         vectors = -(-extent // plan.lanes)
-        height = min(height, max(1, (builder.game.machine.vector_registers - 1 - vectors) // vectors))
+        height = _height(builder.game.machine, vectors, masked=extent % plan.lanes > 0)
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
     for position in (inner + 1, inner):
@@ -354,9 +384,7 @@ def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPl
         return
     scalar = leaf.reads[1 - plan.panel]
     name, rows = scalar.array.name, panels + 1
-    terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
-    size = plan.height * terms * byte_width(scalar.array.dtype)
-    near = size <= NEAR_ROWS * builder.game.machine.cache_bytes[0]
+    near = _are_near(builder.game.machine, leaf, scalar, rows, plan.height)
     if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
         return
     if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
@@ -372,6 +400,33 @@ def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPl
     if builder.attempt("tile_dim", f"{copied}:{dimension}", why, size=plan.height):
         for d in range(dimension + 1, len(index)):
             builder.attempt("swap_dims", f"{copied}:{d}", why)
+        _write_in_order(builder, copied, plan.height)
+
+
+def _write_in_order(builder: PassBuilder, name: str, height: int) -> None:
+    """Write a copy of rows block by block, if neighbouring rows lie side by side in the operand."""
+    (writer,) = builder.nest.writers[name]
+    source = writer.reads[0]
+    beside = (s for s in writer.chain if lane_stride(source.index, source.array.shape, s.depth) is Stride.CONTIGUOUS)
+    rows = next(beside, None)
+    if rows is None or rows is writer.chain[-1]:
+        return
+    why = "the rows of a block are read together"
+    tiles = tile(builder, rows, height, why) if rows.extent > height else None
+    inner = rows.id if tiles is None else tiles.inner
+    while builder.leaf(writer.id).chain[-1].id != inner and builder.attempt("swap_scopes", f"%{inner}", why):
+        pass
+    builder.attempt("unroll", f"%{inner}", why)
+
+
+def _are_near(machine: Machine, leaf: Leaf, scalar: Access, rows: int, height: int) -> bool:
+    """True if the rows of a block stay in near caches for the next panel; the loop over rows is at `rows`."""
+    terms = prod(s.extent for s in leaf.chain if s.depth not in spatial_loops(leaf))
+    width = byte_width(scalar.array.dtype)
+    if linear_address(scalar.index, scalar.array.shape).coefficient(rows) == 1:
+        # Rows side by side: each term lies in another line, and often in another page.
+        return terms * max(machine.cache_line, height * width) <= machine.cache_bytes[0]
+    return height * terms * width <= NEAR_ROWS * machine.cache_bytes[0]
 
 
 def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int) -> bool:

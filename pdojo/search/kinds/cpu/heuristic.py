@@ -21,6 +21,7 @@ from pdojo.search.kinds.common.threads import share_work
 from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
 from pdojo.search.kinds.cpu.contraction import tile_contractions
 from pdojo.search.kinds.cpu.dots import use_dot_units
+from pdojo.search.kinds.cpu.panels import panel_columns
 from pdojo.search.kinds.cpu.streams import join_rows, part_streams, stream
 from pdojo.search.kinds.cpu.tall import split_tall
 from pdojo.search.kinds.cpu.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
@@ -36,14 +37,15 @@ def heuristic(builder: PassBuilder) -> None:
     share_reciprocals(builder)
     use_dot_units(builder)
     part_windows(builder)
-    by_columns = sum_columns(builder)
+    by_panels = panel_columns(builder)
+    by_columns = sum_columns(builder, by_panels)
     split_tall(builder)
     tile_contractions(builder)
     fuse_outer(builder)
     vectorize_statements(builder)
     join_rows(builder)
-    join_terms(builder, by_columns)
     part_temporaries(builder)
+    join_terms(builder, by_columns | by_panels)
     shrink_temporaries(builder)
     share_outputs(builder)
     part_streams(builder)
