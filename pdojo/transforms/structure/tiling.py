@@ -54,8 +54,8 @@ class TileScope(Transformation[Scope]):
 
     500 y[{0}] = x[{0}]  -->  32 16 where ({0}*16+{1} < 500) y[{0}*16+{1}] = x[{0}*16+{1}]
 
-    With `tail=peel` the partial tile becomes a separate scope without guard, after the full tiles. A size beyond the extent
-    needs a guard, and is at most the lanes of the machine's widest vector.
+    With `tail=peel` the partial tile becomes a separate scope without guard, after the full tiles. A size beyond the
+    extent needs a guard, and is at most the lanes of the machine's widest vector.
 
     Legal: the order of the iterations stays. With `tail=peel`, refused if `peel_scope` is.
     """

@@ -180,7 +180,7 @@ def _fits(builder: PassBuilder, rows: int, columns: int, size: int, widths: list
 
 
 def _cut(builder: PassBuilder, family: ColumnFamily, size: int, sums: set[str]) -> None:
-    """Give every statement its own nest, [outer, panels, rows, columns of a panel]; adds the arrays of sums to `sums`."""
+    """Give every statement its own nest, [outer, panels, rows, columns]; adds the arrays of sums to `sums`."""
     rests: list[str] = []
     for identifier in family.statements:
         isolate(builder, identifier, WHY)
