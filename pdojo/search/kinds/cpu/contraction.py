@@ -366,7 +366,8 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> 
     arrange_copy(builder, copied, order, "vectors of one term lie together")
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
-    builder.attempt("unroll", writer.chain[-2], "the vectors of one term")
+    for scope in writer.chain[-2:-1]:
+        builder.attempt("unroll", scope, "the vectors of one term")
 
 
 def _copies(outer: Sequence[Scope], panel: Access) -> int:
