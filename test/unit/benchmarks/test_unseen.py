@@ -88,8 +88,11 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     target = tmp_path / "r.json"
     quick = ["--peers", "none", "--samples", "1", "--budget", "0.01", "--no-plots", "--no-race", "--threads", "1"]
     assert bench.main(["--unseen", "weighted_heads", *quick, "-o", str(target)]) == 0
-    assert "weighted_heads" in capsys.readouterr().out
-    _, (found,) = bench.read_results(target)
+    settings, (found,) = bench.read_results(target)
+    shown = capsys.readouterr().out
+    assert "weighted_heads" in shown
+    assert "pass ms" in shown
+    assert str(settings["environment"]["processor"]) in shown
     assert found.median is not None
     assert workload_from(found.data["workload"]) == small_unseen("weighted_heads")
 
