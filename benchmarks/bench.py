@@ -1,9 +1,9 @@
-"""`make bench`: library kernels, tuned by an expert pass, against other libraries and the limits of the machine.
+"""`make bench`: kernels, tuned by an expert pass, against other libraries and the limits of the machine.
 
 Workloads are kernels at sizes: `softmax`, `softmax:24576x512`, `conv:8x10x3x512x512x5,P=2`, `batchnorm_1`; the default
-is the rows of the paper's Table 3; with --held it is sixty randomly drawn shapes. docs/benchmarks.md describes the
-measurement. With --machine snitch, micro-kernels run on the simulator: the paper's Figures 8 and 9
-(docs/snitch-bench.md).
+is the rows of the paper's Table 3; with --held it is sixty randomly drawn shapes. With --unseen, workloads are kernels
+that are in no library, by name. docs/benchmarks.md describes the measurement. With --machine snitch, micro-kernels run
+on the simulator: the paper's Figures 8 and 9 (docs/snitch-bench.md).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pdojo_tools.command import Arguments, positive, random_seed, run_tool
 from rich.console import Console
 
 from benchmarks.held import held_out
-from benchmarks.origin import JSON, commit, installed
+from benchmarks.origin import JSON, commit, installed, origin, processor_of
 from benchmarks.peers import LIBRARIES, TVM_TRIALS
 from benchmarks.records import Partial, Record, read_results
 from benchmarks.searching import EVALUATIONS, Listener, plan_of
@@ -29,6 +29,7 @@ from benchmarks.snitch import run as snitch
 from benchmarks.snitch.job import STRATEGIES
 from benchmarks.snitch.report import print_figures
 from benchmarks.tables import console_for, run_jobs
+from benchmarks.unseen import unseen, unseen_names, workload_from
 from pdojo.backends.common.backend import backend_of
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, known_machine
@@ -46,6 +47,7 @@ _FIXED = (
     *(
         "workloads",
         "held",
+        "unseen",
         "dtype",
         "expert",
         "threads",
@@ -78,6 +80,7 @@ def _arguments() -> Arguments:
     add = parser.add_argument
     add("workloads", nargs="*", metavar="WORKLOAD", help="kernels, with sizes or without; the paper's Table 3 if none")
     add("--held", action="store_true", help="the sixty shapes of benchmarks/held.txt instead")
+    add("--unseen", action="store_true", help="the kernels of benchmarks/unseen instead: the named ones, or all twenty")
     add("--dtype", metavar="TYPE", help="element type, where not the kernel's own (f32, f64)")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add(
@@ -207,9 +210,7 @@ def _refuse_others(parser: Arguments, given: argparse.Namespace, option: str) ->
 
 def _settings(console: Console, given: argparse.Namespace) -> JSON:
     """All settings of a run. Raises UsageError if they contradict each other."""
-    if given.held and given.workloads:
-        raise UsageError("--held has workloads of its own; give either")
-    chosen = [_workload(text, given.dtype) for text in given.workloads or (held_out() if given.held else TABLE_3)]
+    chosen = _chosen(given)
     labels = [w.label for w in chosen]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
@@ -246,6 +247,17 @@ def _settings(console: Console, given: argparse.Namespace) -> JSON:
         "seed": given.seed,
         **_machine(libraries),
     }
+
+
+def _chosen(given: argparse.Namespace) -> list[Workload]:
+    """The workloads of a run. Raises UsageError if options contradict each other."""
+    if given.held and (given.workloads or given.unseen):
+        raise UsageError("--held has workloads of its own; give either")
+    if not given.unseen:
+        return [_workload(text, given.dtype) for text in given.workloads or (held_out() if given.held else TABLE_3)]
+    if given.dtype is not None:
+        raise UsageError("--unseen has sizes and a type of its own; leave out --dtype")
+    return [unseen(name) for name in given.workloads or unseen_names()]
 
 
 def _check_runs_here(machine: Machine) -> None:
@@ -323,7 +335,7 @@ def _output(given: str | None, simulated: str = "") -> Path:
 def _measure_all(console: Console, partial: Partial) -> None:
     """Measure everything missing in the partial file."""
     settings = partial.settings
-    jobs = [(Workload.from_json(data), n) for data in settings["workloads"] for n in settings["threads"]]
+    jobs = [(workload_from(data), n) for data in settings["workloads"] for n in settings["threads"]]
 
     def measured(job: tuple[Workload, int], tell: Listener) -> None:
         if not partial.has(job[0].label, job[1]):
@@ -398,6 +410,7 @@ def _show(console: Console, path: Path, assembly: str | None) -> None:
     for record in records:
         print_record(console, record)
     print_summary(console, records)
+    _print_origin(console, settings)
 
 
 def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) -> None:
@@ -406,6 +419,7 @@ def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) ->
 
     records = sorted(partial.records, key=lambda record: record.threads)
     print_summary(console, records)
+    _print_origin(console, partial.settings)
     partial.finish(output)
     console.print(f"results in {output}", highlight=False, soft_wrap=True)
     if plots:
@@ -413,6 +427,11 @@ def _finish(console: Console, partial: Partial, output: Path, *, plots: bool) ->
     failed = [_failure(record) for record in records if record.median is None]
     if failed:
         raise MeasurementError(f"our program has no result: {'; '.join(failed)}")
+
+
+def _print_origin(console: Console, settings: JSON) -> None:
+    text = f"{processor_of(settings) or 'processor unknown'}, {origin(settings)}"
+    console.print(text, highlight=False, soft_wrap=True)
 
 
 def _failure(record: Record) -> str:

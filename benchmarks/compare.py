@@ -22,6 +22,7 @@ from benchmarks.origin import JSON, kind_of, origin, processor_of
 from benchmarks.records import Record, geometric_mean, read_results, results_of
 from benchmarks.report import title
 from benchmarks.tables import console_for, number, table
+from benchmarks.unseen import unseen_names
 from pdojo.backends.measure import Ok
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
@@ -168,7 +169,10 @@ def keep(folder: Path, after: Results) -> list[Path]:
         records = [record for record in after.records if record.threads == n]
         suite = suite_of(folder, {record.label for record in records})
         if suite is None:
-            raise UsageError("these workloads are neither Table 3 nor the held-out shapes nor those of a stored file")
+            raise UsageError(
+                "these workloads are neither Table 3 nor the held-out shapes, the unseen kernels or those of a stored "
+                "file"
+            )
         path, settings = folder / file_name(suite, n, processor), {**after.settings, "threads": [n]}
         write_output(json.dumps(results_of(settings, records), separators=(",", ":")) + "\n", str(path))
         written.append(path)
@@ -177,7 +181,7 @@ def keep(folder: Path, after: Results) -> list[Path]:
 
 def suite_of(folder: Path, labels: set[str]) -> str | None:
     """The name of a set of workloads; None if it is no suite."""
-    for suite, known in (("table3", TABLE_3), ("held", held_out())):
+    for suite, known in (("table3", TABLE_3), ("held", held_out()), ("unseen", unseen_names())):
         if labels == set(known):
             return suite
     for path in sorted(folder.glob("*-thread*-*.json")):

@@ -85,14 +85,16 @@ def print_summary(console: Console, records: Sequence[Record]) -> None:
 
 
 def _overview(records: Sequence[Record]) -> Table:
-    headings = ("", "ours ms", "of roofline", "fastest peer", "ms", "of roofline", "ratio", "of minima", "errors")
-    return table(headings, map(_line, records), words=(0, 3))
+    ours, peer = ("pass ms", "ours ms", "of roofline"), ("fastest peer", "ms", "of roofline")
+    headings = ("", *ours, *peer, "ratio", "of minima", "errors")
+    return table(headings, map(_line, records), words=(0, 4))
 
 
 def _line(record: Record) -> list[str]:
     peer = record.fastest_peer
     return [
         escape(record.label),
+        _milliseconds(record.passed or record.ours),
         _milliseconds(record.ours),
         number(record.share_of_roofline(record.ours), ".0%"),
         "-" if peer is None else escape(title(peer)),

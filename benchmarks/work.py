@@ -16,6 +16,7 @@ from math import prod
 from pdojo.backends.calling.arrays import Parameter
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import Workload
 
 
@@ -179,4 +180,10 @@ _PER_ELEMENT = {
 def _operations(workload: Workload, parameters: Sequence[Parameter]) -> int:
     if workload.kernel in _PRODUCTS:
         return _PRODUCTS[workload.kernel](workload.sizes)
-    return _PER_ELEMENT.get(workload.kernel, 0) * prod(parameters[0].shape)
+    if workload.kernel in _PER_ELEMENT:
+        return _PER_ELEMENT[workload.kernel] * prod(parameters[0].shape)
+    # The kernel is in no library: its text is its definition.
+    return sum(
+        prod(scope.extent for scope in leaf.chain) * ((leaf.function is not None) + (leaf.accumulate is not None))
+        for leaf in nest_of(workload.instantiate()).leaves
+    )

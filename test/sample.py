@@ -1,12 +1,16 @@
-"""A sample of the library's kernels; tests of what every kernel goes through take the others only with `--slow`."""
+"""A sample of the library's kernels; tests of what every kernel goes through take the others only with `--slow`.
+
+Kernels that are in no library have small sizes here.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from benchmarks.unseen import UnseenWorkload, unseen
 from pdojo.kernels import kernel_names
 
-__all__ = ["SAMPLE", "sampled"]
+__all__ = ["SAMPLE", "sampled", "small_unseen"]
 
 SAMPLE = (
     "argmax",
@@ -32,3 +36,10 @@ def sampled(*long: str) -> list[object]:
     """The names of all kernels, as parameters of a test; kernels outside the sample, and those in `long`, are slow."""
     quick = set(SAMPLE) - set(long)
     return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in kernel_names()]
+
+
+def small_unseen(name: str) -> UnseenWorkload:
+    """A kernel of `benchmarks.unseen` at small, odd sizes; windows, paddings and small axes stay."""
+    sizes = unseen(name).sizes
+    given = tuple((size, min(extent, 11 + 2 * place)) for place, (size, extent) in enumerate(sizes.items()))
+    return UnseenWorkload(name, given, label=name)

@@ -1,4 +1,4 @@
-"""Other libraries' implementations of the library kernels, timed against ours on the same arrays.
+"""Other libraries' implementations of the kernels that are compared, timed against ours on the same arrays.
 
 A library has variants: different ways to compute a kernel, as the fastest is not known in advance. This module and
 `benchmarks.peers.variants` import none of the libraries; the worker imports them in `build`.
@@ -17,6 +17,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from benchmarks.peers import variants as names
+from benchmarks.unseen import UnseenWorkload, workload_from
+from benchmarks.unseen.meanings import meaning as unseen_meaning
 from pdojo.backends.measure import NamedReference, Peer
 from pdojo.backends.measure.tools import PeerBuild
 from pdojo.errors import UsageError
@@ -95,7 +97,8 @@ def as_text(workload: Workload) -> str:
 
 def reference(text: str) -> Callable[..., list[NDArray[Any]]]:
     """The meaning of a workload, for the worker."""
-    return meaning(Workload.from_json(json.loads(text)))
+    found = workload_from(json.loads(text))
+    return unseen_meaning(found) if isinstance(found, UnseenWorkload) else meaning(found)
 
 
 def ranges_of(workload: Workload) -> tuple[tuple[str, float, float], ...]:
@@ -114,7 +117,7 @@ def build(peer: Peer, threads: int) -> PeerBuild:
 
     Raises UsageError for a kernel without an implementation in the library.
     """
-    workload = Workload.from_json(json.loads(peer.workload))
+    workload = workload_from(json.loads(peer.workload))
     if peer.library not in LIBRARIES:
         raise UsageError(f"unknown library '{peer.library}'; known: {', '.join(LIBRARIES)}")
     known = LIBRARIES[peer.library].variants(workload.kernel)

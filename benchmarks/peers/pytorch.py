@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from benchmarks.peers.calls import Fresh, Into
+from benchmarks.peers.pytorch_unseen import EXPRESSIONS as UNSEEN
 from pdojo.kernels import Workload
 
 Tensor: TypeAlias = Any
@@ -129,6 +130,7 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "cross_entropy": lambda _: partial(functional.cross_entropy, reduction="none"),
     "rotary": lambda _: _rotary,
     "rotary_interleaved": lambda _: _rotary_neighbours,
+    **UNSEEN,
 }
 """The kernels in PyTorch, as functions of the sizes."""
 

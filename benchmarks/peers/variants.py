@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.unseen import unseen_names
+
 _ELEMENTWISE = frozenset("add mul relu gelu silu sigmoid tanh exp log relu_ffn bias_gelu axpy batchnorm_folded".split())
 _ROWS = frozenset(
     "reducemean reducesum reducemax dot softmax log_softmax masked_softmax causal_softmax layernorm residual_layernorm"
@@ -16,6 +18,7 @@ _WINDOWS = frozenset(
     "conv depthwise_conv grouped_conv conv_transpose maxpool maxpool_ceil avgpool avgpool_ceil sumpool".split()
 )
 _OTHERS = frozenset("copy fill transpose cross_entropy rotary rotary_interleaved".split())
+_UNSEEN = frozenset(unseen_names())
 _ALL = _ELEMENTWISE | _ROWS | _COLUMNS | _PRODUCTS | _WINDOWS | _OTHERS
 
 TORCH_OUT = _ALL - frozenset(
@@ -46,7 +49,7 @@ _NO_NUMPY = {"gelu", "bias_gelu", "conv_transpose", *_CEIL_MODE}
 
 def torch(kernel: str) -> tuple[str, ...]:
     """Variants of eager PyTorch."""
-    if kernel not in _ALL | {"matmul_bf16"}:
+    if kernel not in _ALL | _UNSEEN | {"matmul_bf16"}:
         return ()
     into = ("eager, out",) if kernel in TORCH_OUT else ()
     return ("eager", *into, *(f"eager, {name}" for name in TORCH_ALTERNATIVES.get(kernel, ())))
@@ -54,7 +57,7 @@ def torch(kernel: str) -> tuple[str, ...]:
 
 def torch_compile(kernel: str) -> tuple[str, ...]:
     """Variants of torch.compile; `autotune` is slow and runs only on request."""
-    return ("fresh", "out", "autotune") if kernel in _ALL else ()
+    return ("fresh", "out", "autotune") if kernel in _ALL | _UNSEEN else ()
 
 
 def onnxruntime(kernel: str) -> tuple[str, ...]:

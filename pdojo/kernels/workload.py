@@ -75,14 +75,18 @@ class Workload:
     label: str = ""
     """The name in tables."""
 
+    @property
+    def path(self) -> Path:
+        """The notation file. Raises UsageError for an unknown kernel."""
+        return kernel_path(self.kernel)
+
     @cached_property
     def names(self) -> Names:
         """The values of all names in the file. Raises UsageError for sizes that the kernel does not have."""
-        path = kernel_path(self.kernel)
         values: dict[str, float | str] = dict(self.given)
         if self.dtype is not None:
             values["T"] = self.dtype
-        source = Source(path.read_text(encoding="utf-8"), str(path.name))
+        source = Source(self.path.read_text(encoding="utf-8"), self.path.name)
         names = names_of(source, values)
         if self.dtype is not None and "T" not in names.parameters:
             raise UsageError(f"kernel '{self.kernel}' has the element types that its name says; leave out the type")
@@ -107,13 +111,12 @@ class Workload:
         from pdojo.dialect.notation import parse_notation, print_notation
         from pdojo.kernels.plain import without_copies
 
-        path = kernel_path(self.kernel)
         names = self.names
-        text = path.read_text(encoding="utf-8")
-        (kernel,) = parse_notation(text, path.name, {name: names.values[name] for name in names.parameters})
+        text = self.path.read_text(encoding="utf-8")
+        (kernel,) = parse_notation(text, self.path.name, {name: names.values[name] for name in names.parameters})
         without_copies(kernel)
         # Parse again: traces store the identifiers of the program as printed.
-        (kernel,) = parse_notation(print_notation(kernel), path.name)
+        (kernel,) = parse_notation(print_notation(kernel), self.path.name)
         return kernel
 
     def to_json(self) -> dict[str, Any]:

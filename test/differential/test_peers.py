@@ -15,13 +15,14 @@ import pytest
 
 from benchmarks.job import options_for
 from benchmarks.peers import LIBRARIES, build, peers_of, reference_of, tvm_cache, variants
+from benchmarks.unseen import unseen_names
 from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning
-from sample import sampled
+from sample import sampled, small_unseen
 
 SMALL = {
     "attention": "3x5x7x8",
@@ -57,6 +58,8 @@ SMALL = {
 
 
 def small(name: str) -> Workload:
+    if name in unseen_names():
+        return small_unseen(name)
     return workload(f"{name}:{SMALL.get(name, '6x17')}")
 
 
@@ -97,8 +100,16 @@ def test_peers_compute_the_same(worker: Worker, library: str, name: str) -> None
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("name", unseen_names())
+def test_expressions_of_unseen_kernels_compute_the_same(worker: Worker, name: str) -> None:
+    skip_without("torch")
+    found = small(name)
+    check(worker, found, peers_of("torch", found))
+
+
+@pytest.mark.peers
 @pytest.mark.slow
-@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("name", [*kernel_names(), *unseen_names()])
 def test_compiled_peers_compute_the_same(worker: Worker, name: str) -> None:
     skip_without("torch.compile")
     found = small(name)
@@ -111,8 +122,9 @@ def test_compiled_peers_compute_the_same(worker: Worker, name: str) -> None:
 @pytest.mark.peers
 def test_variants_are_those_of_the_implementations() -> None:
     skip_without("torch")
-    from benchmarks.peers import plain_numpy, pytorch
+    from benchmarks.peers import plain_numpy, pytorch, pytorch_unseen
 
+    assert sorted(pytorch_unseen.EXPRESSIONS) == list(unseen_names())
     assert pytorch.INTO.keys() == variants.TORCH_OUT
     assert {k: tuple(v) for k, v in pytorch.ALTERNATIVES.items()} == variants.TORCH_ALTERNATIVES
     assert plain_numpy.INTO.keys() == variants.NUMPY_OUT

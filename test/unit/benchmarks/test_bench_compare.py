@@ -15,6 +15,7 @@ from benchmarks.compare import Results, changes, file_name, remarks, stored, sui
 from benchmarks.held import held_out
 from benchmarks.origin import commit, kind_of
 from benchmarks.records import FORMAT, OURS
+from benchmarks.unseen import unseen_names
 from pdojo.backends.measure import Ok, Steady, WrongResult
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
@@ -181,7 +182,8 @@ def test_differences_besides_the_code_are_named(tmp_path: Path) -> None:
 
 
 def test_new_results_are_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, labels in (("table3", TABLE_3), ("held", held_out()), ("shapes", ("add:9x9",))):
+    suites = (("table3", TABLE_3), ("held", held_out()), ("unseen", unseen_names()), ("shapes", ("add:9x9",)))
+    for name, labels in suites:
         records = [record(label, 1.0, 2.0, threads) for label in labels for threads in (1, 2)]
         new = write(folder / "bench-2.json", records, database="/home/someone/d.sqlite")
         assert compare.main([str(new), "--keep"]) == 0
