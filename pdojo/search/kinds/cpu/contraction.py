@@ -47,6 +47,10 @@ UNLIKE = 2.0
 """The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
 FEW_SETS = 16
 """Lines at equal distances fit into a cache divided by this number."""
+WAYS = 8
+"""Lines of a set of the first cache."""
+SLACK = 1.25
+"""Latency of sums that a processor does not hide completely, as a multiple."""
 MASKS = frozenset({"avx512f", "sve", "v"})
 """Features of processors whose masks have registers of their own."""
 WORTH_PACKING = 4
@@ -170,7 +174,7 @@ def _sized(
     whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
 
     def cycles(height: int, vectors: int) -> float:
-        packed = rows is not None and _is_packed(leaf, access, count, height)
+        packed = rows is not None and _is_packed(machine, leaf, access, count, height)
         gathered = apart and not packed and rows is not None
         load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
         # The first block of rows brings its panel into the core's caches.
@@ -205,9 +209,21 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
     )
 
 
-def _is_packed(leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
-    """True if enough blocks of `height` rows reuse the panel to repay packing."""
-    return rows >= 2 * height and can_pack(leaf, panel)
+def _is_packed(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
+    """True if enough blocks of `height` rows reuse the panel to repay packing.
+
+    Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
+    """
+    return rows >= 2 * height and (can_pack(leaf, panel) or _collides(machine, leaf, panel))
+
+
+def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:
+    """True if more terms of a sum than the first cache has ways lie at a multiple of the size of a way."""
+    way = machine.cache_bytes[0] // WAYS
+    address = linear_address(panel.index, panel.array.shape)
+    spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
+    steps = ((s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial)
+    return any(extent > WAYS and step and step % way == 0 for extent, step in steps)
 
 
 def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
@@ -219,7 +235,7 @@ def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -
     core = machine.cpu
     work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
     # Loads take issue slots even if they are not the bound.
-    return max(work, loads, core.fma_latency, vectors * load) + loads / 8
+    return max(work, loads, SLACK * core.fma_latency, vectors * load) + loads / 8
 
 
 def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
@@ -347,13 +363,16 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> 
     """Copy the panel in the order of the sum's reads, if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if plan.rows is None or not _is_packed(leaf, panel, leaf.chain[rows].extent, plan.height):
+    if plan.rows is None or not _is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
         return
     terms = len(leaf.chain) - rows - 3
     # One copy serves all iterations that do not index it, all blocks of rows, and one panel of columns if there are
     # several.
     again = _copies(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
+    if not can_pack(leaf, panel):
+        # Windows are larger than the array: one panel at a time.
+        again, inner = len(plan.outer), leaf.chain[rows]
     top = leaf.chain[again] if again < len(plan.outer) else inner
     name = panel.array.name
     if not builder.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
