@@ -5,14 +5,18 @@ with their fingerprints. `--walks 40` measures random walks of this many moves i
 the pass's: the listing in every state, and a step of a search, which draws 32 actions with their texts and makes a
 move. `--walks` also times the pass itself, and the neighbours of its state on a CPU. `KERNEL@MACHINE` names a machine
 other than `--machine`. With `--limits` the exit code is 1 if a figure exceeds its limit (`LIMITS`, `WALK_LIMITS`).
-`--ablation` plays walks without one shortcut after the other, and prints how much longer they take. Garbage is
-collected as rarely as by pdojo's own commands.
+`--ablation` plays walks without one shortcut after the other, and prints how many more instructions they take. Garbage
+is collected as rarely as by pdojo's own commands.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import shutil
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -161,32 +165,36 @@ def _play(name: str, machine_name: str, moves: int, seed: int) -> dict[str, floa
     return {**_walked([plain, tuned], moves, Random(seed)), "pass": took, **near}
 
 
-def _seconds_without(shortcut: str, title: str, given: argparse.Namespace) -> float:
-    """Processor seconds of a pass and of walks without a shortcut (empty: with all)."""
-    name, _, other = title.partition("@")
-    start = time.process_time()
-    with without(*([shortcut] if shortcut else [])):
-        _play(name, other or given.machine, given.walks, given.seed)
-    return time.process_time() - start
+def _instructions(*arguments: str) -> int:
+    """Instructions of a Python process, which valgrind counts: unlike seconds, they repeat to a few in a thousand."""
+    program = shutil.which("valgrind")
+    if program is None:
+        raise UsageError("--ablation counts instructions by valgrind, which is not installed")
+    counting = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+    command = [program, *counting, sys.executable, *arguments]
+    # Sets are then in the same order in every process.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    log = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stderr
+    found = re.search(r"I +refs: +([\d,]+)", log)
+    assert found is not None, log
+    return int(found[1].replace(",", ""))
 
 
 def _ablation(given: argparse.Namespace) -> None:
-    """Print the processor seconds with all shortcuts, and how much longer it takes without each, in percent."""
+    """Print the instructions with all shortcuts, and how many more it takes without each, in percent."""
     chosen, kernels = given.without or NAMES, given.kernels or WALKED
-    all_on: dict[str, list[float]] = {title: [] for title in kernels}
-    ratios: dict[tuple[str, str], list[float]] = {}
+    starting = _instructions("-c", "import benchmarks.game")
+    table = Table("without", title="instructions of a process, and percent more without each shortcut")
+    columns: list[list[str]] = []
     for title in kernels:
-        _seconds_without("", title, given)
-        for _ in range(given.rounds):
-            for name in chosen:
-                all_on[title].append(_seconds_without("", title, given))
-                ratios.setdefault((title, name), []).append(_seconds_without(name, title, given) / all_on[title][-1])
-    table = Table("without", title="processor seconds, and percent more without each shortcut (median of pairs)")
-    for title in kernels:
+        walk = ("-m", "benchmarks.game", title, "--walks", str(given.walks), "--seed", str(given.seed))
+        walk = (*walk, "--machine", given.machine)
+        all_on = _instructions(*walk) - starting
+        more = [(_instructions(*walk, "--without", name) - starting) / all_on for name in chosen]
         table.add_column(title, justify="right")
-    table.add_row("nothing", *(f"{statistics.median(all_on[title]):.2f} s" for title in kernels))
-    for name in chosen:
-        table.add_row(name, *(f"{100 * (statistics.median(ratios[title, name]) - 1):+.1f}" for title in kernels))
+        columns.append([f"{all_on / 1e9:.2f} G", *(f"{100 * (ratio - 1):+.1f}" for ratio in more)])
+    for row in zip(("nothing", *chosen), *columns, strict=True):
+        table.add_row(*row)
     Console().print(table)
 
 
@@ -214,15 +222,20 @@ def main() -> int:
     parser.add_argument("--walks", type=int, metavar="MOVES", help="random walks of so many moves")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limits", action="store_true", help="exit with 1 if a limit is missed")
-    parser.add_argument("--ablation", action="store_true", help="walks without each shortcut (default: 4 moves)")
-    parser.add_argument("--without", nargs="+", choices=NAMES, help="with --ablation, the shortcuts to leave out")
-    parser.add_argument("--rounds", type=int, default=2, help="with --ablation, the times that each walk is played")
+    parser.add_argument("--without", nargs="+", choices=NAMES, default=(), help="leave out these shortcuts")
+    parser.add_argument("--ablation", action="store_true", help="leave out one shortcut after the other (2 moves)")
     given = parser.parse_args()
     collect_rarely()
     if given.ablation:
-        given.walks = given.walks or 4
+        given.walks = given.walks or 2
         _ablation(given)
         return 0
+    with without(*given.without):
+        return _measured(given)
+
+
+def _measured(given: argparse.Namespace) -> int:
+    """Measure and print; returns 1 if a limit is missed and `--limits` is given."""
     if given.walks is None:
         rows = {
             name: _measure(_state(name, given.machine), given.moves, Random(given.seed))
