@@ -20,6 +20,7 @@ from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.ops import (
     ExtractElementOp,
     FCmpOp,
+    FPToSIOp,
     SelectOp,
     UIToFPOp,
     element_type,
@@ -192,15 +193,43 @@ def _float_from(*, signed: bool) -> Cast:
     return lambda code, value, _, target: from_integer(code, value, target, signed=signed)
 
 
-def _float_to(name: str) -> Cast:
+def _float_to(*, signed: bool) -> Cast:
     def cast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
         value = _widen(code, value, source)
         if target == "i1":
-            return _to_bit(code, value, "f32" if source in ("f16", "bf16") else source, signed="fptosi" in name)
+            return _to_bit(code, value, "f32" if source in ("f16", "bf16") else source, signed=signed)
         kind = with_lanes(value_type(target), lanes(value))
-        return code.emit(llvm.CallIntrinsicOp(f"{name}.{suffix(kind)}.{suffix(value.type)}", [value], [kind]))
+        if lanes(value) is not None and DTYPES[target].bitwidth <= (32 if signed else 16):
+            return _vector_to_integers(code, value, "f64" if source == "f64" else "f32", target, signed=signed)
+        name = f"llvm.fpto{'si' if signed else 'ui'}.sat.{suffix(kind)}.{suffix(value.type)}"
+        return code.emit(llvm.CallIntrinsicOp(name, [value], [kind]))
 
     return cast
+
+
+def _vector_to_integers(code: FunctionCode, value: SSAValue, source: str, target: str, *, signed: bool) -> SSAValue:
+    """Convert floats of type `source` to the nearest integers towards zero that `target` has; 0 for NaN.
+
+    LLVM's own saturating conversion of a vector goes lane by lane.
+    """
+    width, count = DTYPES[target].bitwidth, lanes(value)
+    assert count is not None
+    least, greatest = (-(1 << (width - 1)), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    # The largest float that is not beyond the integers.
+    last = greatest if source == "f64" or width < 32 else greatest + 1 - (1 << 7)
+    found = value
+    for comparison, bound in (("ogt", least), ("olt", last)):
+        limit = code.splat_constant(Constant(float(bound), source), count)
+        found = code.emit(SelectOp(code.emit(FCmpOp(comparison, found, limit)), found, limit))
+    wide = with_lanes(IntegerType(32), count)
+    numbers = code.emit(FPToSIOp(found, wide))
+    if last != greatest:
+        limit = code.splat_constant(Constant(float(last), source), count)
+        beyond = code.emit(FCmpOp("ogt", value, limit))
+        numbers = code.emit(SelectOp(beyond, splat_constant(code, greatest, wide), numbers))
+    is_number = code.emit(FCmpOp("ord", value, value))
+    numbers = code.emit(SelectOp(is_number, numbers, splat_constant(code, 0, wide)))
+    return numbers if width == 32 else code.emit(llvm.TruncOp(numbers, with_lanes(IntegerType(width), count)))
 
 
 def _to_bit(code: FunctionCode, value: SSAValue, dtype: str, *, signed: bool) -> SSAValue:
@@ -235,8 +264,8 @@ _CASTS: dict[str, Cast] = {
     "truncf": convert_float,
     "sitofp": _float_from(signed=True),
     "uitofp": _float_from(signed=False),
-    "fptosi": _float_to("llvm.fptosi.sat"),
-    "fptoui": _float_to("llvm.fptoui.sat"),
+    "fptosi": _float_to(signed=True),
+    "fptoui": _float_to(signed=False),
     "extsi": _resize(signed=True),
     "extui": _resize(signed=False),
     "trunci": _resize(signed=False),

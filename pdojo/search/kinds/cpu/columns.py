@@ -36,17 +36,23 @@ def sum_columns(builder: PassBuilder, done: set[str]) -> set[str]:
     found: set[str] = set()
     for identifier in [leaf.id for leaf in builder.nest.leaves if leaf.accumulate is not None]:
         leaf = builder.leaf(identifier)
-        if leaf.output.array.name not in done and not builder.is_sealed(leaf) and _is_of_columns(leaf):
+        if leaf.output.array.name not in done and not builder.is_sealed(leaf) and _is_of_columns(builder, leaf):
             builder.transact(lambda i=identifier: _rows_outside(builder, i, found))
     return found
 
 
-def _is_of_columns(leaf: Leaf) -> bool:
-    """True for a reduction of one operand over one loop, with result and operand contiguous along another loop."""
+def _is_of_columns(builder: PassBuilder, leaf: Leaf) -> bool:
+    """True for a reduction of one operand over one loop, with result and operand contiguous along another loop.
+
+    False for a few terms of an array that no statement writes, whose sum stays in registers.
+    """
     shape = contraction_shape(leaf)
-    plain = len(leaf.inputs) == len(leaf.reads) == 1 and leaf.function is None
-    one = shape is not None and len(shape.terms) == 1 and shape.terms[0].extent > MOST_TERMS
-    return plain and one and _columns(leaf) is not None and prod(s.extent for s in leaf.chain) >= SMALL
+    if shape is None or len(shape.terms) != 1 or len(leaf.inputs) != len(leaf.reads) or len(leaf.reads) != 1:
+        return False
+    if shape.terms[0].extent <= MOST_TERMS and not builder.nest.writers.get(leaf.reads[0].array.name):
+        return False
+    large = prod(s.extent for s in leaf.chain) >= SMALL
+    return leaf.function is None and _columns(leaf) is not None and large
 
 
 def _columns(leaf: Leaf) -> Scope | None:
