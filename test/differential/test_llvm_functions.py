@@ -18,6 +18,21 @@ from pdojo.math.functions import FUNCTIONS, Signature
 
 COUNT = 64
 _SPECIAL = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-45, 3e38, 6e4, -1e30, 2.5, 0.5, -0.5, 1.5, 65519.0, 1e-8)
+_BOUNDS = (
+    127.9,
+    128.0,
+    -128.9,
+    255.9,
+    256.0,
+    -0.9,
+    32768.0,
+    -32769.0,
+    65536.0,
+    2147483520.0,
+    2147483648.0,
+    -2147483904.0,
+)
+"""Numbers at the bounds of integers."""
 _EITHER_ZERO = ("arith.maxnumf", "arith.minnumf")
 """Functions that may return either of two zeros."""
 
@@ -58,7 +73,8 @@ def special_values(dtype: str, turn: int) -> NDArray[Any]:
         least, greatest = np.iinfo(values.dtype).min, np.iinfo(values.dtype).max
         values[:12] = np.roll([0, -1, 1, least, greatest, 7, -7, 3, least, 0, -1, 2], turn)
         return values
-    values = np.concatenate([np.roll(_SPECIAL, turn), random.normal(0, 3, COUNT - len(_SPECIAL))])
+    rest = COUNT - len(_SPECIAL) - len(_BOUNDS)
+    values = np.concatenate([np.roll(_SPECIAL, turn), random.normal(0, 3, rest), _BOUNDS])
     with np.errstate(all="ignore"):
         return np.asarray(to_interface(round_float64(values, dtype), dtype), INTERFACE[dtype])
 

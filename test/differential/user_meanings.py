@@ -21,6 +21,11 @@ def _leaky_relu_bias(x: Array, b: Array) -> Array:
     return np.where(x + b > 0, x + b, (x + b) / 100)
 
 
+def _softmax_rows(x: Array) -> Array:
+    e = np.exp(x - x.max(-2, keepdims=True))
+    return e / e.sum(-2, keepdims=True)
+
+
 def _frobenius_norm(x: Array) -> Array:
     return np.array([np.linalg.norm(x)])
 
@@ -161,6 +166,8 @@ MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "running_max": _running_max,
     "scaled_scores": _scaled_scores,
     "smooth3": _smooth3,
+    "softmax_first": _softmax_rows,
+    "softmax_middle": _softmax_rows,
     "weighted_mean": _weighted_mean,
 }
 """By the name of the kernel."""

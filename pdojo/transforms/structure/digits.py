@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.transforms.api import Expr, Scope, floordiv, modulo, var
+from pdojo.transforms.api import Expr, Program, Scope, floordiv, modulo, var
 
 
 def only_scope(site: Scope) -> Scope | None:
@@ -13,13 +13,22 @@ def only_scope(site: Scope) -> Scope | None:
     return child if len(site.children) == 1 and isinstance(child, Scope) else None
 
 
-def collapsed_extent(site: Scope, inner: Scope) -> int:
-    """Iterations of the two scopes together, minus the last ones that a guard cuts off."""
+def widest_vector(program: Program) -> int:
+    """The lanes of the widest vector of the machine; 1 if it has none."""
+    return max((n for dtype in ("i8", "f64") for n in program.machine.vector_lanes(dtype)), default=1)
+
+
+def collapsed_extent(site: Scope, inner: Scope, longest: int = 1) -> int:
+    """Iterations of the two scopes together, minus the last ones that a guard cuts off.
+
+    Fewer iterations than a tile are possible for tiles of at most `longest` iterations.
+    """
     total = site.extent * inner.extent
     guards = collapsed_guards(site, inner, (*(s.extent for s in site.chain[:-1]), total))
     cut = min((g.constant + 1 for g in guards if g.terms == ((site.depth, -1),)), default=total)
-    # A shorter scope than a tile could not be tiled again.
-    return cut if -(-cut // inner.extent) == site.extent and cut >= inner.extent else total
+    # The scope can be tiled again.
+    again = inner.extent <= max(cut, longest)
+    return cut if -(-cut // inner.extent) == site.extent and again else total
 
 
 def collapsed_guards(site: Scope, inner: Scope, extents: tuple[int, ...]) -> list[Expr]:

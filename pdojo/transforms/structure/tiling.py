@@ -31,6 +31,7 @@ from pdojo.transforms.structure.digits import (
     collapsed_guards,
     digits_of,
     only_scope,
+    widest_vector,
 )
 from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.structure.peeling import PeelScope, UnpeelScope
@@ -84,7 +85,8 @@ class TileScope(Transformation[Scope]):
         """Requires a sequential scope, and a size within its extent or within the machine's widest vector."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        if not 1 <= self.size <= max(site.extent, self._widest(program)):
+        greatest = site.extent if self.tail == PEEL else max(site.extent, widest_vector(program))
+        if not 1 <= self.size <= greatest:
             return Reason(f"'size' must be between 1 and {site.extent}, the extent")
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
@@ -96,11 +98,6 @@ class TileScope(Transformation[Scope]):
 
     def _peel(self, site: Scope) -> PeelScope:
         return PeelScope(site.extent - site.extent % self.size)
-
-    def _widest(self, program: Program) -> int:
-        """The lanes of the widest vector, with which the lanes beyond the extent are guarded."""
-        lanes = (n for dtype in ("i8", "f64") for n in program.machine.vector_lanes(dtype))
-        return max(lanes, default=1) if self.tail == GUARD else 1
 
     @staticmethod
     def _ids(program: Program, site: Scope) -> tuple[str, str]:
@@ -194,7 +191,7 @@ class CollapseScopes(Transformation[Scope]):
 
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         tail = program.nest.next_sibling(site)
-        whole = collapsed_extent(site, inner) == site.extent * inner.extent
+        whole = collapsed_extent(site, inner, widest_vector(program)) == site.extent * inner.extent
         if not isinstance(tail, Scope) or tail.extent >= inner.extent or not whole:
             return Reason(f"no tail of less than {inner.extent} iterations follows full tiles")
         collapsed, scope = self._collapsed(program, site, inner)
@@ -226,7 +223,7 @@ class CollapseScopes(Transformation[Scope]):
             UnpeelScope().rewrite(collapsed, scope, rewriter)
             return
         depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
-        total = collapsed_extent(site, inner)
+        total = collapsed_extent(site, inner, widest_vector(program))
         guards = collapsed_guards(site, inner, (*outside, total))
         scope = ScopeOp(total, id=self._identifier(program, site, inner))
         rewriter.insert(scope, InsertPoint.before(site.op))

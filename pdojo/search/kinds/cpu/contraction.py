@@ -49,7 +49,7 @@ FEW_SETS = 16
 """Lines at equal distances fit into a cache divided by this number."""
 WAYS = 8
 """Lines of a set of the first cache."""
-SLACK = 1.25
+SLACK = 1.1
 """Latency of sums that a processor does not hide completely, as a multiple."""
 MASKS = frozenset({"avx512f", "sve", "v"})
 """Features of processors whose masks have registers of their own."""
