@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import physical_shape
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.dimensions import Dimension, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import reorder
 from pdojo.search.kinds.common.sums import part_sum
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance, costs_threads
@@ -40,9 +40,6 @@ def fuse_outer(builder: PassBuilder) -> None:
     _recompute(builder)
 
 
-_Dimensions = set[tuple[str, int]]
-
-
 def align(builder: PassBuilder) -> None:
     """Move the loops of statistics outermost, beginning with the loops that most statistics share.
 
@@ -57,20 +54,20 @@ def align(builder: PassBuilder) -> None:
             builder.transact(lambda i=identifier, w=wanted: reorder(builder, i, w))
 
 
-def _shared(builder: PassBuilder, statistics: _Dimensions) -> dict[tuple[str, int], int]:
+def _shared(builder: PassBuilder, statistics: set[Dimension]) -> dict[tuple[str, int], int]:
     """For each dimension, the number of statistics indexed by the loops that index it."""
     found: dict[tuple[str, int], int] = {}
     for dimension in sorted(statistics):
         if dimension not in found:
-            together = _spread(builder, dimension)
+            together = spread(builder, dimension)
             count = len({name for name, _ in together & statistics})
             found |= dict.fromkeys(together, count)
     return found
 
 
-def _statistics(builder: PassBuilder) -> _Dimensions:
+def _statistics(builder: PassBuilder) -> set[Dimension]:
     """The dimensions of arrays written by sums and read in nests with more loops."""
-    found: _Dimensions = set()
+    found: set[Dimension] = set()
     for name, writers in builder.nest.writers.items():
         array = builder.nest.arrays[name]
         readers = builder.nest.readers.get(name, [])
@@ -84,34 +81,6 @@ def _statistics(builder: PassBuilder) -> _Dimensions:
 def _is_finished(builder: PassBuilder, leaf: Leaf) -> bool:
     """True if a loop around a statement is sealed, so that its order is fixed."""
     return any(scope.id in builder.sealed for scope in leaf.chain)
-
-
-def _spread(builder: PassBuilder, dimension: tuple[str, int]) -> _Dimensions:
-    """The dimensions of all arrays that are indexed by the same loops, directly or through a common array."""
-    found = {dimension}
-    size = 0
-    while size != len(found):
-        size = len(found)
-        for leaf in builder.nest.leaves:
-            indices = _indices(leaf)
-            loops = {depth for place, depth in indices if place in found}
-            found |= {place for place, depth in indices if depth in loops}
-    return found
-
-
-def _indices(leaf: Leaf) -> list[tuple[tuple[str, int], int]]:
-    """The dimensions whose index is one loop variable, and the depth of that loop."""
-    indices = (((a.array.name, d), _variable(e)) for a in leaf.accesses for d, e in enumerate(a.index))
-    return [(place, depth) for place, depth in indices if depth is not None]
-
-
-def _variable(expression: Expr) -> int | None:
-    """The depth of the loop whose variable the index is; None for other indices."""
-    match expression:
-        case Expr(0, ((int() as depth, 1),)):
-            return depth
-        case _:
-            return None
 
 
 def _interchangeable(leaf: Leaf) -> int:
@@ -132,7 +101,7 @@ def _wanted(leaf: Leaf, shared: dict[tuple[str, int], int]) -> list[str]:
     A loop along contiguous results stays inside.
     """
     counts = dict.fromkeys(range(leaf.depth), 0)
-    for place, depth in _indices(leaf):
+    for place, depth in indices(leaf):
         counts[depth] = max(counts[depth], shared.get(place, 0))
     for depth in counts:
         if lane_stride(leaf.output.index, leaf.output.array.shape, depth) is Stride.CONTIGUOUS:
@@ -238,7 +207,7 @@ def _kept(builder: PassBuilder, name: str) -> int:
     while all(len(c) > shared for c in chains) and len({c[shared].id for c in chains}) == 1:
         shared += 1
     writer = nest.writers[name][0]
-    free = [d for d, e in enumerate(writer.output.index) if (v := _variable(e)) is None or v >= shared]
+    free = [d for d, e in enumerate(writer.output.index) if (v := loop_variable(e)) is None or v >= shared]
     shape = physical_shape(nest, array.buffer)
     return prod(shape[d] for d in free) * byte_width(array.dtype)
 

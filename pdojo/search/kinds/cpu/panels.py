@@ -7,17 +7,17 @@ statement to the last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
-from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Leaf, Scope, leaves_of
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.dimensions import Dimension, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import isolate, reorder, tile
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, part_temporaries
@@ -29,8 +29,6 @@ LEAST = 128
 LONG = 2048
 """Bytes of a panel's row from which a panel that does not fit the cache is no worse than whole rows."""
 WHY = "a panel of columns stays in the cache from its statistics to its results"
-
-_Dimension = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -64,16 +62,16 @@ def panel_columns(builder: PassBuilder) -> set[str]:
 
 def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
     """The statements of the columns of a statistic that wider statements read; None if there are none."""
-    depths = [_variable(e) for e in leaf.output.index]
+    depths = [loop_variable(e) for e in leaf.output.index]
     columns = next((d for d in depths if d is not None and _is_along(leaf, d)), None)
     if columns is None or None in depths or len(set(depths)) < len(depths) or len(depths) == len(leaf.chain):
         return None
     name = leaf.output.array.name
-    spread = {d: _spread(builder, (name, k)) for k, d in enumerate(depths) if d is not None}
-    others = [d for d in spread if d != columns]
+    places = {d: spread(builder, (name, k)) for k, d in enumerate(depths) if d is not None}
+    others = [d for d in places if d != columns]
     family = ColumnFamily({}, {})
     for other in builder.nest.leaves:
-        column, *outer = (_loops(other, spread[d]) for d in (columns, *others))
+        column, *outer = (_loops(other, places[d]) for d in (columns, *others))
         if len(column) != 1 or any(len(loops) != 1 for loops in outer):
             continue
         depth = column[0].depth
@@ -87,44 +85,15 @@ def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
     return family if wide and leaf.id in family.columns else None
 
 
-def _variable(expression: Expr) -> int | None:
-    """The depth of the loop whose variable the index is; None for other indices."""
-    match expression:
-        case Expr(0, ((int() as depth, 1),)):
-            return depth
-        case _:
-            return None
-
-
 def _is_along(leaf: Leaf, depth: int) -> bool:
     """True if a statement writes along the loop at `depth`, and reads along it or the same for all its iterations."""
     strides = [lane_stride(a.index, a.array.shape, depth) for a in leaf.accesses]
     return strides[0] is Stride.CONTIGUOUS and set(strides[1:]) <= {Stride.CONTIGUOUS, Stride.BROADCAST}
 
 
-def _spread(builder: PassBuilder, dimension: _Dimension) -> set[_Dimension]:
-    """The dimensions of all arrays that are indexed by the same loops, directly or through a common array."""
-    found, size = {dimension}, 0
-    while size != len(found):
-        size = len(found)
-        for leaf in builder.nest.leaves:
-            depths = {scope.depth for scope in _loops(leaf, found)}
-            found |= {place for place, depth in _indices(leaf) if depth in depths}
-    return found
-
-
-def _indices(leaf: Leaf) -> Iterator[tuple[_Dimension, int]]:
-    """The dimensions whose index is one loop variable, and the depth of that loop."""
-    for access in leaf.accesses:
-        for dimension, expression in enumerate(access.index):
-            depth = _variable(expression)
-            if depth is not None:
-                yield (access.array.name, dimension), depth
-
-
-def _loops(leaf: Leaf, dimensions: set[_Dimension]) -> list[Scope]:
+def _loops(leaf: Leaf, dimensions: set[Dimension]) -> list[Scope]:
     """The loops of a statement that index any of the dimensions."""
-    depths = {depth for place, depth in _indices(leaf) if place in dimensions}
+    depths = {depth for place, depth in indices(leaf) if place in dimensions}
     return [leaf.chain[depth] for depth in sorted(depths)]
 
 
@@ -145,7 +114,7 @@ def _size(builder: PassBuilder, family: ColumnFamily) -> int | None:
     leaves = [builder.leaf(i) for i in family.statements if _is_wide(builder, i, family)]
     rows = max(_rows(builder, leaf.id, family) for leaf in leaves)
     arrays = {a.array.name: a.array for leaf in leaves for a in leaf.accesses if a.array.buffer.op is None}
-    widths = [byte_width(a.dtype) for a in arrays.values() if prod(a.shape) >= rows]
+    widths = [byte_width(a.dtype) for a in arrays.values() if prod(a.shape) > rows]
     first = leaves[0]
     columns = first.chain[family.columns[first.id]].extent
     outer = prod(first.chain[d].extent for d in family.outer[first.id])
@@ -202,7 +171,7 @@ def _cut(builder: PassBuilder, family: ColumnFamily, size: int, sums: set[str]) 
     sums |= {leaf.output.array.name for leaf in leaves if leaf.accumulate is not None}
 
 
-def _indexed(builder: PassBuilder, statements: Sequence[str]) -> list[_Dimension]:
+def _indexed(builder: PassBuilder, statements: Sequence[str]) -> list[Dimension]:
     """The dimensions of temporaries that the innermost loops index, the loops over columns."""
     mine = set(builder.temporaries())
     found = [
@@ -243,6 +212,6 @@ def _move_last(builder: PassBuilder, identifier: str, rests: list[str]) -> None:
     while True:
         nest = builder.leaf(identifier).chain[0]
         following = builder.nest.next_sibling(nest)
-        if following is None or any(leaf.id in later for leaf in following.leaves):
+        if following is None or any(leaf.id in later for leaf in leaves_of(following)):
             return
         builder.make("swap_nodes", nest, WHY)
