@@ -166,7 +166,7 @@ MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "running_max": _running_max,
     "scaled_scores": _scaled_scores,
     "smooth3": _smooth3,
-    "softmax_first": _softmax_rows,
+    "softmax_columns": _softmax_rows,
     "softmax_middle": _softmax_rows,
     "weighted_mean": _weighted_mean,
 }
