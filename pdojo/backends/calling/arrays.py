@@ -100,8 +100,8 @@ def view(value: AnyArray, parameter: Parameter) -> NDArray[Any]:
         raise UsageError(f"array '{parameter.name}' is read-only, but the kernel writes it")
     if array.ctypes.data % parameter.alignment:
         raise UsageError(
-            f"array '{parameter.name}' lies at an address that is no multiple of {parameter.alignment} bytes, "
-            f"which the kernel relies on; pass pdojo.aligned({parameter.name}), which is a copy at such an address"
+            f"array '{parameter.name}' is not aligned to {parameter.alignment} bytes, as the kernel requires; "
+            f"pass pdojo.aligned({parameter.name}), an aligned copy"
         )
     return array
 

@@ -40,7 +40,7 @@ def instruction_operands(function: str, operands: Sequence[Register]) -> tuple[R
 
 @dataclass(frozen=True)
 class Functions:
-    """Emits functions of statements."""
+    """Emits code for the functions that statements apply to their operands."""
 
     code: SnitchCode
     numbers: Numbers

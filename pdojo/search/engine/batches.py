@@ -48,7 +48,7 @@ class Batches:
         return len(self.record.known) - before
 
     def settle(self) -> None:
-        """Play the last match of the incumbent; after a failure, that of the one before it."""
+        """Let the incumbent play its last match. If it fails, the incumbent before it plays its own, and so on."""
         while not self.champion.is_settled():
             pass
 

@@ -108,7 +108,7 @@ class RewardModel:
             start = self.cost(self._start)
             if not start.is_ok:
                 raise MeasurementError(
-                    f"the start has no cost by '{self.evaluator}' ({reason(start)}); give rewards a constant (scale=)"
+                    f"'{self.evaluator}' gives the first program no cost ({reason(start)}); pass scale="
                 )
             scale = start.cost
         if not evaluation.is_ok:

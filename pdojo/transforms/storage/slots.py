@@ -182,7 +182,7 @@ class ReuseDims(Transformation[Dimension]):
 
 @dataclass(frozen=True)
 class FoldDim(Transformation[Dimension]):
-    """Give a dimension of a buffer `slots` slots, as a circular buffer: index i lives in slot i mod `slots`.
+    """Store a dimension in `slots` places, used in turn: index i lives in place i mod `slots` (a circular buffer).
 
     `fold_dim@t:0{slots=2}`:
 

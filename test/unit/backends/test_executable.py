@@ -168,7 +168,7 @@ WRONG = {
     "shape": (lambda: {"x": floats(8, 4)}, "array 'x' has shape 8x4, the kernel takes 4x8"),
     "strides": (lambda: {"x": floats(8, 4).T}, "array 'x' is not C-contiguous"),
     "read-only": (lambda: {"c": read_only()}, "array 'c' is read-only, but the kernel writes it"),
-    "alignment": (lambda: {"y": off_by_four()}, "array 'y' lies at an address that is no multiple of 64 bytes"),
+    "alignment": (lambda: {"y": off_by_four()}, "array 'y' is not aligned to 64 bytes"),
     "kind": (lambda: {"x": [1.0, 2.0]}, "array 'x' is a list; pass a NumPy array"),
     "name": (lambda: {"w": floats(8)}, "kernel 'scale' has no array 'w'; it has x, c, y, z"),
     "bits": (lambda: {"z": floats(4)}, "array 'z' has dtype float32, the kernel takes uint16 (bit patterns of bf16)"),

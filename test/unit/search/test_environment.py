@@ -305,7 +305,7 @@ def test_an_illegal_index_does_nothing(action: int) -> None:
 def test_a_start_without_cost_needs_a_scale() -> None:
     state = start()
     prices = priced(state, Judged("", "NoModel"))
-    with pytest.raises(MeasurementError, match=r"the start has no cost by 'text' \(planted\); give rewards a constant"):
+    with pytest.raises(MeasurementError, match=r"'text' gives the first program no cost \(planted\); pass scale="):
         _ = Episode(state, prices).price
     assert Episode(state, prices, Rules(scale=1.0)).price == (0.0, inf, "NoModel", "planted")
 

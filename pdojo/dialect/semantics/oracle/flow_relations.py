@@ -51,7 +51,7 @@ class Flow:
         self.time = union_map([*times, *(f"{piece} -> [{end}] : {box}" for piece, _, box in final)])
 
     def _final(self, number: int, array: Array) -> tuple[str, str, str]:
-        """The caller's read of every element of an array: instance, place and domain."""
+        """Instance, place and domain of a read at the end: the caller reads every element of an array."""
         names = [f"d{k}" for k in range(len(array.shape))]
         copies = self.memory.copy_depth
         outside = [] if copies < 0 else ["0" if self.cells else "-1", *["-1"] * copies]

@@ -322,7 +322,7 @@ def _rows(builder: PassBuilder, sums: list[str], inner: int, height: int, plan: 
 
 
 def _split(builder: PassBuilder, sums: list[str], inner: int, unit: ProductUnit) -> str:
-    """Split zeros, the sum and its last terms into nests; returns the location of the instruction's loops."""
+    """Give zeros, the sum and its last terms a nest each; returns the location of the instruction's loops."""
     main = sums[0]
     count = 4 if unit.height > 1 else 3
     for depth in reversed(range(inner + 1, inner + 1 + count)):
