@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pdojo.dialect.affine import Atom, Expr, var
+from pdojo.dialect.flow.integer_sets import Reach, unreached
 from pdojo.dialect.view.nest import Access, Leaf
+from pdojo.errors import Undecided
 
 
 def common_depth(leaves: Sequence[Leaf]) -> int:
@@ -42,6 +44,38 @@ def reaches(writer: Leaf, write: Access, reader: Leaf, read: Access) -> bool:
             return False
         used |= inner
     return True
+
+
+def cover_together(writes: Sequence[tuple[Leaf, Access]], reader: Leaf, read: Access) -> bool:
+    """Whether several writes together cover a read (`covers`), by integer sets; False if these do not settle it.
+
+    A place is an iteration of the scopes that the reader shares with some write, and an element. A write that shares
+    fewer of them serves every iteration of the others.
+    """
+    earlier = [
+        (leaf, access, common_depth((leaf, reader)))
+        for leaf, access in writes
+        if leaf.order < reader.order and leaf.accumulate is None
+    ]
+    if not earlier:
+        return False
+    depth = max(shared for _, _, shared in earlier)
+    around = tuple(var(d) for d in range(depth))
+    reached = [_from_within(leaf, access, shared, reader.extents[:depth]) for leaf, access, shared in earlier]
+    try:
+        return unreached([(reader.extents, reader.guards, (*around, *read.index))], reached) is None
+    except Undecided:
+        return False
+
+
+def _from_within(leaf: Leaf, access: Access, shared: int, around: tuple[int, ...]) -> Reach:
+    """The reach of a write, with the reader's scopes in `around` placed around the scopes of the write alone."""
+    depth = len(around)
+    extents = (*around, *leaf.extents[shared:])
+    moved = {d: var(d - shared + depth) for d in range(shared, leaf.depth)}
+    guards = tuple(guard.substitute(moved, extents) for guard in leaf.guards)
+    index = (expression.substitute(moved, extents) for expression in access.index)
+    return extents, guards, (*(var(d) for d in range(depth)), *index)
 
 
 def _are_aligned(writer: Leaf, write: Access, reader: Leaf, read: Access, depth: int) -> bool:

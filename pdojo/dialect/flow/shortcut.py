@@ -62,6 +62,7 @@ SHORTCUTS = (
     Shortcut("digits", "collision", "digits:apart"),
     Shortcut("guesses", "collision", "digits:guessed"),
     Shortcut("one iteration", "storage at first sight", "iterations:kept"),
+    Shortcut("several writes", "storage", "iterations:kept_together"),
     Shortcut("rings", "storage", "rings:kept"),
     Shortcut("first iterations", "storage", "clobber:overwritten"),
     Shortcut("instances", "storage", "instances:compared"),

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pdojo.dialect.affine import var
 from pdojo.dialect.flow.collision import EQUAL, Query
-from pdojo.dialect.flow.coverage import common_depth, covers
+from pdojo.dialect.flow.coverage import common_depth, cover_together, covers
 from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion
@@ -22,20 +22,30 @@ ItemT = TypeVar("ItemT")
 
 def kept(question: StorageQuestion) -> Answer[Reason | None] | None:
     """No violation, if one write covers each read."""
+    return _kept(question, together=False)
+
+
+def kept_together(question: StorageQuestion) -> Answer[Reason | None] | None:
+    """No violation, if several writes cover each read; integer sets of single iterations tell."""
+    return _kept(question, together=True)
+
+
+def _kept(question: StorageQuestion, *, together: bool) -> Answer[Reason | None] | None:
     uses, reuse, caller = question.uses, question.reuse, question.caller
-    if question.is_alone and within_iteration(uses, reuse):
+    if question.is_alone and within_iteration(uses, reuse, together=together):
         return Answer(None)
-    return Answer(None) if in_turn(uses, reuse, caller) else None
+    return Answer(None) if in_turn(uses, reuse, caller, together=together) else None
 
 
-def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
+def within_iteration(uses: Sequence[Use], reuse: Sequence[int], *, together: bool = False) -> bool:
     """Fast path: every value lives within one iteration of the scopes that distinguish a cell's elements.
 
     Then it lives within one iteration of each scope that all uses share, such as the owner of their copies.
 
     If every reused index equals f + slot, with one f over the scopes common to all uses, two elements of a cell differ
-    in f only, so they belong to different iterations of the common scopes. If every read is covered by a write of its
-    own iteration, no write of another iteration comes between.
+    in f only, so they belong to different iterations of the common scopes. If every read is covered by writes of its
+    own iteration, no write of another iteration comes between. With `together`, several writes may cover a read, such
+    as the parts of a peeled loop; integer sets of single iterations tell.
     """
     if len({u.access.array.name for u in uses}) != 1:
         return False
@@ -48,15 +58,17 @@ def within_iteration(uses: Sequence[Use], reuse: Sequence[int]) -> bool:
             return False
     writes = [(u.leaf, u.access) for u in uses if u.writes]
     reads = [u for u in uses if u.reads]
-    return all(any(covers(*write, r.leaf, r.access) for write in writes) for r in reads)
+    left = [r for r in reads if not any(covers(*write, r.leaf, r.access) for write in writes)]
+    return not left or (together and all(cover_together(writes, r.leaf, r.access) for r in left))
 
 
-def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) -> bool:
+def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None, *, together: bool = False) -> bool:
     """Fast path for consecutive parts of an iteration of the common scopes, each of which is valid alone.
 
     No part gets values from another, and no part comes between the writes and reads of another. Parts are subtrees, or
     all uses of an array. Two arrays may meet in a subtree if in each cell, one is done before the other begins. The
-    caller reads last, in memory of its own for each iteration of the common scopes.
+    caller reads last, in memory of its own for each iteration of the common scopes. With `together`, several writes may
+    cover a read.
     """
     if caller is not None:
         depth = common_depth([u.leaf for u in uses])
@@ -67,16 +79,16 @@ def in_turn(uses: Sequence[Use], reuse: Sequence[int], caller: Caller | None) ->
             return False
         if others and not _before(max(others), min(own), uses, places, depth, caller.name):
             return False
-    return _take_turns(uses, reuse, everything=True)
+    return _take_turns(uses, reuse, together=together, everything=True)
 
 
-def _take_turns(uses: Sequence[Use], reuse: Sequence[int], *, everything: bool = False) -> bool:
+def _take_turns(uses: Sequence[Use], reuse: Sequence[int], *, together: bool, everything: bool = False) -> bool:
     """`in_turn` for some uses of a buffer, or for all of them (`everything`), without the caller."""
     depth = common_depth([u.leaf for u in uses])
     places = [node_path(u.leaf)[depth] for u in uses]
 
     def is_fine(part: Sequence[Use]) -> bool:
-        return within_iteration(part, reuse) or _take_turns(part, reuse)
+        return within_iteration(part, reuse, together=together) or _take_turns(part, reuse, together=together)
 
     if len(parts := _parts(uses, places)) > 1 and all(map(is_fine, parts)):
         return True

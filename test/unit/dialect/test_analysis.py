@@ -13,7 +13,7 @@ import pytest
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.dialect.flow.collision import AFTER, BEFORE, EQUAL, Domain, Query, Relation
-from pdojo.dialect.flow.coverage import covers
+from pdojo.dialect.flow.coverage import cover_together, covers
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.storage_check import compare_flows
 from pdojo.dialect.flow.uses import Use, uses_of
@@ -196,6 +196,37 @@ def test_what_a_write_covers(name: str) -> None:
     (access,) = (i for i in reader.accesses if i is not reader.output)
     assert covers(writer, writer.output, reader, access) is expected
     assert not expected or all_are_covered(writer, reader)
+
+
+TOGETHER = {
+    "two halves": ("4 t[{1}] = x[{1}]\n| 4 t[{1}+4] = x[{1}]", "8 t[{1}]", True),
+    "two parts with a gap": ("4 t[{1}] = x[{1}]\n| 3 t[{1}+5] = x[{1}]", "8 t[{1}]", False),
+    "parts of guarded tiles": (
+        "2 3 where ({1}*3+{2} < 5) t[{1}*3+{2}] = x[{1}]\n| 3 t[{1}+5] = x[0]",
+        "8 t[{1}]",
+        True,
+    ),
+    "odd and even elements": ("4 t[{1}*2] = x[{1}]\n| 4 t[{1}*2+1] = x[{1}]", "8 t[{1}]", True),
+    "a part that comes later": ("4 t[{1}] = x[{1}]", "8 t[{1}]\n| 4 t[{1}+4] = x[{1}]", False),
+    "a part that accumulates": ("4 t[{1}] = x[{1}]\n| 4 t[{1}+4] += x[{1}]", "8 t[{1}]", False),
+    "the element of this iteration alone": ("t[{0}] = x[{0}]\n| 7 t[{1}] = x[{1}]", "8 t[{1}]", False),
+    "a guarded read": ("5 t[{1}] = x[{1}]\n| 1 t[{1}+5] = x[{1}]", "2 4 where ({1}*4+{2} < 6) t[{1}*4+{2}]", True),
+    "parts in a common scope": ("4\n| | t[{1}] = x[0]\n| | t[{1}+4] = x[0]\n| | READ", "t[{1}]", True),
+    "another iteration of a common scope": ("4\n| | t[{1}] = x[0]\n| | t[{1}+4] = x[0]\n| | READ", "2 t[{2}]", False),
+    "one part outside": ("4 t[{1}+4] = x[0]\n| 4\n| | t[{1}] = x[0]\n| | READ", "2 t[{1}+{2}*4]", True),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_writes_cover_together(name: str) -> None:
+    writes, read, expected = TOGETHER[name]
+    access, _, later = read.partition("\n")
+    reads = _assigned(access)
+    body = writes.replace("READ", reads) if "READ" in writes else f"{writes}\n| {reads}"
+    state = program("x f32 [8] heap\ny f32 [8] heap\nt f32 [8] heap\n\n8\n| " + body + f"\n{later}")
+    reader = next(leaf for leaf in state.nest.leaves if leaf.output.array.name == "y")
+    written = [(leaf, leaf.output) for leaf in state.nest.leaves if leaf is not reader]
+    assert cover_together(written, reader, reader.reads[0]) is expected
 
 
 def _assigned(read: str) -> str:
