@@ -18,7 +18,7 @@ from pdojo.dialect.flow.flows import Caller
 from pdojo.dialect.flow.liveness import LiveRange, live_ranges
 from pdojo.dialect.flow.origins import Origins
 from pdojo.dialect.flow.remembered import Remembered
-from pdojo.dialect.flow.shortcut import decided, is_used
+from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.storage_check import StorageChecks
 from pdojo.dialect.flow.uses import Use, UsesOnDemand, domain_of, remapped_chain, uses_of, uses_together
 from pdojo.dialect.functions import ACCUMULATIONS
@@ -71,22 +71,6 @@ class AnalysisCache:
     storage: StorageChecks = field(default_factory=StorageChecks)
     origins: Origins = field(default_factory=Origins)
     remembered: Remembered = field(default_factory=Remembered)
-
-
-@dataclass(frozen=True)
-class SharingQuestion:
-    """Does every value survive if the arrays of two buffers live in the memory of one?"""
-
-    guest: Buffer
-    host: Buffer
-    uses: Sequence[Use]
-    """The accesses to both, in the cells of `host`."""
-    storage: StorageChecks
-    collisions: Collisions
-
-    def exact(self) -> Reason | None:
-        """The violation as that of one buffer; None if there is none."""
-        return self.storage.violation(self.uses, self.host.reuse, None, caller_of(self.host))
 
 
 class Program:
@@ -307,7 +291,7 @@ class Program:
     def sharing_violation(self, guest: Buffer, host: Buffer) -> Reason | None:
         """The violation if the arrays of two buffers live in the memory of `host`; None if there is none."""
         uses = uses_together(self.nest, [guest, host], host.reuse)
-        return decided("sharing", SharingQuestion(guest, host, uses, self.storage, self.collisions))
+        return self.storage.violation(uses, host.reuse, None, caller_of(host))
 
     def merging_violation(self, guest: Array, host: Array) -> Reason | None:
         """The violation if each element of `guest` is stored as that of `host`, of the same shape; or None."""

@@ -68,7 +68,6 @@ SHORTCUTS = (
     Shortcut("instances", "storage", "instances:compared"),
     Shortcut("representatives", "storage", "instances:compared_few"),
     Shortcut("single reads", "storage", "single_reads:refuted"),
-    Shortcut("turns", "sharing", "turns:apart"),
     Shortcut("obvious values", "value at first sight", "values:obvious"),
     Shortcut("values of instances", "value", "values:enumerated"),
     Shortcut("covered reads", "initialised", "values:initialised"),
