@@ -195,12 +195,12 @@ def _float_from(*, signed: bool) -> Cast:
 
 def _float_to(*, signed: bool) -> Cast:
     def cast(code: FunctionCode, value: SSAValue, source: str, target: str) -> SSAValue:
-        value = _widen(code, value, source)
+        value, wide = _widen(code, value, source), "f32" if source in ("f16", "bf16") else source
         if target == "i1":
-            return _to_bit(code, value, "f32" if source in ("f16", "bf16") else source, signed=signed)
+            return _to_bit(code, value, wide, signed=signed)
         kind = with_lanes(value_type(target), lanes(value))
         if lanes(value) is not None and DTYPES[target].bitwidth <= (32 if signed else 16):
-            return _vector_to_integers(code, value, "f64" if source == "f64" else "f32", target, signed=signed)
+            return _vector_to_integers(code, value, wide, target, signed=signed)
         name = f"llvm.fpto{'si' if signed else 'ui'}.sat.{suffix(kind)}.{suffix(value.type)}"
         return code.emit(llvm.CallIntrinsicOp(name, [value], [kind]))
 

@@ -85,9 +85,10 @@ class TileScope(Transformation[Scope]):
         """Requires a sequential scope, and a size within its extent or within the machine's widest vector."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        greatest = site.extent if self.tail == PEEL else max(site.extent, widest_vector(program))
-        if not 1 <= self.size <= greatest:
-            return Reason(f"'size' must be between 1 and {site.extent}, the extent")
+        widest = 1 if self.tail == PEEL else widest_vector(program)
+        if not 1 <= self.size <= max(site.extent, widest):
+            beyond = f", or {widest}, the lanes of the widest vector" if widest > site.extent else ""
+            return Reason(f"'size' must be between 1 and {site.extent}, the extent{beyond}")
         if self.tail not in (GUARD, PEEL):
             return Reason(f"'tail' must be {GUARD} or {PEEL}, not '{self.tail}'")
         if self.tail != PEEL:

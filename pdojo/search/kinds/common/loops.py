@@ -93,12 +93,14 @@ def straighten(builder: PassBuilder, identifier: str, lanes: int, why: str) -> N
     builder.make("unroll", f"%{tiles.outer}", why)
 
 
-def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> Tiles:
+def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> None:
     """Cut a loop into groups of `size` iterations, and unroll a group around every vector."""
     groups = tile(builder, loop, size, why)
     for part in sink(builder, groups.inner, why):
         builder.make("unroll", f"%{part}", why)
-    return groups
+    for name, dimension in _indexed_by(builder, groups.outer):
+        # Values that only one group needs get their own dimension, which can be reused.
+        builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
 
 
 def reorder(builder: PassBuilder, statement: str, wanted: Sequence[str]) -> None:
@@ -151,7 +153,7 @@ def indexing(builder: PassBuilder, array: str) -> list[str]:
     return [scope.id for scope in builder.nest.scopes if scope.id in found]
 
 
-def indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
+def _indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
     """The dimensions that a loop indexes of temporaries that nothing outside of it uses."""
     loop = builder.scope(identifier)
     assert loop is not None

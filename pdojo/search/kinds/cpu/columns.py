@@ -15,7 +15,7 @@ from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import contraction_shape, spatial_loops
-from pdojo.search.kinds.common.loops import indexed_by, isolate, jam, reorder
+from pdojo.search.kinds.common.loops import isolate, jam, reorder
 from pdojo.search.kinds.common.sums import split_terms
 from pdojo.search.kinds.common.threads import SMALL
 
@@ -119,8 +119,5 @@ def _join(builder: PassBuilder, identifier: str) -> bool:
     loop = builder.scope(identifier)
     if loop is None or whole <= ROWS:
         return False
-    groups = jam(builder, loop, ROWS, why)
-    for name, dimension in indexed_by(builder, groups.outer):
-        # Values that only one group of rows needs get their own dimension, which can be reused.
-        builder.attempt("tile_dim", f"{name}:{dimension}", why, size=ROWS)
+    jam(builder, loop, ROWS, why)
     return True

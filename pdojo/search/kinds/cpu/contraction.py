@@ -48,7 +48,7 @@ UNLIKE = 2.0
 FEW_SETS = 16
 """Lines at equal distances fit into a cache divided by this number."""
 WAYS = 8
-"""Lines of a set of the first cache."""
+"""Lines of a set of a core's caches."""
 SLACK = 1.1
 """Latency of sums that a processor does not hide completely, as a multiple."""
 MASKS = frozenset({"avx512f", "sve", "v"})

@@ -20,10 +20,9 @@ from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import Dimension, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import isolate, reorder, tile
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance
+from pdojo.search.kinds.cpu.contraction import WAYS
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, part_temporaries
 
-WAYS = 8
-"""Lines of a set of the core's cache."""
 LEAST = 128
 """Fewest bytes of a panel's row."""
 LONG = 2048
@@ -200,9 +199,8 @@ def _peeled(builder: PassBuilder, identifier: str, depth: int, size: int) -> lis
 def _arrange(builder: PassBuilder, identifier: str, depth: int, size: int) -> None:
     """Rewrite [outer, columns, rows] to [outer, panels, rows, columns of a panel]; the columns are at `depth`."""
     columns = builder.loop(identifier, depth)
-    panels, inner = ("", columns.id) if columns.extent <= size else tile(builder, columns, size, WHY)
+    inner = columns.id if columns.extent <= size else tile(builder, columns, size, WHY).inner
     others = [s.id for s in builder.leaf(identifier).chain if s.id != inner]
-    assert not panels or others[depth] == panels
     reorder(builder, identifier, [*others, inner])
 
 

@@ -16,7 +16,7 @@ from pdojo.dialect.rules.hints import streaming_misfit
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
 from pdojo.dialect.view.nest import Access, Leaf, Scope, leaves_of
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.loops import indexed_by, jam, tile
+from pdojo.search.kinds.common.loops import jam, tile
 from pdojo.search.kinds.cpu.cost_model import cycles
 
 NONE = "none"
@@ -87,10 +87,7 @@ def _join_rows(builder: PassBuilder, identifier: str) -> None:
     loop = builder.scope(identifier)
     assert loop is not None
     why = f"{STREAMS} rows at a time: more misses are in flight"
-    groups = jam(builder, loop, STREAMS, why)
-    for name, dimension in indexed_by(builder, groups.outer):
-        # Values that only one group of rows needs get their own dimension, which can be reused.
-        builder.attempt("tile_dim", f"{name}:{dimension}", why, size=STREAMS)
+    jam(builder, loop, STREAMS, why)
 
 
 def _part(builder: PassBuilder, identifier: str) -> None:
