@@ -6,6 +6,7 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.rounding import from_interface
@@ -210,3 +212,26 @@ def test_sums_of_the_pass_are_more_exact_than_in_order() -> None:
         for kernel in (found.before, found.after)
     )
     assert vectors < plain / 4
+
+
+def test_elementwise_statements_behind_a_contraction_read_its_registers() -> None:
+    """Bias, residual and ReLU of a convolution are computed per block: no array keeps its sums."""
+    text = (Path(__file__).parent / "user_kernels" / "residual_block.pdojo").read_text(encoding="utf-8")
+    (kernel,) = parse_notation(text)
+    nest = make_moves(with_alignment(kernel, 64), machine("x86-64-avx2"), "heuristic").game.program.nest
+    assert {buffer.memory for buffer in nest.buffers if buffer.op is not None} == {Memory.REGISTER}
+    stores = nest.writers["y"]
+    assert stores
+    assert all(leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR for leaf in stores)
+
+
+def test_the_statistics_of_a_single_row_are_shared_by_all_threads() -> None:
+    on = replace(machine("x86-64-avx2"), threads=2)
+    nest = tuned_for("softmax", "1x100000", on).game.program.nest
+    assert [scope.extent for scope in nest.scopes if scope.mapping is Mapping.PARALLEL] == [2, 2, 2]
+
+
+def test_values_recomputed_for_a_result_stay_with_it() -> None:
+    """The second pass over a long row of log_softmax reads `x` again, not differences that the first one stored."""
+    nest = tuned_for("log_softmax", "2x300000", machine("x86-64-avx2")).game.program.nest
+    assert all(buffer.memory is not Memory.HEAP for buffer in nest.buffers if buffer.op is not None)

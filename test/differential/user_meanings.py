@@ -139,6 +139,15 @@ def _clipped_gradient(x: Array) -> Array:
     return x * min(1, 5 / np.linalg.norm(x))
 
 
+def _residual_block(x: Array, w: Array, b: Array, r: Array) -> Array:
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+    return np.maximum(np.einsum("nchwrs,kcrs->nkhw", windows, w) + b[:, None, None] + r, 0)
+
+
+def _linear_and_half(x: Array, w: Array) -> list[Array]:
+    return [x @ w, x @ w / 2]
+
+
 MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "bilinear": _bilinear,
     "clipped_gradient": _clipped_gradient,
@@ -156,6 +165,7 @@ MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "jacobi2d": _jacobi2d,
     "layer_scale": _layer_scale,
     "leaky_relu_bias": _leaky_relu_bias,
+    "linear_and_half": _linear_and_half,
     "linear_recurrence": _linear_recurrence,
     "logsumexp_columns": _logsumexp_columns,
     "mean_squared_error": _mean_squared_error,
@@ -163,6 +173,7 @@ MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "pairwise_distances": _pairwise_distances,
     "power_step": _power_step,
     "rank_one_update": _rank_one_update,
+    "residual_block": _residual_block,
     "running_max": _running_max,
     "scaled_scores": _scaled_scores,
     "smooth3": _smooth3,

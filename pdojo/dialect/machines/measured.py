@@ -70,10 +70,16 @@ class ProcessorMeasurements:
         memory = plain[max(plain)]
         return max((f for f in plain if plain[f] >= 1.5 * memory), default=min(plain))
 
-    def nontemporal_from(self, threads: int) -> int | None:
-        """The smallest measured footprint in bytes from which stores past the caches are faster; or None."""
-        plain = dict(_by_footprint(r for r in self._copies(threads) if not r.nontemporal))
-        past = dict(_by_footprint(r for r in self._copies(threads) if r.nontemporal))
+    def nontemporal_from(self, threads: int, streams: int = 1) -> int | None:
+        """The smallest measured footprint in bytes from which stores past the caches are faster; None if they never are.
+
+        Each thread stores to `streams` places in turn. The measurement with the next larger number of streams counts.
+        """
+        copies = self._copies(threads)
+        plain = dict(_by_footprint(r for r in copies if not r.nontemporal))
+        counts = {r.streams for r in copies if r.nontemporal}
+        count = min((c for c in counts if c >= streams), default=max(counts, default=1))
+        past = dict(_by_footprint(r for r in copies if r.nontemporal and r.streams == count))
         found: int | None = None
         for footprint in sorted(plain.keys() & past.keys(), reverse=True):
             if max(past[footprint]) < GAIN * max(plain[footprint]):

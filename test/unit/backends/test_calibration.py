@@ -66,6 +66,15 @@ def test_conclusions() -> None:
     assert useless.prefetch_distance(1) == 0
 
 
+def test_stores_to_several_places() -> None:
+    """Stores past the caches to four places in turn are measured for themselves; three places count as four."""
+    slow = [CopyRate(2, 256 * MIB, nontemporal=True, streams=4, rate=8e9)]
+    measured = replace(AMD, copy=(*AMD.copy, *slow))
+    assert [measured.nontemporal_from(2, streams) for streams in (1, 3, 4, 9)] == [32 * MIB, None, None, None]
+    described = replace(machine("x86-64-avx2"), threads=2, measured=measured)
+    assert (described.streaming_from(1), described.streaming_from(4)) == (32 * MIB, float("inf"))
+
+
 def test_without_measurements() -> None:
     """A virtual machine reports the last cache of the whole socket: nobody counts on it."""
     assert not ProcessorMeasurements()

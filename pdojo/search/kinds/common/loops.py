@@ -14,7 +14,7 @@ from pdojo.search.kinds.common.builder import PassBuilder
 
 
 def drop_unit_loops(builder: PassBuilder) -> None:
-    """Collapse every loop of one iteration with its child or its parent."""
+    """Collapse every loop of one iteration with its child or its parent; split it first if it has several children."""
 
     def beside_unit() -> Iterator[Scope]:
         for scope in builder.nest.scopes:
@@ -22,7 +22,14 @@ def drop_unit_loops(builder: PassBuilder) -> None:
             if inner is not None and 1 in (scope.extent, inner.extent):
                 yield scope
 
-    builder.exhaust(beside_unit, "collapse_scopes", "a loop of one iteration is none")
+    why = "a loop of one iteration is none"
+    shared = [scope.id for scope in builder.nest.scopes if scope.extent == 1 and len(scope.children) > 1]
+    for identifier in shared:
+        while (scope := builder.scope(identifier)) and len(scope.children) > 1:
+            last = len(scope.children) - 1
+            if not builder.attempt("split_scopes", scope, why, after=last):
+                break
+    builder.exhaust(beside_unit, "collapse_scopes", why)
 
 
 def flatten(builder: PassBuilder) -> None:

@@ -13,6 +13,7 @@ from itertools import takewhile
 from math import prod
 
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
@@ -36,6 +37,7 @@ from pdojo.search.kinds.common.contraction import (
 )
 from pdojo.search.kinds.common.loops import reorder, tile
 from pdojo.search.kinds.common.threads import balance, work
+from pdojo.search.kinds.cpu.epilogue import absorb_epilogue
 
 FEW_APART = 4
 """Largest stride in elements at which a gather still touches few cache lines."""
@@ -240,6 +242,7 @@ def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -
 
 def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     """Apply the plan to one contraction."""
+    absorb_epilogue(builder, identifier)
     depth = len(plan.outer)
     if plan.rows is not None:
         reorder(builder, identifier, [*plan.outer, plan.columns, plan.rows])
@@ -300,6 +303,9 @@ def _seal(builder: PassBuilder, identifier: str, before: set[str], depth: int) -
     array = builder.leaf(identifier).output.array.name
     for leaf in builder.nest.leaves:
         if leaf.id == identifier or leaf.id not in before or leaf.output.array.name == array:
+            builder.sealed.update(scope.id for scope in leaf.chain[depth:])
+    for leaf in builder.nest.leaves:
+        if any(scope.id in builder.sealed for scope in leaf.chain[depth:]):
             builder.sealed.update(scope.id for scope in leaf.chain[depth:])
 
 
@@ -490,21 +496,39 @@ def _block(builder: PassBuilder, identifier: str, rows: int, height: int, why: s
     builder.make("tile_scope", builder.loop(identifier, rows), why, size=size)
     for depth in (rows + 3, rows + 2, rows + 1):
         builder.make("split_scopes", builder.loop(identifier, depth), "zeros first, then the sum", after=1)
+        _split_epilogue(builder, identifier, depth, why)
     chain = [s.id for s in builder.leaf(identifier).chain]
     block, terms = chain[rows + 1 : rows + 4], chain[rows + 4 :]
     reorder(builder, identifier, [*chain[: rows + 1], *terms, *block])
     _to_registers(builder, identifier, rows)
 
 
+def _split_epilogue(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
+    """Split the loop at `depth` around the sum from the statements behind the sum; each gets its own vector loop."""
+    loop = builder.loop(identifier, depth)
+    while len(loop.children) > 1:
+        builder.make("split_scopes", loop, why, after=1)
+        first = builder.scope(loop.id)
+        assert first is not None
+        rest = builder.nest.next_sibling(first)
+        assert isinstance(rest, Scope)
+        if not isinstance(rest.children[0], Leaf):
+            return
+        loop = rest
+
+
 def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
     """Keep the block in registers from its zeros to its last sum; the loop over blocks is at `depth`."""
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, identifier, depth, why)
-    for statement in (first, identifier, back):
+    behind = [leaf.id for leaf in builder.loop(identifier, depth).leaves if leaf.id not in (first, identifier, back)]
+    if behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums"):
+        back = identifier
+    for statement in dict.fromkeys((first, identifier, back, *behind)):
         chain = builder.leaf(statement).chain
         builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:
-            if scope.depth > depth and scope.extent <= MOST_STRAIGHT:
+            if scope.mapping is Mapping.SEQUENTIAL and scope.depth > depth and scope.extent <= MOST_STRAIGHT:
                 builder.attempt("unroll", scope, "the block is straight code")
     terms = builder.leaf(identifier).chain[depth + 1 : -3]
     if prod(s.extent for s in builder.leaf(identifier).chain[depth + 1 : -1]) <= MOST_TERMS:

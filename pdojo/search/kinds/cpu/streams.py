@@ -22,6 +22,8 @@ from pdojo.search.kinds.cpu.cost_model import cycles
 NONE = "none"
 STREAMS = 4
 """Number of places in an array that a thread may read at the same time."""
+PAGE = 4096
+"""Bytes from which the addresses of an iteration's stores count as separate places."""
 AHEAD = (1024, 4096)
 """Prefetch distances in bytes, besides the distance to the next iteration of the outermost scope."""
 
@@ -32,7 +34,7 @@ def stream(builder: PassBuilder) -> None:
     footprint = _footprint(builder)
     if footprint <= machine.private_cache * machine.threads:
         return
-    _bypass_caches(builder, is_likely=footprint > machine.streaming_bytes)
+    _bypass_caches(builder, footprint)
     _fetch_ahead(builder, is_likely=footprint > machine.streaming_bytes)
 
 
@@ -113,14 +115,34 @@ def _footprint(builder: PassBuilder) -> int:
     return sum(prod(b.shape) * byte_width(b.dtype) for b in builder.nest.buffers if b.op is None)
 
 
-def _bypass_caches(builder: PassBuilder, *, is_likely: bool) -> None:
-    """Hint non-temporal stores wherever they are legal."""
-    stores = [leaf.id for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
-    options = ("past the caches", "plain") if is_likely else ("plain", "past the caches")
+def _bypass_caches(builder: PassBuilder, footprint: int) -> None:
+    """Hint non-temporal stores where they are legal and pay; as a variant, wherever they are legal, or nowhere."""
+    stores = [leaf for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
+    streams = _streams(stores)
+    likely = [s.id for s in stores if footprint > builder.game.machine.streaming_from(streams[_loop(s).id])]
+    options = ("past the caches", "plain") if likely else ("plain", "past the caches")
     if stores and builder.choices.choose("stores", options) == "past the caches":
-        for identifier in stores:
+        for identifier in likely or [s.id for s in stores]:
             why = "the output exceeds the caches: do not read it first"
             builder.attempt("hint", builder.leaf(identifier), why, kind="nontemporal")
+
+
+def _streams(stores: Sequence[Leaf]) -> dict[str, int]:
+    """Number of separate places that an iteration of each innermost loop stores to."""
+    found: dict[str, int] = {}
+    for leaf in stores:
+        loop = _loop(leaf)
+        address = linear_address(leaf.output.index, leaf.output.array.shape)
+        width = byte_width(leaf.output.array.dtype)
+        apart = (s.extent for s in leaf.chain[loop.depth + 1 :] if address.coefficient(s.depth) * width >= PAGE)
+        found[loop.id] = found.get(loop.id, 0) + prod(apart)
+    return found
+
+
+def _loop(leaf: Leaf) -> Scope:
+    """The innermost loop around a statement that is neither unrolled nor a vector; else the outermost scope."""
+    inside = (s for s in reversed(leaf.chain) if s.mapping in (Mapping.SEQUENTIAL, Mapping.PARALLEL))
+    return next(inside, leaf.chain[0])
 
 
 def _may_bypass(builder: PassBuilder, leaf: Leaf) -> bool:

@@ -219,7 +219,7 @@ def _fuse_vector_loops(builder: PassBuilder) -> None:
 
 
 def _pairs(builder: PassBuilder) -> list[tuple[Scope, Scope]]:
-    """Loops of one parent that may be fused, near pairs first."""
+    """Loops of one parent that may be fused: first those between which values flow, and near pairs first."""
     found: list[tuple[Scope, Scope]] = []
     open_scopes = [scope for scope in builder.nest.scopes if scope.id not in builder.sealed]
     arrays = {scope: _arrays(scope) for scope in open_scopes}
@@ -235,7 +235,13 @@ def _pairs(builder: PassBuilder) -> list[tuple[Scope, Scope]]:
             alike = (later.extent, later.mapping) == (scope.extent, scope.mapping)
             if later.position > scope.position and alike and not costs_threads(builder, scope, later):
                 found.append((scope, later))
-    return found
+    return sorted(found, key=lambda pair: not _flows(*pair))
+
+
+def _flows(first: Scope, second: Scope) -> bool:
+    """True if `second` reads an array that `first` writes."""
+    written = {leaf.output.array.name for leaf in first.leaves}
+    return any(access.array.name in written for leaf in second.leaves for access in leaf.reads)
 
 
 def _arrays(scope: Scope) -> set[str]:
@@ -291,7 +297,7 @@ def part_temporaries(builder: PassBuilder) -> None:
 
 
 def shrink_temporaries(builder: PassBuilder) -> None:
-    """Reuse dimensions that are dead after each iteration; of long rows keep the vectors of one group."""
+    """Reuse dimensions that are dead after each iteration; of long rows keep a vector, or a group of vectors."""
     why = "the dimension is dead after each iteration: less memory"
     made = 1
     while made:
@@ -303,7 +309,7 @@ def shrink_temporaries(builder: PassBuilder) -> None:
             continue
         last = len(array.shape) - 1
         lanes = max(builder.game.machine.vector_lanes(array.dtype), default=1)
-        for size in (lanes * ACCUMULATORS, lanes):
+        for size in (lanes, lanes * ACCUMULATORS):
             if size < array.shape[last] and builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
                 break
 

@@ -1,0 +1,55 @@
+"""Elementwise nests behind a contraction, computed on a block of results while it is in registers."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.math.functions import FUNCTIONS
+from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.contraction import spatial_loops
+
+MOST_STATEMENTS = 8
+"""Greatest number of statements that join a contraction: each is repeated for every vector of a block."""
+
+
+def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
+    """Fuse the loops over results of a contraction with the elementwise nests that follow it, one statement each."""
+    why = "computed while the block of results is in registers"
+    depth = len(spatial_loops(builder.leaf(identifier)))
+    for _ in range(MOST_STATEMENTS):
+        follower = builder.nest.next_sibling(builder.loop(identifier, 0))
+        statement = _elementwise(builder.leaf(identifier), follower, depth) if isinstance(follower, Scope) else None
+        if statement is None or not builder.transact(lambda: _join(builder, identifier, depth, why)):
+            return
+
+
+def _join(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
+    for level in range(depth):
+        builder.make("join_scopes", builder.loop(identifier, level), why)
+
+
+def _elementwise(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
+    """The only statement of `nest` if it is cheap and continues the results of the contraction `leaf`; else None."""
+    inner: Leaf | Scope = nest
+    loops: list[Scope] = []
+    while isinstance(inner, Scope):
+        if len(inner.children) > 1 or inner.mapping is not Mapping.SEQUENTIAL or inner.guard:
+            return None
+        loops.append(inner)
+        inner = inner.children[0]
+    results = {w.output.array.name: w.output.index for w in leaf.chain[0].leaves}
+    reads = [access for access in inner.inputs if isinstance(access, Access)]
+    continues = [access for access in reads if access.array.name in results]
+    operands = {access.array.name for access in leaf.reads}
+    cheap = inner.function is None or FUNCTIONS[inner.function].cycles <= 1
+    fits = (
+        [s.extent for s in loops] == [s.extent for s in leaf.chain[:depth]]
+        and inner.accumulate is None
+        and cheap
+        and continues
+        and all(access.index == results[access.array.name] for access in continues)
+        and inner.output.index == leaf.output.index
+        and inner.output.array.name not in results
+        and not operands & {access.array.name for access in (inner.output, *reads)}
+    )
+    return inner if fits else None
