@@ -71,7 +71,7 @@ class ProcessorMeasurements:
         return max((f for f in plain if plain[f] >= 1.5 * memory), default=min(plain))
 
     def nontemporal_from(self, threads: int, streams: int = 1) -> int | None:
-        """The smallest measured footprint in bytes from which stores past the caches are faster; None if they never are.
+        """The smallest measured footprint in bytes from which stores past the caches are faster; None if there is none.
 
         Each thread stores to `streams` places in turn. The measurement with the next larger number of streams counts.
         """
