@@ -228,7 +228,10 @@ def main() -> int:
     collect_rarely()
     if given.ablation:
         given.walks = given.walks or 2
-        _ablation(given)
+        try:
+            _ablation(given)
+        except UsageError as error:
+            parser.error(str(error))
         return 0
     with without(*given.without):
         return _measured(given)

@@ -104,8 +104,8 @@ def _checked(array: DeviceArray, parameter: Parameter) -> int:
         raise UsageError(f"array '{name}' is read-only, but the kernel writes it")
     if array.address % parameter.alignment:
         raise UsageError(
-            f"array '{name}' lies at an address that is no multiple of {parameter.alignment} bytes, which the kernel "
-            f"relies on; pass {name}.clone()"
+            f"array '{name}' is not aligned to {parameter.alignment} bytes, as the kernel requires; "
+            f"pass {name}.clone(), an aligned copy"
         )
     return array.address
 

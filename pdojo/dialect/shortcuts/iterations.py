@@ -26,7 +26,7 @@ def kept(question: StorageQuestion) -> Answer[Reason | None] | None:
 
 
 def kept_together(question: StorageQuestion) -> Answer[Reason | None] | None:
-    """No violation, if several writes cover each read; integer sets of single iterations tell."""
+    """No violation, if the writes of a single iteration together cover each of its reads (integer sets)."""
     return _kept(question, together=True)
 
 

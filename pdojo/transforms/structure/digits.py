@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.transforms.api import Expr, Program, Scope, floordiv, modulo, var
+from pdojo.transforms.api import DTYPES, Expr, Program, Scope, floordiv, modulo, var
 
 
 def only_scope(site: Scope) -> Scope | None:
@@ -13,9 +13,9 @@ def only_scope(site: Scope) -> Scope | None:
     return child if len(site.children) == 1 and isinstance(child, Scope) else None
 
 
-def widest_vector(program: Program) -> int:
-    """The lanes of the widest vector of the machine; 1 if it has none."""
-    return max((n for dtype in ("i8", "f64") for n in program.machine.vector_lanes(dtype)), default=1)
+def vector_lengths(program: Program) -> set[int]:
+    """The numbers of lanes of the machine's vectors of any type."""
+    return {lanes for dtype in DTYPES for lanes in program.machine.vector_lanes(dtype)}
 
 
 def collapsed_extent(site: Scope, inner: Scope, longest: int = 1) -> int:

@@ -31,7 +31,7 @@ from pdojo.transforms.structure.digits import (
     collapsed_guards,
     digits_of,
     only_scope,
-    widest_vector,
+    vector_lengths,
 )
 from pdojo.transforms.structure.ordering import rewritten
 from pdojo.transforms.structure.peeling import PeelScope, UnpeelScope
@@ -70,9 +70,7 @@ class TileScope(Transformation[Scope]):
     @classmethod
     def candidates(cls, program: Program) -> Iterator[tuple[Scope, Self]]:
         """Powers of two and vector lengths of the machine; only divisors, if the extent has some among them."""
-        sizes = {2, 4, 8, 16, 32, 64} | {
-            n for d in ("f64", "f32", "f16", "i8") for n in program.machine.vector_lanes(d)
-        }
+        sizes = {2, 4, 8, 16, 32, 64} | vector_lengths(program)
         for scope in program.nest.scopes:
             if scope.mapping is Mapping.SEQUENTIAL:
                 fitting = [s for s in sorted(sizes) if s < scope.extent]
@@ -85,7 +83,7 @@ class TileScope(Transformation[Scope]):
         """Requires a sequential scope, and a size within its extent or within the machine's widest vector."""
         if site.mapping is not Mapping.SEQUENTIAL:
             return Reason(f"{describe_scope(site)} is mapped; unmap it first")
-        widest = 1 if self.tail == PEEL else widest_vector(program)
+        widest = 1 if self.tail == PEEL else max(vector_lengths(program), default=1)
         if not 1 <= self.size <= max(site.extent, widest):
             beyond = f", or {widest}, the lanes of the widest vector" if widest > site.extent else ""
             return Reason(f"'size' must be between 1 and {site.extent}, the extent{beyond}")
@@ -192,7 +190,7 @@ class CollapseScopes(Transformation[Scope]):
 
     def _check_tail(self, program: Program, site: Scope, inner: Scope) -> Reason | None:
         tail = program.nest.next_sibling(site)
-        whole = collapsed_extent(site, inner, widest_vector(program)) == site.extent * inner.extent
+        whole = collapsed_extent(site, inner, max(vector_lengths(program), default=1)) == site.extent * inner.extent
         if not isinstance(tail, Scope) or tail.extent >= inner.extent or not whole:
             return Reason(f"no tail of less than {inner.extent} iterations follows full tiles")
         collapsed, scope = self._collapsed(program, site, inner)
@@ -224,7 +222,7 @@ class CollapseScopes(Transformation[Scope]):
             UnpeelScope().rewrite(collapsed, scope, rewriter)
             return
         depth, outside = site.depth, tuple(s.extent for s in site.chain[:-1])
-        total = collapsed_extent(site, inner, widest_vector(program))
+        total = collapsed_extent(site, inner, max(vector_lengths(program), default=1))
         guards = collapsed_guards(site, inner, (*outside, total))
         scope = ScopeOp(total, id=self._identifier(program, site, inner))
         rewriter.insert(scope, InsertPoint.before(site.op))

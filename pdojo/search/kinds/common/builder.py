@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
@@ -130,6 +131,10 @@ class PassBuilder:
         for buffer in self.nest.buffers:
             if buffer.op is not None:
                 yield buffer.names[0]
+
+    def interface_bytes(self) -> int:
+        """Bytes of the interface arrays."""
+        return sum(prod(b.shape) * byte_width(b.dtype) for b in self.nest.buffers if b.op is None)
 
     def dimensions(self) -> Iterator[str]:
         """Locations of all dimensions of temporaries outside of registers; lanes need the dimensions of registers."""

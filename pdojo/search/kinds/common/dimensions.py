@@ -31,6 +31,11 @@ def indices(leaf: Leaf) -> list[tuple[Dimension, int]]:
     return [(place, depth) for place, depth in variables if depth is not None]
 
 
+def indexed_by(leaf: Leaf, depth: int) -> list[Dimension]:
+    """The dimensions that the loop at `depth` around a statement indexes, also together with other loops."""
+    return [(a.array.name, d) for a in leaf.accesses for d, e in enumerate(a.index) if e.uses(depth)]
+
+
 def loop_variable(expression: Expr) -> int | None:
     """The depth of the loop whose variable the index is; None for other indices."""
     match expression:

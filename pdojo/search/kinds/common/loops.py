@@ -11,6 +11,7 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.dialect.view.storage import accesses_of, physical_index
 from pdojo.errors import LocationError
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.dimensions import indexed_by
 
 
 def drop_unit_loops(builder: PassBuilder) -> None:
@@ -105,7 +106,7 @@ def jam(builder: PassBuilder, loop: Scope, size: int, why: str) -> None:
     groups = tile(builder, loop, size, why)
     for part in sink(builder, groups.inner, why):
         builder.make("unroll", f"%{part}", why)
-    for name, dimension in _indexed_by(builder, groups.outer):
+    for name, dimension in _private_dimensions(builder, groups.outer):
         # Values that only one group needs get their own dimension, which can be reused.
         builder.attempt("tile_dim", f"{name}:{dimension}", why, size=size)
 
@@ -160,17 +161,11 @@ def indexing(builder: PassBuilder, array: str) -> list[str]:
     return [scope.id for scope in builder.nest.scopes if scope.id in found]
 
 
-def _indexed_by(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
+def _private_dimensions(builder: PassBuilder, identifier: str) -> list[tuple[str, int]]:
     """The dimensions that a loop indexes of temporaries that nothing outside of it uses."""
     loop = builder.scope(identifier)
     assert loop is not None
-    found = [
-        (a.array.name, d)
-        for leaf in loop.leaves
-        for a in leaf.accesses
-        for d, e in enumerate(a.index)
-        if e.uses(loop.depth)
-    ]
+    found = [place for leaf in loop.leaves for place in indexed_by(leaf, loop.depth)]
     outside = {a.array.name for leaf in builder.nest.leaves if loop not in leaf.chain for a in leaf.accesses}
     mine = set(builder.temporaries()) - outside
     return [place for place in dict.fromkeys(found) if place[0] in mine]

@@ -7,9 +7,7 @@ that fills no block is peeled off and gets smaller blocks. Sizes follow from ext
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from collections.abc import Sequence
 from math import prod
 
 from pdojo.dialect.affine import Expr
@@ -21,82 +19,31 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import (
     MOST_STRAIGHT,
-    VECTORS,
     WORTH_CHOOSING,
-    Block,
     ContractionShape,
     arrange_copy,
-    best_blocks,
     can_pack,
     contractions,
     own_block,
     peel,
     spatial_loops,
-    tiles_of,
     uses,
 )
 from pdojo.search.kinds.common.loops import reorder, tile
-from pdojo.search.kinds.common.threads import balance, work
+from pdojo.search.kinds.common.threads import work
+from pdojo.search.kinds.cpu.block_plans import BlockPlan, block_plans, copies_of, is_packed, least_rest, tallest
 from pdojo.search.kinds.cpu.epilogue import absorb_epilogue
 
-FEW_APART = 4
-"""Largest stride in elements at which a gather still touches few cache lines."""
 MOST_TERMS = 64
 """Greatest number of vector operations of a block's whole sum that is unrolled."""
 CLOSE, MOST_PLANS = 1.25, 3
 """Greatest estimate of a tried block, as a multiple of the least one; greatest number of tried blocks."""
 UNLIKE = 2.0
 """The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
-FEW_SETS = 16
-"""Lines at equal distances fit into a cache divided by this number."""
-WAYS = 8
-"""Lines of a set of a core's caches."""
-SLACK = 1.1
-"""Latency of sums that a processor does not hide completely, as a multiple."""
-MASKS = frozenset({"avx512f", "sve", "v"})
-"""Features of processors whose masks have registers of their own."""
 WORTH_PACKING = 4
 """Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
 """Rows of a block are packed if they fill at least this many first-level caches."""
-
-
-@dataclass(frozen=True, slots=True)
-class BlockPlan:
-    """A plan for a contraction, with the loops by identifier."""
-
-    outer: tuple[str, ...]
-    """Spatial loops that are not tiled, in their order."""
-    rows: str | None
-    """The spatial loop whose iterations share the panel; None if no loop shares it."""
-    columns: str
-    """The spatial loop of the vectors."""
-    lanes: int
-    """Lanes of a vector."""
-    panel: int
-    """Index of the read that is the panel."""
-    block: Block
-    """The block of results in registers; its cost is in cycles."""
-
-    @property
-    def height(self) -> int:
-        """Rows of a block."""
-        return self.block.height
-
-    @property
-    def vectors(self) -> int:
-        """Vectors in a row of a block."""
-        return self.block.vectors
-
-    @property
-    def cost(self) -> float:
-        """Estimated cycles of the whole contraction."""
-        return self.block.cost
-
-    def title(self, leaf: Leaf) -> str:
-        """The plan in a few words: the block, and the operand that is the panel."""
-        panel = leaf.reads[self.panel].array.name
-        return f"{self.height} x {self.vectors} vectors of {self.lanes}, panel {panel}"
 
 
 def tile_contractions(builder: PassBuilder) -> None:
@@ -108,7 +55,7 @@ def tile_contractions(builder: PassBuilder) -> None:
 
 def _ordered(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
     """The plans for a contraction, the cheapest first; a tuning parameter chooses among the cheapest ones."""
-    plans, leaf = _plans(builder, shape), shape.leaf
+    plans, leaf = block_plans(builder, shape), shape.leaf
     close = [plan for plan in plans if plan.cost <= CLOSE * plans[0].cost][:MOST_PLANS]
     unlike = {(plan.panel, plan.columns): plan for plan in reversed(plans) if plan.cost <= UNLIKE * plans[0].cost}
     tried = {plan.title(leaf): plan for plan in (*unlike.values(), *reversed(close))}
@@ -117,127 +64,6 @@ def _ordered(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
         return plans
     chosen = tried[builder.choices.choose(f"block of {leaf.output.array.name}", titles)]
     return [chosen, *(plan for plan in plans if plan is not chosen)]
-
-
-def _plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan]:
-    """The possible choices of rows, columns and block, the cheapest first, then choices with results close together."""
-    leaf = shape.leaf
-    found: list[BlockPlan] = []
-    for panel, vector in enumerate(leaf.reads):
-        others = [loops for k, loops in enumerate(shape.own) if k != panel]
-        for columns in shape.own[panel]:
-            lengths = _lengths(builder, leaf, columns.extent)
-            sharing = others[0] if others else ()
-            if not sharing and not _is_near(leaf, columns, vector):
-                continue
-            if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
-                continue
-            for rows in sharing or [None]:
-                for lanes in lengths:
-                    found += _sized(builder, shape, panel, columns, rows, lanes)
-    address = linear_address(leaf.output.index, leaf.output.array.shape)
-    apart = {s.id: address.coefficient(s.depth) for s in shape.spatial}
-    return sorted(found, key=lambda plan: (plan.cost, apart.get(plan.rows or "", 0)))
-
-
-def _lengths(builder: PassBuilder, leaf: Leaf, extent: int) -> list[int]:
-    """The longest vector length, and shorter ones of the same throughput per lane."""
-    fitting = [n for n in builder.vector_lanes(leaf) if n <= extent]
-    longest = max(fitting, default=0)
-    width = max(byte_width(access.array.dtype) for access in leaf.accesses)
-    split = builder.game.machine.cpu.pipe_bytes
-    return [n for n in reversed(fitting) if n == longest or (split and longest * width > split <= n * width)]
-
-
-def _is_contiguous(access: Access, columns: Scope) -> bool:
-    return lane_stride(access.index, access.array.shape, columns.depth) is Stride.CONTIGUOUS
-
-
-def _is_near(leaf: Leaf, columns: Scope, vector: Access) -> bool:
-    """True if lanes along the columns store whole vectors and read elements at most `FEW_APART` apart."""
-    step = linear_address(vector.index, vector.array.shape).coefficient(columns.depth)
-    return _is_contiguous(leaf.output, columns) and 0 < step <= FEW_APART
-
-
-def _sized(
-    builder: PassBuilder, shape: ContractionShape, panel: int, columns: Scope, rows: Scope | None, lanes: int
-) -> Iterator[BlockPlan]:
-    """The cheapest blocks by estimate that fit the registers, one for each number of vectors."""
-    leaf, machine = shape.leaf, builder.game.machine
-    access, count = leaf.reads[panel], 1 if rows is None else rows.extent
-    steps = prod(s.extent for s in shape.terms)
-    outer = [s for s in shape.spatial if s not in (rows, columns)]
-    others = [s.extent for s in outer]
-    line = lanes * byte_width(leaf.output.array.dtype)
-    overhead = machine.cpu.store_vector if _is_contiguous(leaf.output, columns) else machine.cpu.store_lane * lanes
-    apart = not _is_contiguous(access, columns)
-    packing = columns.extent * steps * (machine.cpu.pack_lane if apart else machine.cpu.pack_vector / lanes)
-    packing *= prod(others[: _copies(outer, access)])
-    whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
-
-    def cycles(height: int, vectors: int) -> float:
-        packed = rows is not None and _is_packed(machine, leaf, access, count, height)
-        gathered = apart and not packed and rows is not None
-        load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
-        # The first block of rows brings its panel into the core's caches.
-        first = load if gathered else max(load, _load(machine, 2 * whole_panel))
-        shared = next((n for n in others if n > 1), -(-columns.extent // (lanes * vectors)))
-        blocks = [
-            (h, v, n * b, source)
-            for v, b in tiles_of(-(-columns.extent // lanes), vectors)
-            for h, a in tiles_of(count, height)
-            for n, source in ((min(a, h == height), first), (a - min(a, h == height), load))
-            if n * b
-        ]
-        total = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
-        return (total * prod(others) + (packing if packed else 0)) / balance(shared, machine.threads)
-
-    fitting = takewhile(lambda vectors: vectors == 1 or lanes * (vectors - 1) < columns.extent, VECTORS)
-    for block in best_blocks(count, fitting, machine.vector_registers, cycles):
-        ids = tuple(s.id for s in outer)
-        yield BlockPlan(ids, None if rows is None else rows.id, columns.id, lanes, panel, block)
-
-
-def _load(machine: Machine, panel: int) -> float:
-    """Cycles to load a vector of a panel of `panel` bytes."""
-    return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
-
-
-def _gather(machine: Machine, lanes: int, vectors: int) -> float:
-    """Cycles to load a vector of an unpacked panel whose lanes are lines apart."""
-    lines = lanes * vectors * machine.cache_line
-    return lanes * (
-        machine.cpu.gather_lane if lines <= machine.cache_bytes[0] // FEW_SETS else machine.cpu.gather_conflict
-    )
-
-
-def _is_packed(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
-    """True if enough blocks of `height` rows reuse the panel to repay packing.
-
-    Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
-    """
-    return rows >= 2 * height and (can_pack(leaf, panel) or _collides(machine, leaf, panel))
-
-
-def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:
-    """True if more terms of a sum than the first cache has ways lie at a multiple of the size of a way."""
-    way = machine.cache_bytes[0] // WAYS
-    address = linear_address(panel.index, panel.array.shape)
-    spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
-    steps = ((s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial)
-    return any(extent > WAYS and step and step % way == 0 for extent, step in steps)
-
-
-def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:
-    """Cycles of one term of a block's sums: the bound of arithmetic, loads, latency or cache.
-
-    `size` is the bytes of a vector.
-    """
-    passes = machine.cpu.passes(size)
-    core = machine.cpu
-    work, loads = height * vectors * passes / core.fma_pipes, (height + vectors) * passes / core.load_pipes
-    # Loads take issue slots even if they are not the bound.
-    return max(work, loads, SLACK * core.fma_latency, vectors * load) + loads / 8
 
 
 def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
@@ -252,12 +78,13 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     why = f"blocks of {plan.height} rows of {plan.vectors} vectors of {plan.lanes} stay in registers"
     before = {other.id for other in builder.nest.leaves}
     pieces = _cut(
-        builder, identifier, depth, plan.lanes * plan.vectors, _least_rest(builder, identifier, depth, plan), why
+        builder, identifier, depth, plan.lanes * plan.vectors, least_rest(builder, identifier, depth, plan), why
     )
+    is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
     for piece in pieces:
-        _columns(builder, piece, depth, plan, why)
+        _columns(builder, piece, depth, plan, why, whole=is_flat)
     _seal(builder, identifier, before, depth)
-    if plan.rows is not None and _is_flat(builder, identifier, plan):
+    if is_flat:
         _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
 
 
@@ -318,34 +145,11 @@ def _cut(builder: PassBuilder, identifier: str, depth: int, size: int, least: in
     return [statement for part in peel(builder, [identifier], depth, whole, why) for statement in part]
 
 
-def _height(machine: Machine, vectors: int, *, masked: bool) -> int:
-    """The most rows of a block of `vectors` vectors, the last one perhaps masked, that fit the registers."""
-    mask = masked and MASKS.isdisjoint(machine.features)
-    return max(1, (machine.vector_registers - 1 - mask - vectors) // vectors)
+def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str, *, whole: bool) -> None:
+    """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows.
 
-
-def _least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan) -> int:
-    """The fewest columns that get blocks of their own: 1, or a vector if a shorter rest is cheaper with a whole panel.
-
-    The columns are at `depth`, the rows next to them.
+    The panels are packed one by one, or all before the first one is used if `whole`.
     """
-    leaf, machine = builder.leaf(identifier), builder.game.machine
-    columns, rows = leaf.chain[depth].extent, leaf.chain[depth + 1].extent
-    rest = columns % (plan.lanes * plan.vectors)
-    if not 0 < rest < plan.lanes <= columns - rest:
-        return 1
-    line = plan.lanes * byte_width(leaf.output.array.dtype)
-
-    def cycles(vectors: int, *, masked: bool) -> float:
-        height = min(rows, _height(machine, vectors, masked=masked), plan.height if not masked else rows)
-        return -(-rows // height) * _step(machine, line, height, vectors, machine.cpu.near_load)
-
-    apart = cycles(plan.vectors, masked=False) + cycles(1, masked=True)
-    return 1 if apart <= cycles(plan.vectors + 1, masked=True) else plan.lanes
-
-
-def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> None:
-    """Tile one piece of the columns: [outer, columns, rows] to [outer, panels, rows, vectors, lanes]; then its rows."""
     extent = builder.loop(identifier, depth).extent
     width, height = plan.lanes * plan.vectors, plan.height
     tiled = extent % width == 0 and extent > width
@@ -353,31 +157,30 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
         builder.make("tile_scope", builder.loop(identifier, depth), why, size=width)
     else:
         vectors = -(-extent // plan.lanes)
-        height = _height(builder.game.machine, vectors, masked=extent % plan.lanes > 0)
+        height = tallest(builder.game.machine, vectors, masked=extent % plan.lanes > 0)
     inner = depth + tiled
     builder.make("tile_scope", builder.loop(identifier, inner), f"vectors of {plan.lanes} lanes", size=plan.lanes)
     for position in (inner + 1, inner):
         builder.make("swap_scopes", builder.loop(identifier, position), "a block is rows of vectors")
-    _pack(builder, identifier, inner, plan)
+    _pack(builder, identifier, inner, plan, whole=whole)
     if tiled:
         _pack_rows(builder, identifier, depth, plan)
     for piece in _cut(builder, identifier, inner, height, 1, why):
         _block(builder, piece, inner, height, why)
 
 
-def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
+def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, whole: bool) -> None:
     """Copy the panel in the order of the sum's reads, if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if plan.rows is None or not _is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+    if plan.rows is None or not is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
         return
     terms = len(leaf.chain) - rows - 3
-    # One copy serves all iterations that do not index it, all blocks of rows, and one panel of columns if there are
-    # several.
-    again = _copies(leaf.chain[: len(plan.outer)], panel)
+    # One copy serves all iterations that do not index it, and all blocks of rows.
+    again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
-    if not can_pack(leaf, panel):
-        # Windows are larger than the array: one panel at a time.
+    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole):
+        # Windows are larger than the array. A panel of its own is still in the core's cache when it is used.
         again, inner = len(plan.outer), leaf.chain[rows]
     top = leaf.chain[again] if again < len(plan.outer) else inner
     name = panel.array.name
@@ -393,11 +196,6 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> 
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     for scope in writer.chain[-2:-1]:
         builder.attempt("unroll", scope, "the vectors of one term")
-
-
-def _copies(outer: Sequence[Scope], panel: Access) -> int:
-    """Number of outer loops, counted from the outermost, whose iterations each need their own copy of the panel."""
-    return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPlan) -> None:

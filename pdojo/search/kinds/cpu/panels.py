@@ -17,10 +17,10 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf, Scope, leaves_of
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.dimensions import Dimension, indices, loop_variable, spread
+from pdojo.search.kinds.common.dimensions import Dimension, indexed_by, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import isolate, reorder, tile
 from pdojo.search.kinds.common.threads import EVEN, SMALL, balance
-from pdojo.search.kinds.cpu.contraction import WAYS
+from pdojo.search.kinds.cpu.block_plans import WAYS
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, part_temporaries
 
 LEAST = 128
@@ -68,7 +68,8 @@ def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
     name = leaf.output.array.name
     places = {d: spread(builder, (name, k)) for k, d in enumerate(depths) if d is not None}
     others = [d for d in places if d != columns]
-    family = ColumnFamily({}, {})
+    column_of: dict[str, int] = {}
+    outer_of: dict[str, tuple[int, ...]] = {}
     for other in builder.nest.leaves:
         column, *outer = (_loops(other, places[d]) for d in (columns, *others))
         if len(column) != 1 or any(len(loops) != 1 for loops in outer):
@@ -78,8 +79,9 @@ def _family(builder: PassBuilder, leaf: Leaf) -> ColumnFamily | None:
             return None
         if not _is_along(other, depth):
             return None
-        family.columns[other.id] = depth
-        family.outer[other.id] = tuple(loops[0].depth for loops in outer)
+        column_of[other.id] = depth
+        outer_of[other.id] = tuple(loops[0].depth for loops in outer)
+    family = ColumnFamily(column_of, outer_of)
     wide = any(_is_wide(builder, i, family) and builder.leaf(i).accumulate is None for i in family.statements)
     return family if wide and leaf.id in family.columns else None
 
@@ -173,14 +175,8 @@ def _cut(builder: PassBuilder, family: ColumnFamily, size: int, sums: set[str]) 
 def _indexed(builder: PassBuilder, statements: Sequence[str]) -> list[Dimension]:
     """The dimensions of temporaries that the innermost loops index, the loops over columns."""
     mine = set(builder.temporaries())
-    found = [
-        (access.array.name, dimension)
-        for leaf in map(builder.leaf, statements)
-        for access in leaf.accesses
-        for dimension, expression in enumerate(access.index)
-        if expression.uses(len(leaf.chain) - 1) and access.array.name in mine
-    ]
-    return list(dict.fromkeys(found))
+    found = [place for leaf in map(builder.leaf, statements) for place in indexed_by(leaf, len(leaf.chain) - 1)]
+    return [place for place in dict.fromkeys(found) if place[0] in mine]
 
 
 def _peeled(builder: PassBuilder, identifier: str, depth: int, size: int) -> list[str]:

@@ -31,7 +31,7 @@ AHEAD = (1024, 4096)
 def stream(builder: PassBuilder) -> None:
     """If the interface arrays exceed the cores' caches, store outputs past the caches and prefetch inputs."""
     machine = builder.game.machine
-    footprint = _footprint(builder)
+    footprint = builder.interface_bytes()
     if footprint <= machine.private_cache * machine.threads:
         return
     _bypass_caches(builder, footprint)
@@ -59,7 +59,7 @@ def _several_at_once(
 ) -> None:
     """Cut fitting outermost loops into `STREAMS` parts, if the arrays exceed the caches and the answer is not one."""
     machine = builder.game.machine
-    if _footprint(builder) <= machine.streaming_bytes:
+    if builder.interface_bytes() <= machine.streaming_bytes:
         return
     loops = [node for node in builder.nest.children if isinstance(node, Scope) and fits(builder, node)]
     wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
@@ -108,11 +108,6 @@ def _is_single(builder: PassBuilder, loop: Scope) -> bool:
     summed = any(not any(e.uses(loop.depth) for e in leaf.output.index) for leaf in loop.leaves)
     inner = {scope.extent for leaf in loop.leaves for scope in leaf.chain[1:-1]}
     return vectors and not summed and max(inner, default=1) <= STREAMS
-
-
-def _footprint(builder: PassBuilder) -> int:
-    """Bytes of the interface arrays."""
-    return sum(prod(b.shape) * byte_width(b.dtype) for b in builder.nest.buffers if b.op is None)
 
 
 def _bypass_caches(builder: PassBuilder, footprint: int) -> None:

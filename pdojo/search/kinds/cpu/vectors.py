@@ -10,6 +10,7 @@ from pdojo.dialect.functions import byte_width
 from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.dimensions import indexed_by
 from pdojo.search.kinds.common.threads import costs_threads
 
 ACCUMULATORS = 2
@@ -24,6 +25,12 @@ SHORT = 4
 is added up once.
 
 A separate loop for the rest took 25 % longer on rows of 42 elements; from six vectors on it is faster."""
+
+
+MEDIUM = 32
+"""Greatest number of vectors of a row whose rest is summed up in the accumulator of the whole vectors.
+
+The sum over the lanes of an accumulator takes as long as some ten vectors, and a longer row has two accumulators."""
 
 
 def vectorize_statements(builder: PassBuilder) -> None:
@@ -104,22 +111,59 @@ def vectorize_statement(builder: PassBuilder, identifier: str) -> None:
     lanes = fitting_lanes(builder, builder.leaf(identifier), loop.extent)
     if lanes is None:
         return
+    if _share_accumulator(builder, identifier, lanes):
+        return
     for piece in _cut(builder, identifier, lanes):
         _vectorize_piece(builder, piece, lanes)
         _use_lines(builder, piece)
 
 
+def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> bool:
+    """Sum up a row of a medium number of vectors and its rest in one vector of partial results.
+
+    Returns False for other rows, and if a move is refused.
+    """
+    scope = _parent(builder, identifier)
+    whole = _whole(scope.extent, lanes)
+    if not whole or scope.extent > MEDIUM * lanes or not _reduces(builder.leaf(identifier)):
+        return False
+    return builder.transact(lambda: _accumulate(builder, identifier, lanes, whole))
+
+
+def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -> None:
+    """Split a sum into a vector of partial results, and peel off the vectors behind `whole` terms."""
+    before, scope = {leaf.id for leaf in builder.nest.leaves}, _parent(builder, identifier)
+    summed = builder.leaf(identifier).reads[0].array.name
+    why = "one vector of partial results, for the rest of the row, too"
+    builder.make("split_reduction", scope, why, size=lanes)
+    parts = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
+    for part in parts:
+        builder.make("vectorize", _parent(builder, part.id), f"vectors of {lanes} lanes")
+    (terms,) = (part.id for part in parts if any(a.array.name == summed for a in part.reads))
+    loop = builder.leaf(terms).chain[-2]
+    builder.make("peel_scope", loop, "whole vectors without masks; the rest by itself", after=whole // lanes)
+    if whole % (lanes * ACCUMULATORS) == 0 and whole > lanes * ACCUMULATORS:
+        why = f"{ACCUMULATORS} vectors an iteration"
+        builder.make("tile_scope", builder.leaf(terms).chain[-2], why, size=ACCUMULATORS)
+
+
+def _whole(extent: int, lanes: int) -> int:
+    """The number of iterations before the rest of a loop over vectors; 0 if the rest is not peeled off."""
+    if extent <= SHORT * lanes:
+        return 0
+    size = lanes * (ACCUMULATORS if extent >= 4 * lanes * ACCUMULATORS else 1)
+    whole = extent // size * size
+    if 0 < extent - whole < lanes:
+        # A rest shorter than a vector takes whole vectors along.
+        whole -= size
+    return 0 if whole == extent else whole
+
+
 def _cut(builder: PassBuilder, identifier: str, lanes: int) -> list[str]:
     """Peel off the rest behind whole groups of vectors; returns the statements of both parts."""
     scope = _parent(builder, identifier)
-    if scope.extent <= SHORT * lanes:
-        return [identifier]
-    size = lanes * (ACCUMULATORS if scope.extent >= 4 * lanes * ACCUMULATORS else 1)
-    whole = scope.extent // size * size
-    if 0 < scope.extent - whole < lanes:
-        # A rest shorter than a vector takes whole vectors along.
-        whole -= size
-    if whole in (0, scope.extent):
+    whole = _whole(scope.extent, lanes)
+    if not whole:
         return [identifier]
     before = {leaf.id for leaf in builder.nest.leaves}
     if not builder.attempt("peel_scope", scope, "whole vectors without masks; the rest by itself", after=whole):
@@ -154,14 +198,18 @@ def _vectorize_piece(builder: PassBuilder, identifier: str, lanes: int) -> None:
     scope = _parent(builder, identifier)
     group = next((n for n in (ACCUMULATORS, 1) if scope.extent % (lanes * n) == 0 and scope.extent > lanes * n), 1)
     leaf = builder.leaf(identifier)
-    reduces = leaf.accumulate is not None and not any(e.uses(scope.depth) for e in leaf.output.index)
-    if reduces and scope.extent > lanes:
+    if _reduces(leaf) and scope.extent > lanes:
         why = f"{group} vectors of {lanes} partial results"
         if builder.attempt("split_reduction", scope, why, size=lanes * group):
             for part in (leaf for leaf in list(builder.nest.leaves) if _is_part(leaf, identifier, lanes * group)):
                 _tile_and_vectorize(builder, part.id, lanes, 1)
         return
     _tile_and_vectorize(builder, identifier, lanes, group)
+
+
+def _reduces(leaf: Leaf) -> bool:
+    """True for an accumulation over the innermost loop."""
+    return leaf.accumulate is not None and not any(e.uses(len(leaf.chain) - 1) for e in leaf.output.index)
 
 
 def _is_part(leaf: Leaf, identifier: str, size: int) -> bool:
@@ -320,8 +368,7 @@ def _without_lanes(builder: PassBuilder) -> list[str]:
     laned: set[str] = set()
     for leaf in nest.leaves:
         if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR:
-            depth = leaf.parent.depth
-            laned |= {f"{a.array.name}:{d}" for a in leaf.accesses for d, e in enumerate(a.index) if e.uses(depth)}
+            laned |= {f"{name}:{d}" for name, d in indexed_by(leaf, leaf.parent.depth)}
     return [place for place in builder.dimensions() if place not in laned]
 
 

@@ -7,7 +7,7 @@ from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import has_terms
-from pdojo.search.kinds.cpu.contraction import FEW_APART
+from pdojo.search.kinds.cpu.block_plans import FEW_APART
 
 
 def part_windows(builder: PassBuilder) -> None:

@@ -470,7 +470,7 @@ def test_what_a_check_asks_is_part_of_the_key(standin: Standin) -> None:
         "C-contiguous": changed(contiguous=False),
         "requires grad": changed(requires_grad=True),
         "in the host's memory": changed(device=Host()),
-        "no multiple of 4": changed(data_ptr=lambda: device.x.address + 1),
+        "not aligned to 4 bytes": changed(data_ptr=lambda: device.x.address + 1),
         "overlap": changed(data_ptr=lambda: device.y.address - 4),
     }
     for why, other in wrong.items():
@@ -481,7 +481,7 @@ def test_what_a_check_asks_is_part_of_the_key(standin: Standin) -> None:
         "dtype": Interface(memory, (6, 64), typestr="<i4"),
         "shape": Interface(memory, (64, 6)),
         "C-contiguous": Interface(memory, (6, 64), strides=(4, 24)),
-        "no multiple of 4": Interface(memory, (6, 64), data=(memory.address + 1, False)),
+        "not aligned to 4 bytes": Interface(memory, (6, 64), data=(memory.address + 1, False)),
         "overlap": Interface(memory, (6, 64), data=(device.y.address - 4, False)),
     }
     for why, other in interfaces.items():
@@ -529,7 +529,7 @@ def test_wrong_arrays_of_the_device_are_named(standin: Standin) -> None:
         ((strided, y), "array 'x' is not C-contiguous"),
         ((Interface(device.x, (6, 64), strides=(4, 24)), y), "array 'x' is not C-contiguous"),
         ((graded, y), "array 'x' requires grad"),
-        ((shifted, y), "no multiple of 4 bytes"),
+        ((shifted, y), "not aligned to 4 bytes"),
         ((x, read_only), "array 'y' is read-only, but the kernel writes it"),
         ((x, Tensor(device.x, (6, 64))), "arrays 'x' and 'y' overlap in memory"),
     ]:
