@@ -35,7 +35,9 @@ class Cpu(_Part):
     """Cycles to load a vector from a core's further caches."""
     far_load: float = 5.0
     """Cycles to load a vector from beyond the core's caches."""
-    gather_lane: float = 2.0
+    far_line: float = 16.0
+    """Cycles to load a cache line from beyond the first cache, if the previous loads do not announce it."""
+    gather_lane: float = 3.0
     """Cycles per lane of a gather from different cache lines."""
     gather_conflict: float = 7.0
     """Cycles per lane of a gather from many cache lines that lie at equal distances and evict each other."""

@@ -32,6 +32,8 @@ WAYS = 8
 """Lines of a set of a core's caches."""
 SLACK = 1.1
 """Latency of sums that a processor does not hide completely, as a multiple."""
+WORTH_PACKING = 4
+"""Fewest panels that must reuse a packed copy of the other operand's rows."""
 MASKS = frozenset({"avx512f", "sve", "v"})
 """Features of processors whose masks have registers of their own."""
 
@@ -126,7 +128,8 @@ def _sized(
     line = lanes * byte_width(leaf.output.array.dtype)
     overhead = machine.cpu.store_vector if _is_contiguous(leaf.output, columns) else machine.cpu.store_lane * lanes
     apart = not _is_contiguous(access, columns)
-    packing = columns.extent * steps * (machine.cpu.pack_lane if apart else machine.cpu.pack_vector / lanes)
+    vector = max(machine.cpu.pack_vector, _load_in_place(machine, leaf, access, line, VECTORS[1]))
+    packing = columns.extent * steps * (machine.cpu.pack_lane if apart else vector / lanes)
     packing *= prod(others[: copies_of(outer, access)])
     whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
 
@@ -136,6 +139,12 @@ def _sized(
         load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
         # The first block of rows brings its panel into the core's caches.
         first = load if gathered else max(load, _load(machine, 2 * whole_panel))
+        if not packed and not gathered:
+            load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
+        if columns.extent < WORTH_PACKING * lanes * vectors:
+            # The rows side by side of few panels are not packed.
+            beside = _beside(machine, leaf, panel, rows, height)
+            load, first = load + beside / vectors, first + beside / vectors
         shared = next((n for n in others if n > 1), -(-columns.extent // (lanes * vectors)))
         blocks = [
             (h, v, n * b, source)
@@ -156,6 +165,32 @@ def _sized(
 def _load(machine: Machine, panel: int) -> float:
     """Cycles to load a vector of a panel of `panel` bytes."""
     return machine.cpu.near_load if panel <= machine.private_cache // 2 else machine.cpu.far_load
+
+
+def _beside(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, height: int) -> float:
+    """Cycles to load the elements of a block's rows for one term, if the rows lie side by side, else 0."""
+    if rows is None or len(leaf.reads) < 2:
+        return 0.0
+    scalar = leaf.reads[1 - panel]
+    if linear_address(scalar.index, scalar.array.shape).coefficient(rows.depth) != 1:
+        return 0.0
+    return _load_in_place(machine, leaf, scalar, height * byte_width(scalar.array.dtype), 1)
+
+
+def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vectors: int) -> float:
+    """Cycles to load a vector of an unpacked panel: most of a cache line's time if terms lie lines apart."""
+    address = linear_address(panel.index, panel.array.shape)
+    spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
+    near, steps = 1, 1
+    for scope in leaf.chain:
+        if scope.depth not in spatial:
+            steps *= scope.extent
+            near *= scope.extent if abs(address.coefficient(scope.depth)) * width < machine.cache_line else 1
+    lines = -(-vectors * line // machine.cache_line)
+    is_near = steps // near * lines * machine.cache_line <= machine.cache_bytes[0]
+    if is_near and not _collides(machine, leaf, panel):
+        return 0.0
+    return machine.cpu.far_line * lines / vectors / near
 
 
 def _gather(machine: Machine, lanes: int, vectors: int) -> float:
@@ -202,7 +237,7 @@ def tallest(machine: Machine, vectors: int, *, masked: bool) -> int:
 
 
 def least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan) -> int:
-    """The fewest columns that get blocks of their own: 1, or a vector if a shorter rest is cheaper with a whole panel.
+    """The fewest columns that get blocks of their own: 1, or a vector if a shorter rest is better with a whole panel.
 
     The columns are at `depth`, the rows next to them.
     """
@@ -211,6 +246,9 @@ def least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPla
     rest = columns % (plan.lanes * plan.vectors)
     if not 0 < rest < plan.lanes <= columns - rest:
         return 1
+    if rest == 1:
+        # A single column has no lanes.
+        return plan.lanes
     line = plan.lanes * byte_width(leaf.output.array.dtype)
 
     def cycles(vectors: int, *, masked: bool) -> float:

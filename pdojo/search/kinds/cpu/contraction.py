@@ -31,7 +31,15 @@ from pdojo.search.kinds.common.contraction import (
 )
 from pdojo.search.kinds.common.loops import reorder, tile
 from pdojo.search.kinds.common.threads import work
-from pdojo.search.kinds.cpu.block_plans import BlockPlan, block_plans, copies_of, is_packed, least_rest, tallest
+from pdojo.search.kinds.cpu.block_plans import (
+    WORTH_PACKING,
+    BlockPlan,
+    block_plans,
+    copies_of,
+    is_packed,
+    least_rest,
+    tallest,
+)
 from pdojo.search.kinds.cpu.epilogue import absorb_epilogue
 
 MOST_TERMS = 64
@@ -40,8 +48,6 @@ CLOSE, MOST_PLANS = 1.25, 3
 """Greatest estimate of a tried block, as a multiple of the least one; greatest number of tried blocks."""
 UNLIKE = 2.0
 """The best plan with another panel or other columns is tried if its estimate is at most this multiple of the least."""
-WORTH_PACKING = 4
-"""Fewest panels that must reuse a packed copy of the other operand's rows."""
 NEAR_ROWS = 4
 """Rows of a block are packed if they fill at least this many first-level caches."""
 
@@ -80,6 +86,11 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
     pieces = _cut(
         builder, identifier, depth, plan.lanes * plan.vectors, least_rest(builder, identifier, depth, plan), why
     )
+    rest = builder.loop(pieces[-1], depth).extent
+    beyond = (-(-rest // plan.lanes) - plan.vectors) * plan.lanes
+    if rest % (plan.lanes * plan.vectors) and beyond > 0 and rest - beyond > 1:
+        # Columns of more vectors than a block has.
+        pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
     is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
     for piece in pieces:
         _columns(builder, piece, depth, plan, why, whole=is_flat)
@@ -195,7 +206,8 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     for scope in writer.chain[-2:-1]:
-        builder.attempt("unroll", scope, "the vectors of one term")
+        if scope.extent <= plan.vectors + 1:
+            builder.attempt("unroll", scope, "the vectors of one term")
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPlan) -> None:
