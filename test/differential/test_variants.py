@@ -20,6 +20,7 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 from pdojo.kernels import workload
 from pdojo.kernels.meaning import meaning
+from pdojo.search.kinds.common.loops import is_copy
 from pdojo.search.kinds.cpu import contraction, dots
 from pdojo.search.tuning.scheduled_kernel import make_moves
 
@@ -140,5 +141,5 @@ def test_swiglu_packs_its_rows_once() -> None:
     on = replace(machine("x86-64-avx512"), threads=2)
     kernel = with_alignment(workload("swiglu:1x256x4096x448").instantiate(), 64)
     nest = nest_of(make_moves(kernel, on, "heuristic").after)
-    copies = [leaf for leaf in nest.leaves if contraction.is_copy(leaf) and leaf.reads[0].array.name == "x"]
+    copies = [leaf for leaf in nest.leaves if is_copy(leaf) and leaf.reads[0].array.name == "x"]
     assert len(copies) == 1

@@ -14,6 +14,7 @@ from pdojo.backends.common.walk import LoopBounds, NestWalk, decided, describe
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.statement import emit_lanes, emit_statement, lane_mask
 from pdojo.backends.llvm.tensor import TensorUnit
+from pdojo.backends.llvm.transpose import emit_square, square_copy
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Leaf, Scope
@@ -74,6 +75,17 @@ class NestCode(NestWalk):
         """Begin an iteration of unrolled code, and count it."""
         self.budget.turn(scope)
         super().iteration(scope, value)
+
+    def unroll(self, scope: Scope, bounds: LoopBounds) -> None:
+        """Append the code of an unrolled scope; copies of squares are transposed in registers."""
+        leaf = square_copy(scope)
+        if leaf is not None:
+            with self.inside(leaf.chain[-1]):
+                if emit_square(self.reach, scope, leaf):
+                    for _ in range(scope.extent):
+                        self.budget.spend(leaf)
+                    return
+        self.unrolled(scope, bounds)
 
     def loop(self, scope: Scope, bounds: LoopBounds) -> None:
         """Append a loop."""

@@ -19,6 +19,8 @@ from pdojo.errors import LoweringError
 
 NEAR = 4
 """Most elements of span per lane for which lanes are picked from whole vectors; beyond it a gather takes less time."""
+GATHERS = frozenset({"avx512f", "sve", "v"})
+"""Features of processors whose gathers take less time than single loads."""
 NARROWEST_LOAD = 16
 """Bytes of the narrowest load that can be non-temporal; the hint has no effect on narrower ones."""
 WIDEST_STORE = 64
@@ -40,6 +42,8 @@ def load_lanes(reach: Reach, place: AccessPlace, depth: int, mask: SSAValue | No
         return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
     if shape.offsets is not None and _are_near(shape.offsets, masked=mask is not None):
         return from_memory(code, _load_near(reach, place, shape.base, shape.offsets, mask), dtype)
+    if mask is None and shape.offsets is not None and GATHERS.isdisjoint(code.features):
+        return from_memory(code, _load_apart(reach, place, shape.base, shape.offsets), dtype)
     kind = VectorType(memory_type(dtype), [code.extents[depth]])
     pointers, alignment = _pointers(reach, place, shape, depth)
     name = f"llvm.masked.gather.{suffix(kind)}.v{code.extents[depth]}p0"
@@ -148,7 +152,7 @@ def _is_whole(reach: Reach, place: AccessPlace, start: Expr, count: int) -> bool
 
 
 def _load_apart(reach: Reach, place: AccessPlace, base: Expr, offsets: tuple[int, ...]) -> SSAValue:
-    """Load the lanes of an array in the frame one by one, so that the array can become registers."""
+    """Load the lanes one by one: an array in the frame can then become registers."""
     code = reach.code
     element = memory_type(place.buffer.dtype)
     vector = code.emit(llvm.UndefOp(VectorType(element, [len(offsets)])))

@@ -150,6 +150,11 @@ def tile(builder: PassBuilder, scope: Scope | str, size: int, why: str) -> Tiles
     return Tiles(*(scope.id for scope in builder.nest.scopes if scope.id not in known))
 
 
+def is_copy(leaf: Leaf) -> bool:
+    """True for a statement that copies elements."""
+    return leaf.function is None and leaf.accumulate is None and len(leaf.reads) == len(leaf.inputs) == 1
+
+
 def indexing(builder: PassBuilder, array: str) -> list[str]:
     """The loops that index the memory of an array, outermost first."""
     found = {

@@ -29,7 +29,7 @@ from pdojo.search.kinds.common.contraction import (
     spatial_loops,
     uses,
 )
-from pdojo.search.kinds.common.loops import reorder, tile
+from pdojo.search.kinds.common.loops import is_copy, reorder, tile
 from pdojo.search.kinds.common.threads import work
 from pdojo.search.kinds.cpu.block_plans import (
     WORTH_PACKING,
@@ -41,6 +41,7 @@ from pdojo.search.kinds.cpu.block_plans import (
     tallest,
 )
 from pdojo.search.kinds.cpu.epilogue import absorb_epilogue
+from pdojo.search.kinds.cpu.vectors import copy_squares
 
 MOST_TERMS = 64
 """Greatest number of vector operations of a block's whole sum that is unrolled."""
@@ -87,8 +88,8 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
         builder, identifier, depth, plan.lanes * plan.vectors, least_rest(builder, identifier, depth, plan), why
     )
     rest = builder.loop(pieces[-1], depth).extent
-    beyond = (-(-rest // plan.lanes) - plan.vectors) * plan.lanes
-    if rest % (plan.lanes * plan.vectors) and beyond > 0 and rest - beyond > 1:
+    beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
+    if rest % (plan.lanes * plan.vectors) and beyond > 0:
         # Columns of more vectors than a block has.
         pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
     is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
@@ -190,7 +191,10 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     # One copy serves all iterations that do not index it, and all blocks of rows.
     again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
-    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole):
+    width = plan.lanes * plan.vectors * byte_width(panel.array.dtype)
+    part = lane_stride(panel.index, panel.array.shape, len(leaf.chain) - terms - 1) is Stride.CONTIGUOUS
+    part = part and width < builder.game.machine.cache_line
+    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not part):
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used.
         again, inner = len(plan.outer), leaf.chain[rows]
     top = leaf.chain[again] if again < len(plan.outer) else inner
@@ -205,6 +209,8 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     arrange_copy(builder, copied, order, "vectors of one term lie together")
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
+    if copy_squares(builder, writer.id):
+        return
     for scope in writer.chain[-2:-1]:
         if scope.extent <= plan.vectors + 1:
             builder.attempt("unroll", scope, "the vectors of one term")
@@ -278,11 +284,6 @@ def _read_copy(builder: PassBuilder, identifier: str, position: int, height: int
         if index and builder.attempt("outline_op", leaf, why, **params):
             return True
     return False
-
-
-def is_copy(leaf: Leaf) -> bool:
-    """True for a statement that copies elements."""
-    return leaf.function is None and leaf.accumulate is None and len(leaf.reads) == len(leaf.inputs) == 1
 
 
 def _index_in_copy(writer: Leaf, read: Access, leaf: Leaf) -> str:

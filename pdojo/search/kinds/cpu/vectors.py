@@ -11,6 +11,7 @@ from pdojo.dialect.rules.lanes import Stride, lane_stride
 from pdojo.dialect.view.nest import Access, Leaf, Node, Scope, fact
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import indexed_by
+from pdojo.search.kinds.common.loops import is_copy, tile
 from pdojo.search.kinds.common.threads import costs_threads
 
 ACCUMULATORS = 2
@@ -187,6 +188,35 @@ def _use_lines(builder: PassBuilder, identifier: str) -> None:
     for depth in range(rows.depth + 1, len(leaf.chain) - 1):
         if not builder.attempt("swap_scopes", builder.leaf(identifier).chain[depth], why):
             return
+    copy_squares(builder, identifier)
+
+
+def copy_squares(builder: PassBuilder, identifier: str) -> bool:
+    """Copy vectors of gathered elements square by square, which backends transpose in registers; True if so.
+
+    Another loop must run along the source's contiguous elements.
+    """
+    leaf = builder.leaf(identifier)
+    lanes = leaf.chain[-1]
+    if not is_copy(leaf) or lanes.mapping is not Mapping.VECTOR or lanes.guard or _runs_along(leaf.reads[0], lanes):
+        return False
+    rows = next((s for s in reversed(leaf.chain[:-1]) if _runs_along(leaf.reads[0], s)), None)
+    if rows is None or rows.extent < lanes.extent or rows.mapping is not Mapping.SEQUENTIAL:
+        return False
+    return builder.transact(lambda: _square(builder, identifier, rows.id, lanes.extent))
+
+
+def _square(builder: PassBuilder, identifier: str, rows: str, size: int) -> None:
+    """Cut the loop `rows` around the vectors of a copy into squares, and peel off its rest."""
+    why = f"squares of {size} x {size} elements are transposed in registers"
+    loop = builder.scope(rows)
+    assert loop is not None
+    if loop.extent % size:
+        builder.make("peel_scope", loop, why, after=loop.extent // size * size)
+    while builder.leaf(identifier).chain[-2].id != rows:
+        builder.make("swap_scopes", f"%{rows}", why)
+    inner = tile(builder, rows, size, why).inner if builder.leaf(identifier).chain[-2].extent > size else rows
+    builder.make("unroll", f"%{inner}", why)
 
 
 def _runs_along(access: Access, scope: Scope) -> bool:

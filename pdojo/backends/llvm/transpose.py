@@ -1,0 +1,110 @@
+"""Squares of elements that are copied with rows and columns exchanged: transposed in registers.
+
+An unrolled scope around a vector scope of the same extent copies a square if the source is contiguous along the
+unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged and stored, instead of single elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.ir import SSAValue
+
+from pdojo.backends.common.addresses import lanes_of
+from pdojo.backends.llvm.code import FunctionCode, memory_type
+from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
+from pdojo.dialect import attributes
+from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.functions import byte_width
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+
+SIZES = frozenset({4, 8, 16})
+"""Numbers of rows of squares."""
+WIDTHS = frozenset({4, 8})
+"""Bytes of elements of squares."""
+GROUP = 16
+"""Bytes in which processors interleave the elements of two vectors by one instruction."""
+
+
+def square_copy(scope: Scope) -> Leaf | None:
+    """The statement of an unrolled scope that may copy a square; None for other scopes."""
+    lanes = scope.children[0]
+    if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not attributes.Mapping.VECTOR:
+        return None
+    (leaf,) = lanes.leaves
+    if leaf.function is not None or leaf.accumulate is not None or scope.guard or lanes.guard:
+        return None
+    (source,) = leaf.inputs
+    if not isinstance(source, Access) or source.hints.data or leaf.output.hints.data:
+        return None
+    dtype = source.array.dtype
+    fits = scope.extent == lanes.extent and scope.extent in SIZES and byte_width(dtype) in WIDTHS
+    return leaf if fits and source.array.buffer is not leaf.output.array.buffer else None
+
+
+def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
+    """Append a copy of a square; False, and nothing appended, if rows are not contiguous.
+
+    Both scopes are open.
+    """
+    code, count = reach.code, scope.extent
+    row, column = scope.depth, scope.depth + 1
+    (source,) = leaf.reads
+    place, target = reach.place(source, leaf), reach.place(leaf.output, leaf)
+    strides = (lanes_of(place.index, row, code.extents).stride, lanes_of(target.index, column, code.extents).stride)
+    linear = all(lanes_of(p.index, d, code.extents).offsets is not None for p in (place, target) for d in (row, column))
+    if strides != (1, 1) or not linear or place.displacement is not None or target.displacement is not None:
+        return False
+    kind = VectorType(memory_type(source.array.dtype), [count])
+    rows = [_load(reach, place, {row: const(0), column: const(lane)}, kind) for lane in range(count)]
+    for number, vector in enumerate(transposed(code, rows, GROUP // byte_width(source.array.dtype))):
+        index = target.index.substitute({row: const(number), column: const(0)}, code.extents)
+        op = llvm.StoreOp(vector, reach.pointer(target, index), reach.alignment(target, index))
+        annotate(op, target)
+        code.do(op)
+    return True
+
+
+def _load(reach: Reach, place: AccessPlace, at: Mapping[int, Expr], kind: VectorType) -> SSAValue:
+    index = place.index.substitute(at, reach.code.extents)
+    op = llvm.LoadOp(reach.pointer(place, index), kind, reach.alignment(place, index))
+    annotate(op, place)
+    return reach.code.emit(op)
+
+
+def transposed(code: FunctionCode, rows: Sequence[SSAValue], group: int) -> list[SSAValue]:
+    """The columns of a square as vectors; `group` neighbouring elements can be interleaved by one instruction."""
+    count = len(rows)
+    found = list(rows)
+    step = count // 2
+    while step >= group:
+        # Exchange the off-diagonal blocks of `step` x `step` elements.
+        for i in (i for i in range(count) if not i & step):
+            first, second = found[i], found[i + step]
+            low = [j if not j & step else count + j - step for j in range(count)]
+            found[i] = _shuffled(code, first, second, low)
+            found[i + step] = _shuffled(code, first, second, [j + step for j in low])
+        step //= 2
+    for start in range(0, count, group):
+        found[start : start + group] = _interleaved(code, found[start : start + group], count)
+    return found
+
+
+def _interleaved(code: FunctionCode, rows: list[SSAValue], count: int) -> list[SSAValue]:
+    """Transpose the blocks of `len(rows)` elements of rows, block by block."""
+    group = len(rows)
+    bases = range(0, count, group)
+    half = group // 2
+    low = [k for base in bases for j in range(half) for k in (base + j, count + base + j)]
+    for _ in range(half.bit_length()):
+        pairs = [(rows[i], rows[i + half]) for i in range(half)]
+        rows = [_shuffled(code, *pair, [k + shift for k in low]) for pair in pairs for shift in (0, half)]
+    return rows
+
+
+def _shuffled(code: FunctionCode, first: SSAValue, second: SSAValue, order: Iterable[int]) -> SSAValue:
+    """Elements of two vectors of one type by index; the second vector's indices follow the first's."""
+    mask = DenseArrayBase.from_list(i32, list(order))
+    return code.emit(llvm.ShuffleVectorOp(first, second, mask, first.type))
