@@ -187,7 +187,7 @@ def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vecto
             steps *= scope.extent
             near *= scope.extent if abs(address.coefficient(scope.depth)) * width < machine.cache_line else 1
     lines = -(-vectors * line // machine.cache_line)
-    is_near = steps // near * lines * machine.cache_line <= machine.cache_bytes[0]
+    is_near = steps // near * lines * machine.cache_line <= machine.cache_bytes[0] // 2
     if is_near and not _collides(machine, leaf, panel):
         return 0.0
     return machine.cpu.far_line * lines / vectors / near
