@@ -1,0 +1,67 @@
+"""Copies of squares with rows and columns exchanged, which the LLVM backend transposes in registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pdojo.backends.llvm.executable import compile as compile_kernel
+from pdojo.backends.measure.arrays import ArraySet, random_inputs
+from pdojo.dialect.notation import parse_notation
+
+COPY = """
+kernel square(x) -> (y)
+x {dtype} [3, {size}, 5, {size}] heap
+y {dtype} [3, {size}, {size}, 2] heap
+{declared}
+3
+| {size}:u {size}:v t[{{1}},{{2}}] = x[{{0}},{{2}},4,{{1}}]
+| {size} {size} y[{{0}},{{1}},{{2}},1] = t[{{1}},{{2}}]
+3 {size} {size} y[{{0}},{{1}},{{2}},0] = x[{{0}},{{1}},3,{{2}}]
+"""
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i32", "i64"])
+@pytest.mark.parametrize("size", [4, 8, 16])
+@pytest.mark.parametrize("memory", ["stack", "heap"])
+def test_squares_of_every_size(dtype: str, size: int, memory: str) -> None:
+    """Whatever the width of the processor's vectors; rows of the source are far from each other, and not aligned."""
+    text = COPY.format(dtype=dtype, size=size, declared=f"t {dtype} [{size}, {size}] {memory}\n")
+    (kernel,) = parse_notation(text)
+    executable = compile_kernel(kernel)
+    assert "shufflevector" in executable.llvm_ir
+    inputs = random_inputs(executable.parameters, 1)
+    arrays = ArraySet(executable.parameters, inputs)
+    executable(*arrays.arrays)
+    assert arrays.damage() is None
+    (x,), y = inputs.values(), arrays.arrays[-1]
+    np.testing.assert_array_equal(y[..., 1], np.swapaxes(x[:, :, 4, :], 1, 2))
+    np.testing.assert_array_equal(y[..., 0], x[:, :, 3, :])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "8:u 8:v y[{0},{1}] = x[{0},{1}]",  # rows as they are
+        "8:u 8:v y[{0},{1}] = x[{1},{0}*2%8]",  # no rows of the source
+        "8:u 8:v y[{1},{0}] = x[{1},{0}]",  # no rows of the copy
+        "8:u 8:v where ({1} < 5) y[{0},{1}] = x[{1},{0}]",
+        "8:u where ({0} < 5) 8:v y[{0},{1}] = x[{1},{0}]",
+        "8:u 8:v y[{0},{1}] = -x[{1},{0}]",
+        "8:u 8:v y[{0},{1}] += x[{1},{0}]",
+        "4:u 8:v y[{0},{1}] = x[{1},{0}]",
+        "8:u 8:v y[{1},{0}] = x[{0},{1}]",
+    ],
+)
+def test_what_is_no_such_square(statement: str) -> None:
+    """Statements that are almost copies of squares give the same results as in loops."""
+    text = f"kernel k(x) -> (y)\nx f32 [8, 8] heap\ny f32 [8, 8] heap\n\n8 8 y[{{0}},{{1}}] = 0\n{statement}\n"
+    (kernel,), (plain,) = parse_notation(text), parse_notation(text.replace(":u", "").replace(":v", ""))
+    results = []
+    for each in (kernel, plain):
+        executable = compile_kernel(each)
+        arrays = ArraySet(executable.parameters, random_inputs(executable.parameters, 2))
+        executable(*arrays.arrays)
+        assert arrays.damage() is None
+        results.append(arrays.arrays[-1].copy())
+    np.testing.assert_array_equal(*results)
