@@ -32,7 +32,7 @@ QUESTIONS = {
     "reducemean:64x517": {"rows at a time", "prefetch"},
     "reducemax:64x512": {"rows at a time", "prefetch"},
     "matmul:60x300x333": {"block of c", "rows of blocks"},
-    "swiglu:1x50x300x270": {"block of p", "block of q"},
+    "swiglu:1x60x100x270": {"block of p", "block of q"},
     "conv:1x20x3x30x41x5": {"block of y"},
 }
 
