@@ -65,15 +65,30 @@ PLATFORMS = {
 _STAND_IN = """
 /* In place of an OpenMP runtime: the threads of a team one after the other, the last one first. */
 static int number, team = 1;
+static long taken, limit;
 int omp_get_thread_num(void) { return number; }
 int omp_get_num_threads(void) { return team; }
 void GOMP_parallel(void (*run)(void *), void *data, unsigned threads, unsigned flags) {
   (void)flags;
   team = (int)threads;
+  taken = 0;
   for (number = team - 1; number > 0; number--) run(data);
   run(data);
   team = 1;
 }
+/* All pieces go to the thread that asks first. */
+static char next(long *first, long *after) {
+  *first = taken++;
+  *after = taken;
+  return *first < limit;
+}
+char GOMP_loop_dynamic_start(long start, long end, long step, long chunk, long *first, long *after) {
+  (void)start, (void)step, (void)chunk;
+  limit = end;
+  return next(first, after);
+}
+char GOMP_loop_dynamic_next(long *first, long *after) { return next(first, after); }
+void GOMP_loop_end_nowait(void) {}
 """
 _DRIVER = """\
 #include <stdio.h>

@@ -22,6 +22,7 @@ from pdojo.backends.llvm.control import CodeBudget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.memory import Reach
 from pdojo.backends.llvm.ops import StoreFenceOp
+from pdojo.backends.llvm.sharing import LOOP_FUNCTIONS, ThreadShare
 from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
@@ -35,6 +36,7 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "GOMP_parallel": llvm.LLVMFunctionType([POINTER, POINTER, i32, i32]),
     "omp_get_num_threads": llvm.LLVMFunctionType([], i32),
     "omp_get_thread_num": llvm.LLVMFunctionType([], i32),
+    **LOOP_FUNCTIONS,
 }
 """Functions of the OpenMP runtime that lowered parallel scopes call."""
 
@@ -175,17 +177,13 @@ class _KernelLowering:
         low, high = slot.next(i64), slot.next(i64)
         for variable in variables:
             code.variables[variable] = (slot.next(i64), 0)
-        root = code.levels[0]
-        thread = root.add(llvm.SExtOp(root.add(llvm.CallOp("omp_get_thread_num", return_type=i32)), i64))
-        team = root.add(llvm.SExtOp(root.add(llvm.CallOp("omp_get_num_threads", return_type=i32)), i64))
+        share = ThreadShare(code, low, high)
         if workspace is not None:
-            self._settle_thread(reach, scope, workspace, thread)
+            self._settle_thread(reach, scope, workspace, share.thread)
         for buffer, placement in self.plan.placements.items():
             if self._owned(buffer, scope):
                 _frame(reach, buffer, placement)
-        first, last = _share(code, low, high, thread, team)
-        inner = NestCode(reach, outer.parallel, self.budget, self.tensor)
-        inner.chunk(scope, first, last)
+        share.append(NestCode(reach, outer.parallel, self.budget, self.tensor), scope)
         return _finish(reach, "internal")
 
     def _settle_thread(self, reach: Reach, scope: Scope, workspace: SSAValue, thread: SSAValue) -> None:
@@ -226,19 +224,6 @@ def _call_team(code: FunctionCode, name: str, values: Sequence[SSAValue], thread
         code.do(llvm.StoreOp(value, address, 8))
     function = code.emit(llvm.AddressOfOp(SymbolRefAttr(name), POINTER))
     code.do(llvm.CallOp("GOMP_parallel", function, record, threads, code.integer(0, 32)))
-
-
-def _share(
-    code: FunctionCode, low: SSAValue, high: SSAValue, thread: SSAValue, team: SSAValue
-) -> tuple[SSAValue, SSAValue]:
-    """A thread's contiguous share of `low..high`: from `n * thread / team` to `n * (thread + 1) / team`."""
-    count = code.emit(llvm.SubOp(high, low))
-    following = code.emit(llvm.AddOp(thread, code.integer(1)))
-    ends: list[SSAValue] = []
-    for number in (thread, following):
-        part = code.emit(llvm.UDivOp(code.emit(llvm.MulOp(count, number)), team))
-        ends.append(code.emit(llvm.AddOp(low, part)))
-    return ends[0], ends[1]
 
 
 def _frame(reach: Reach, buffer: Buffer, placement: Placement) -> None:

@@ -13,7 +13,14 @@ from pathlib import Path
 
 from pdojo.errors import LoweringError, UsageError
 
-FUNCTIONS = ("GOMP_parallel", "omp_get_num_threads", "omp_get_thread_num")
+FUNCTIONS = (
+    "GOMP_parallel",
+    "GOMP_loop_dynamic_start",
+    "GOMP_loop_dynamic_next",
+    "GOMP_loop_end_nowait",
+    "omp_get_num_threads",
+    "omp_get_thread_num",
+)
 """Functions that compiled kernels call."""
 _SONAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so", "libomp.dylib")
 _STEMS = ("libgomp", "libomp", "libiomp5")
