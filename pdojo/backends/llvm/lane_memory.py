@@ -93,7 +93,7 @@ def _load_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, mask: SSAVa
         size = len(shape.offsets) * byte_width(place.buffer.dtype)
         streams = place.streams and size >= NARROWEST_LOAD
         if streams:
-            _check_streams(reach, place, start, len(shape.offsets))
+            check_streams(reach, place, start, len(shape.offsets))
         op = llvm.LoadOp(pointer, kind, alignment)
         annotate(op, place, nontemporal=streams)
         value = code.emit(op)
@@ -136,7 +136,7 @@ def _store_contiguous(reach: Reach, place: AccessPlace, shape: Lanes, value: SSA
         code.do(op)
         return
     if place.streams:
-        _check_streams(reach, place, start, len(shape.offsets))
+        check_streams(reach, place, start, len(shape.offsets))
         reach.fence = True
     op = llvm.StoreOp(value, pointer, alignment, nontemporal=place.streams)
     annotate(op, place)
@@ -258,7 +258,7 @@ def _refuse_streams(place: AccessPlace, reason: str) -> None:
         raise LoweringError(f"{place} cannot bypass the caches: {reason}; remove the hint 'nontemporal'")
 
 
-def _check_streams(reach: Reach, place: AccessPlace, start: Expr, count: int) -> None:
+def check_streams(reach: Reach, place: AccessPlace, start: Expr, count: int) -> None:
     """Raise LoweringError if a non-temporal vector is not aligned to its own size."""
     needed = min(WIDEST_STORE, count * byte_width(place.buffer.dtype))
     if needed & (needed - 1):

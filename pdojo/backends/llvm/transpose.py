@@ -6,7 +6,7 @@ unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
@@ -14,9 +14,10 @@ from xdsl.ir import SSAValue
 
 from pdojo.backends.common.addresses import lanes_of
 from pdojo.backends.llvm.code import FunctionCode, memory_type
+from pdojo.backends.llvm.lane_memory import check_streams
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
-from pdojo.dialect import attributes
 from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 
@@ -31,17 +32,19 @@ GROUP = 16
 def square_copy(scope: Scope) -> Leaf | None:
     """The statement of an unrolled scope that may copy a square; None for other scopes."""
     lanes = scope.children[0]
-    if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not attributes.Mapping.VECTOR:
+    if len(scope.children) > 1 or not isinstance(lanes, Scope) or lanes.mapping is not Mapping.VECTOR:
         return None
     (leaf,) = lanes.leaves
     if leaf.function is not None or leaf.accumulate is not None or scope.guard or lanes.guard:
         return None
     (source,) = leaf.inputs
-    if not isinstance(source, Access) or source.hints.data or leaf.output.hints.data:
+    if not isinstance(source, Access) or source.hints.data:
         return None
     dtype = source.array.dtype
     fits = scope.extent == lanes.extent and scope.extent in SIZES and byte_width(dtype) in WIDTHS
-    return leaf if fits and source.array.buffer is not leaf.output.array.buffer else None
+    buffers = [access.array.buffer for access in (source, leaf.output)]
+    in_memory = all(buffer.memory is not Memory.REGISTER for buffer in buffers)
+    return leaf if fits and in_memory and buffers[0] is not buffers[1] else None
 
 
 def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
@@ -61,13 +64,18 @@ def emit_square(reach: Reach, scope: Scope, leaf: Leaf) -> bool:
     rows = [_load(reach, place, {row: const(0), column: const(lane)}, kind) for lane in range(count)]
     for number, vector in enumerate(transposed(code, rows, GROUP // byte_width(source.array.dtype))):
         index = target.index.substitute({row: const(number), column: const(0)}, code.extents)
-        op = llvm.StoreOp(vector, reach.pointer(target, index), reach.alignment(target, index))
+        if target.streams:
+            check_streams(reach, target, index, count)
+            reach.fence = True
+        op = llvm.StoreOp(
+            vector, reach.pointer(target, index), reach.alignment(target, index), nontemporal=target.streams
+        )
         annotate(op, target)
         code.do(op)
     return True
 
 
-def _load(reach: Reach, place: AccessPlace, at: Mapping[int, Expr], kind: VectorType) -> SSAValue:
+def _load(reach: Reach, place: AccessPlace, at: dict[int, Expr], kind: VectorType) -> SSAValue:
     index = place.index.substitute(at, reach.code.extents)
     op = llvm.LoadOp(reach.pointer(place, index), kind, reach.alignment(place, index))
     annotate(op, place)
