@@ -6,7 +6,7 @@ in memory; the element type of the handle chooses the functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from types import EllipsisType
@@ -15,7 +15,7 @@ from typing import cast as cast_to
 
 import numpy as np
 
-from pdojo.build.graph import Applied, Definition, Operand, Read, Write, identity
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
 from pdojo.dialect.functions import check_types
@@ -119,11 +119,14 @@ class Array:
     def __bool__(self) -> bool:
         raise UsageError("a handle has no truth value; a kernel has no branches: use build.where")
 
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(self.shape[0] if self.shape else 0))
+
     def __getitem__(self, items: Item | tuple[Item, ...]) -> Array:
         return sliced(self, items if isinstance(items, tuple) else (items,))
 
     def __neg__(self) -> Array:
-        return map("-", self) if is_float(self.dtype) else map("-", 0, self)
+        return map("-", self) if is_float(self.dtype) else _arithmetic("-", 0, self)
 
     def __abs__(self) -> Array:
         return self if is_unsigned(self.dtype) else map("abs", self)
@@ -269,16 +272,19 @@ def define(dtype: str, shape: Sequence[int], *writes: Write) -> Array:
 
 def _constant(value: Scalar, dtype: str) -> Constant:
     """A number of an element type of handles. Raises UsageError if there is none."""
-    plain, storage = _number(value), storage_of(dtype)
+    plain = _number(value)
     if isinstance(plain, float) and plain.is_integer() and not is_float(dtype):
         plain = int(plain)
+    if not is_float(dtype) and isinstance(plain, int):
+        bits = int(dtype[1:])
+        least, most = (0, 1 << bits) if is_unsigned(dtype) else (-1 << bits - 1, 1 << bits - 1)
+        if not least <= plain < most:
+            raise UsageError(f"{plain} does not fit {dtype}")
     try:
-        constant_attr(plain, storage)
+        constant_attr(plain, storage_of(dtype))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if (is_unsigned(dtype) and plain < 0) or (dtype[0] == "i" and plain >= 1 << max(1, int(dtype[1:]) - 1)):
-        raise UsageError(f"{plain} does not fit {dtype}")
-    return Constant(float(plain) if is_float(dtype) else int(plain), storage)
+    return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
 
 
 def _number(value: object) -> float:
@@ -534,10 +540,10 @@ def apply(function: str, operands: Sequence[Array], dtype: str) -> Array:
         inputs = tuple(
             each if isinstance(each, Constant) else Read(read.definition, identity(shape)) for each in inputs
         )
-        result = define(dtype, shape, Write(shape, identity(shape), Applied(function, inputs, storage_of(dtype))))
+        result = define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
         assert isinstance(result.operand, Read)
         return Array(dtype, operands[0].shape, Read(result.operand.definition, read.index))
-    return define(dtype, shape, Write(shape, identity(shape), Applied(function, inputs, storage_of(dtype))))
+    return define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
 
 
 def wide(x: Array) -> Array:

@@ -9,8 +9,8 @@ from pdojo.build.activations import check_float
 from pdojo.build.array import Array, axes_of, broadcast_to, cast, constant, define, map, shown, wide
 from pdojo.build.contractions import matmul
 from pdojo.build.elementwise import exp, log, where
-from pdojo.build.graph import Applied, Write, identity
-from pdojo.build.reductions import Axes, max, reduce, sum
+from pdojo.build.graph import Computed, Write, identity
+from pdojo.build.reductions import Axes, max, reduced, sum
 from pdojo.build.shapes import squeeze, transpose
 from pdojo.dialect.affine import Expr, var
 from pdojo.errors import UsageError
@@ -56,15 +56,16 @@ def causal_softmax(x: Array) -> Array:
     u = check_float("causal_softmax", x)
     # The element of column j of row i counts iff i - j >= 0.
     guard = (var(x.rank - 2) - var(x.rank - 1),)
-    e = _guarded("math.exp", guard, _guarded("arith.subf", guard, u, reduce("max", u, -1, keepdims=True, guard=guard)))
-    total = reduce("+", e, -1, keepdims=True, guard=guard)
+    most = reduced("max", u, [x.rank - 1], guard=guard)[..., None]
+    e = _guarded("math.exp", guard, _guarded("arith.subf", guard, u, most))
+    total = reduced("+", e, [x.rank - 1], guard=guard)[..., None]
     return cast(_guarded("arith.divf", guard, e, total, fill=0), x.dtype)
 
 
 def _guarded(function: str, guard: Sequence[Expr], x: Array, *others: Array, fill: float | None = None) -> Array:
     """A function where `guard` holds, over the shape of `x`; elsewhere `fill`, and nothing if it is None."""
     operands = [broadcast_to(each, x.shape) for each in others]
-    value = Applied(function, (x.operand, *(operand.operand for operand in operands)), x.storage)
+    value = Computed(function, (x.operand, *(operand.operand for operand in operands)), x.storage)
     held = tuple(e.substitute({}, x.shape) for e in guard)
     fills = [] if fill is None else [Write(x.shape, identity(x.shape), constant(fill, x.dtype).operand)]
     return define(x.dtype, x.shape, *fills, Write(x.shape, identity(x.shape), value, held))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, define, map, shown, wide
-from pdojo.build.graph import Applied, Write, identity
+from pdojo.build.graph import Computed, Write, identity
 from pdojo.build.pieces import Widths, assemble, pad
 from pdojo.build.reductions import reduce
 from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
@@ -57,7 +57,7 @@ def _letters(subscripts: str, operands: Sequence[Array]) -> tuple[list[str], str
         raise UsageError(f"'{subscripts}' are no subscripts; write letters for the axes: 'mk,kn->mn'")
     words = match[1].split(",")
     if len(words) != len(operands):
-        raise UsageError(f"'{subscripts}' describes {len(words)} operands, not {len(operands)}")
+        raise UsageError(f"'{subscripts}' describes {len(words)} operand{'s' * (len(words) != 1)}, not {len(operands)}")
     for word, operand in zip(words, operands, strict=True):
         if len(word) != operand.rank:
             raise UsageError(
@@ -82,7 +82,7 @@ def sum_of_products(factors: Sequence[Array], count: int) -> Array:
         raise UsageError("'*' does not take i1; use build.cast")
     value, dtype, shape = first.operand, first.storage, first.shape
     for other in others:
-        value = Applied("arith.mulf" if is_float(dtype) else "arith.muli", (value, other.operand), dtype)
+        value = Computed("arith.mulf" if is_float(dtype) else "arith.muli", (value, other.operand), dtype)
     product = Array(first.dtype, shape, value)
     if not count:
         return define(first.dtype, shape, Write(shape, identity(shape), value))

@@ -47,7 +47,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class Computed:
     """A function of operands; as an operand itself, it is computed in the nest of the statement that takes it."""
 
     function: str
@@ -55,7 +55,7 @@ class Applied:
     dtype: str
 
 
-Operand: TypeAlias = Read | Constant | Index | Applied
+Operand: TypeAlias = Read | Constant | Index | Computed
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def mapped(operand: Operand, put: Callable[[Expr], Expr]) -> Operand:
             return Read(definition, tuple(map(put, index)))
         case Index(expression, dtype):
             return Index(put(expression), dtype)
-        case Applied(function, operands, dtype):
-            return Applied(function, tuple(mapped(o, put) for o in operands), dtype)
+        case Computed(function, operands, dtype):
+            return Computed(function, tuple(mapped(o, put) for o in operands), dtype)
         case Constant():
             return operand
 
@@ -139,7 +139,7 @@ def _within(operand: Operand) -> Iterator[Expr]:
             yield from index
         case Index(expression, _):
             yield expression
-        case Applied(_, operands, _):
+        case Computed(_, operands, _):
             for each in operands:
                 yield from _within(each)
         case Constant():
@@ -151,7 +151,7 @@ def reads(operand: Operand) -> Iterator[Read]:
     match operand:
         case Read():
             yield operand
-        case Applied(_, operands, _):
+        case Computed(_, operands, _):
             for each in operands:
                 yield from reads(each)
         case Constant() | Index():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast as cast_to
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation
@@ -11,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.build.array import Array, define, is_whole
-from pdojo.build.graph import Applied, Definition, Operand, Read, Write, dtype_of, identity
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, dtype_of, identity
 from pdojo.build.plan import Plan, needed, plan
 from pdojo.dialect.affine import Expr, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
@@ -52,6 +53,8 @@ def kernel(
     | 8 s[{0}] += p[{0},{1}]
     <BLANKLINE>
     """
+    _check_handles("inputs", inputs)
+    _check_handles("outputs", outputs.values() if isinstance(outputs, Mapping) else outputs)
     given = {definition.name: definition for definition in [_input(array) for array in inputs]}
     wanted = _named(outputs, given)
     _check_names(name, inputs, wanted)
@@ -65,9 +68,18 @@ def kernel(
     return made.of(plan(results))
 
 
+def _check_handles(role: str, arrays: object) -> None:
+    """Raise UsageError for a value that is no collection of handles."""
+    if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
+        raise UsageError(f"{role} are a list of handles, not {arrays!r:.80}")
+    for value in cast_to("Iterable[object]", arrays):
+        if not isinstance(value, Array):
+            raise UsageError(f"{role} are handles, not {value!r:.80}")
+
+
 def _input(array: Array) -> Definition:
-    if not isinstance(array.operand, Read) or not array.operand.definition.is_input:
-        raise UsageError("inputs are results of build.input, and this one is computed")
+    if not isinstance(array.operand, Read) or not is_whole(array) or not array.operand.definition.is_input:
+        raise UsageError(f"inputs are results of build.input, and {array!r} is a view, or computed")
     _check_size("input", array.operand.definition.name, array)
     return array.operand.definition
 
@@ -144,7 +156,7 @@ _LETTERS = {
 
 def _letter(write: Write) -> str:
     """The name of the array that a nest writes, before numbers tell equal ones apart."""
-    function = write.value.function if isinstance(write.value, Applied) else ""
+    function = write.value.function if isinstance(write.value, Computed) else ""
     if write.reduction is not None:
         function = write.reduction.accumulate
     if ".cmp" in function:
@@ -255,9 +267,9 @@ class _Kernel:
         accumulate: str | None = None,
     ) -> None:
         """Add `output = value` to `block`, which is in the innermost scope of `chain`."""
-        operands = value.operands if isinstance(value, Applied) else (value,)
+        operands = value.operands if isinstance(value, Computed) else (value,)
         inputs = [self._operand(block, chain, operand) for operand in operands]
-        function = value.function if isinstance(value, Applied) else None
+        function = value.function if isinstance(value, Computed) else None
         op: Operation = build_op(output, inputs, chain, function=function, accumulate=accumulate)
         block.add_op(op)
 
@@ -266,7 +278,7 @@ class _Kernel:
         match operand:
             case Read(definition, index):
                 return view.Access(self.arrays[definition], index)
-            case Applied(_, _, dtype):
+            case Computed(_, _, dtype):
                 index = tuple(var(depth) for depth in range(len(chain)))
                 temporary = self._declared("t", dtype, [scope.count for scope in chain], Memory.STACK)
                 self._statement(block, chain, (temporary, index), operand)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from pdojo.build.graph import Applied, Definition, Operand, Read, Write, expressions, identity, reads
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
 
@@ -59,12 +59,12 @@ def _take_products_inside(writes: dict[Definition, tuple[Write, ...]], outputs: 
     uses = _uses(writes)
     for each, nests in tuple(writes.items()):
         match nests:
-            case (Write(extents, _, Applied("arith.addf", (Read(product, index), other), dtype), (), None) as write,):
+            case (Write(extents, _, Computed("arith.addf", (Read(product, index), other), dtype), (), None) as write,):
                 match writes.get(product):
-                    case (Write(_, _, Applied("arith.mulf") as value, (), None),) if (
+                    case (Write(_, _, Computed("arith.mulf") as value, (), None),) if (
                         uses[product] == 1 and product not in outputs and index == identity(extents) == write.target
                     ):
-                        writes[each] = (replace(write, value=Applied("arith.addf", (value, other), dtype)),)
+                        writes[each] = (replace(write, value=Computed("arith.addf", (value, other), dtype)),)
                         del writes[product]
                     case _:
                         pass
@@ -106,7 +106,7 @@ def _hosts(
     uses, hosts = _uses(writes), dict[Definition, Definition]()
     for each, nests in writes.items():
         match nests:
-            case (Write(_, target, Applied(_, (Read(first, index), *_)) as value, _, None),):
+            case (Write(_, target, Computed(_, (Read(first, index), *_)) as value, _, None),):
                 own = [read for read in reads(value) if read.definition is first]
                 if (
                     first in writes
@@ -126,7 +126,7 @@ def _hosts(
 
 
 def _is_cast(value: Operand) -> bool:
-    return isinstance(value, Applied) and FUNCTIONS[value.function].signature is Signature.CAST
+    return isinstance(value, Computed) and FUNCTIONS[value.function].signature is Signature.CAST
 
 
 def straight(nest: Write) -> Write:
@@ -197,7 +197,7 @@ def by_source(copy: Write) -> Write | None:
     for axis, (expression, extent) in enumerate(zip(copy.value.index, shape, strict=True)):
         # The digits of the index: every scope counts what the scopes with smaller factors run over.
         stride = 1
-        if expression.constant or not expression.is_linear:
+        if not expression.is_linear:
             return None
         for depth, factor in sorted(expression.terms, key=lambda term: term[1]):
             if factor != stride or not isinstance(depth, int) or depth in replacements:

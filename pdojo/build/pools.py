@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pdojo.build.array import Array, cast, iota, shown, wide
+from pdojo.build.activations import check_float
+from pdojo.build.array import Array, cast, iota, shown
 from pdojo.build.contractions import ends_of
 from pdojo.build.elementwise import maximum, minimum
 from pdojo.build.pieces import Widths, pad
@@ -77,7 +78,7 @@ def avg_pool(
     <Array f32 [2, 4, 4, 4]>
     """
     axes = _axes(x, size, stride, padding, 1, ceil=ceil)
-    sums = pool("+", wide(x), size, stride=stride, padding=padding, ceil=ceil)
+    sums = pool("+", check_float("avg_pool", x), size, stride=stride, padding=padding, ceil=ceil)
     constant_count, counts = 1, list[Array]()
     for number, axis in enumerate(axes):
         first = 0 if count_padding else axis.before

@@ -19,7 +19,7 @@ from pdojo.build.array import (
     map,
     wide,
 )
-from pdojo.build.graph import Reduction, Write
+from pdojo.build.graph import Reduction, Write, identity
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import is_float
@@ -32,29 +32,30 @@ Axes: TypeAlias = int | Sequence[int] | None
 
 
 def reduce(
-    accumulation: str,
-    x: Array,
-    axis: Axes = None,
-    *,
-    keepdims: bool = False,
-    initial: Scalar | None = None,
-    guard: Sequence[Expr] = (),
+    accumulation: str, x: Array, axis: Axes = None, *, keepdims: bool = False, initial: Scalar | None = None
 ) -> Array:
     """The accumulation `+ * max min and or` of the notation along `axis`, as `numpy.ufunc.reduce`.
 
-    `initial` is the value before the first element; None is the neutral element. `guard` restricts the elements, by
-    expressions `e >= 0` over the indices of `x`.
+    `initial` is the value before the first element; None is the neutral element.
 
     >>> from pdojo import build
     >>> build.reduce("max", build.input("x", "f32", (4, 8)), axis=-1, keepdims=True)
     <Array f32 [4, 1]>
     """
     axes = axes_of(axis, x.rank)
-    function = _accumulation(accumulation, x)
-    if accumulation in ("+", "*") and x.dtype in HALF:
-        return cast(reduce(accumulation, wide(x), axes, keepdims=keepdims, initial=initial, guard=guard), x.dtype)
     if accumulation in ("max", "min") and initial is None and not product(x.shape[a] for a in axes):
         raise UsageError(f"'{accumulation}' of no elements has no value; give initial=")
+    result = reduced(accumulation, x, axes, initial=initial)
+    return _with_axes(result, axes, x.rank) if keepdims else result
+
+
+def reduced(
+    accumulation: str, x: Array, axes: Sequence[int], *, initial: Scalar | None = None, guard: Sequence[Expr] = ()
+) -> Array:
+    """`reduce` of the elements for which `guard` holds: expressions `e >= 0` over the indices of `x`."""
+    function = _accumulation(accumulation, x)
+    if accumulation in ("+", "*") and x.dtype in HALF:
+        return cast(reduced(accumulation, wide(x), axes, initial=initial, guard=guard), x.dtype)
     kept = [d for d in range(x.rank) if d not in axes]
     places = {d: position for position, d in enumerate((*kept, *axes))}
     whole = x.view(tuple(x.shape[d] for d in places), [iteration(places[d]) for d in range(x.rank)])
@@ -66,19 +67,16 @@ def reduce(
     inner = {d: iteration(place) for d, place in places.items()}
     held = tuple(e.substitute(inner, whole.shape) for e in guard)
     shape = tuple(x.shape[d] for d in kept)
-    target = tuple(iteration(d).substitute({}, shape) for d in range(len(shape)))
-    nest = Write(whole.shape, target, whole.operand, held, Reduction(function, start, len(axes)))
-    result = define(x.dtype, shape, nest)
-    return _with_axes(result, axes, x.rank) if keepdims else result
+    nest = Write(whole.shape, identity(shape), whole.operand, held, Reduction(function, start, len(axes)))
+    return define(x.dtype, shape, nest)
 
 
 def _accumulation(spelling: str, x: Array) -> str:
     unsigned = is_unsigned(x.dtype) and spelling in ("max", "min")
     found = accumulation_function(f"u{spelling}" if unsigned else spelling, x.storage)
     if found is None or (x.dtype == "i1" and spelling in ("+", "*")):
-        raise UsageError(
-            f"'{spelling}' does not accumulate {x.dtype}; accumulations are + * max min, and or for integers"
-        )
+        known = f"{'' if x.dtype == 'i1' else '+ * '}max min{'' if is_float(x.dtype) else ' and or'}"
+        raise UsageError(f"'{spelling}' does not accumulate {x.dtype}; known: {known}")
     return found
 
 

@@ -120,7 +120,7 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
     ),
     "attention with a mask": (
         "f64 3 4, f64 5 4, f64 5 6, f64 3 5",
-        lambda a: build.attention(*a[:3], mask=a[3]),
+        lambda a: build.attention(a[0], a[1], a[2], mask=a[3]),
         lambda a: softmax(a[0] @ a[1].T / 2 + a[3]) @ a[2],
     ),
     "layer_norm": (
@@ -166,7 +166,7 @@ CASES: dict[str, tuple[Spec, Built, Reference]] = {
     ),
     "batch_norm of statistics": (
         "f64 2 3 4, f64 3, f64 3, f64 3, f64 3",
-        lambda a: build.batch_norm(*a[:3], statistics=(a[3], a[4] * a[4])),
+        lambda a: build.batch_norm(a[0], a[1], a[2], statistics=(a[3], a[4] * a[4])),
         lambda a: (
             (a[0] - _channels(a[3], 1)) / np.sqrt(_channels(a[4] ** 2, 1) + 1e-5) * _channels(a[1], 1)
             + _channels(a[2], 1)
@@ -315,7 +315,7 @@ def _pooled(
     shape = tuple(len(axis) for axis in spans)
     found = np.empty((*x.shape[:2], *shape))
     for place in np.ndindex(shape):
-        parts = [axis[i] for axis, i in zip(spans, place, strict=True)]
+        parts: list[tuple[int, int]] = [axis[i] for axis, i in zip(spans, place, strict=True)]
         window = x[(..., *[slice(max(a, 0), max(b, 0)) for a, b in parts])]
         axes = tuple(range(2, x.ndim))
         if kind == "max":
