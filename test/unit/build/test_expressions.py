@@ -53,7 +53,7 @@ def _binary(draw: Draw, pool: list[Pair]) -> Pair:
     result: Array = _BINARY[name](x, y)
     wanted: Values = _BINARY[name](values, others)
     if name == "<":
-        return build.where(result, x, y), np.where(wanted, values, others)
+        return build.where(result, x, y), np.minimum(values, others)
     return result, wanted
 
 
@@ -336,6 +336,7 @@ def test_a_person_would_write_it_so() -> None:
 
 def test_slices_are_taken_before_functions_and_repetitions_behind() -> None:
     x = build.input("x", "f32", (4, 6))
+    assert text(build.exp(x)[:2], x) == "4 6 e[{0},{1}] = exp(x[{0},{1}])\n2 6 y[{0},{1}] = e[{0},{1}]\n"
     assert text(build.exp(x[:2]), x) == "2 6 y[{0},{1}] = exp(x[{0},{1}])\n"
     assert (
         text(build.repeat(x, 2, 1) + 1, x) == "4 6 s[{0},{1}] = x[{0},{1}] + 1\n4 6 2 y[{0},{1}*2+{2}] = s[{0},{1}]\n"
