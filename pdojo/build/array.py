@@ -523,8 +523,21 @@ def cast(x: Array, dtype: str) -> Array:
     unsigned = is_unsigned(kind if is_float(x.dtype) else x.dtype)
     for candidate in (*(CALLS["ucast"] if unsigned else ()), *CALLS["cast"]):
         if check_types(candidate, (x.storage,), storage) is None:
-            return apply(candidate, [x], kind)
+            return _cast_once(candidate, x, kind)
     raise AssertionError((x.dtype, kind))
+
+
+def _cast_once(function: str, x: Array, dtype: str) -> Array:
+    """The cast `function`; casts of one array, also of its views, share a definition."""
+    read = x.operand
+    if not isinstance(read, Read) or not 0 < prod(read.definition.shape) <= x.size:
+        return apply(function, [x], dtype)
+    known = read.definition.casts
+    if (function, dtype) not in known:
+        result = apply(function, [x], dtype).operand
+        assert isinstance(result, Read)
+        known[function, dtype] = result.definition
+    return Array(dtype, x.shape, Read(known[function, dtype], read.index))
 
 
 def apply(function: str, operands: Sequence[Array], dtype: str) -> Array:

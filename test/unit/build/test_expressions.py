@@ -369,6 +369,13 @@ def test_pieces_are_computed_in_their_places() -> None:
     )
 
 
+def test_an_array_is_cast_once() -> None:
+    x, w = build.input("x", "bf16", (4, 4)), build.input("w", "bf16", (4,))
+    found = text(build.matmul(x, w) + build.matmul(build.transpose(x), w) * build.sum(w[:2]), x, w)
+    assert found.count("cast(x") == 1
+    assert found.count("cast(w") == 2, "a slice is cast by itself"
+
+
 def test_guards_of_reductions_follow_the_axes() -> None:
     x, values = build.input("x", "i64", (3, 4)), random("i64", (3, 4), 0)
     total = reduced("+", x, [0], guard=[var(1) - var(0)])
