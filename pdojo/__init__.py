@@ -3,6 +3,7 @@
     kernels   names of the kernels of the library
     load      a kernel of the library, or of a file
     parse     a kernel of a text
+    build     a kernel from Python: functions of typed handles, as in NumPy
     machine   a machine by its name; this one by default
     game      play with a kernel: legal moves, made and taken back
     compile   a kernel as a callable on NumPy arrays and PyTorch tensors
@@ -24,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pdojo import build
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
     from pdojo.api.tuning import tune
@@ -81,6 +83,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "aligned",
+    "build",
     "compile",
     "game",
     "kernels",
@@ -96,8 +99,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that the tools start quickly."""
     if name == "__version__":
         return import_module("importlib.metadata").version("pdojo")
-    if name == "kernels":
-        return import_module("pdojo.kernels")
+    if name in ("build", "kernels"):
+        return import_module(f"pdojo.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'pdojo' has no attribute '{name}'")
     return getattr(import_module(_HOMES.get(name, "pdojo.errors")), name)

@@ -1,0 +1,105 @@
+"""Kernels from Python: functions of typed handles, as in NumPy, and a kernel of the notation as the result.
+
+A handle has an element type and a shape; nothing is computed before the kernel runs. Functions check types and shapes
+and raise `pdojo.UsageError`. Shapes broadcast as in NumPy; element types do not mix, and numbers take the type of the
+array beside them. Views (slices, transposes, reshapes, windows) cost no memory.
+
+>>> import pdojo
+>>> from pdojo import build
+>>> x, w = build.input("x", "f32", (4, 8)), build.input("w", "f32", (8,))
+>>> kernel = build.kernel("rmsnorm", [x, w], [build.rms_norm(x, w)])
+>>> pdojo.run(kernel).shape
+(4, 8)
+"""
+
+from __future__ import annotations
+
+from pdojo.build.activations import celu, elu, gelu, leaky_relu, relu, selu, sigmoid, silu, softplus
+from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
+from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
+from pdojo.build.contractions import contract, conv, conv_transpose, matmul
+from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
+from pdojo.build.kernel import kernel
+from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
+from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
+from pdojo.build.pools import avg_pool, pool
+from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
+from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
+
+__all__ = [
+    "Array",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "assemble",
+    "attention",
+    "avg_pool",
+    "batch_norm",
+    "binary_cross_entropy",
+    "bitcast",
+    "broadcast_to",
+    "cast",
+    "causal_softmax",
+    "celu",
+    "clip",
+    "concatenate",
+    "constant",
+    "contract",
+    "conv",
+    "conv_transpose",
+    "cross_entropy",
+    "cumulative",
+    "elu",
+    "exp",
+    "expand_dims",
+    "flip",
+    "gelu",
+    "group_norm",
+    "huber_loss",
+    "input",
+    "instance_norm",
+    "iota",
+    "kernel",
+    "layer_norm",
+    "leaky_relu",
+    "log",
+    "log_softmax",
+    "logsumexp",
+    "map",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "mse_loss",
+    "pad",
+    "pool",
+    "power",
+    "prod",
+    "reduce",
+    "relu",
+    "repeat",
+    "reshape",
+    "rms_norm",
+    "selu",
+    "sigmoid",
+    "sign",
+    "silu",
+    "softmax",
+    "softplus",
+    "split",
+    "sqrt",
+    "squeeze",
+    "stack",
+    "sum",
+    "take",
+    "tanh",
+    "tile",
+    "transpose",
+    "var",
+    "where",
+    "windows",
+]

@@ -1,0 +1,564 @@
+"""Handles of arrays with NumPy's operators: checks of shapes and element types, broadcasting, views, functions by name.
+
+A handle is an element type, a shape, and an operand over the iterations of that shape. Unsigned integers are signless
+in memory; the element type of the handle chooses the functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from types import EllipsisType
+from typing import TypeAlias
+from typing import cast as cast_to
+
+import numpy as np
+
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identity
+from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
+from pdojo.dialect.functions import check_types
+from pdojo.dialect.notation.literals import constant_attr
+from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
+from pdojo.dialect.view.nest import Constant, Index
+from pdojo.errors import UsageError, did_you_mean
+from pdojo.math.functions import FUNCTIONS, Signature
+
+Scalar: TypeAlias = float
+"""A number of Python or NumPy; it takes the element type of the array beside it."""
+Like: TypeAlias = "Array | Scalar"
+Item: TypeAlias = int | slice | EllipsisType | None
+
+UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
+"""Element types of handles that the dialect lacks, and their types in memory."""
+HALF = ("f16", "bf16")
+_UNSIGNED_NAMES = {
+    **{"max": "umax", "min": "umin", "/": "udiv", "floordiv": "udiv", "rem": "urem", ">>": "ushr"},
+    **{"<": "ult", "<=": "ule", ">": "ugt", ">=": "uge"},
+}
+"""Functions by their names for signed numbers, and their names for unsigned ones."""
+
+
+def check_dtype(dtype: str) -> str:
+    """The name of an element type; `bool` is `i1`. Raises UsageError for an unknown one."""
+    if dtype == "bool":
+        return "i1"
+    if dtype not in (*ELEMENT_TYPES, *UNSIGNED):
+        known = ("bool", *ELEMENT_TYPES, *UNSIGNED)
+        raise UsageError(f"'{dtype}' is no element type; {did_you_mean(str(dtype), known)}")
+    return dtype
+
+
+def storage_of(dtype: str) -> str:
+    """The element type in memory of handles of type `dtype`."""
+    return UNSIGNED.get(dtype, dtype)
+
+
+def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape as a tuple. Raises UsageError for a negative extent."""
+    extents = tuple(int(extent) for extent in shape)
+    if any(extent < 0 for extent in extents):
+        raise UsageError(f"shape {shown(extents)} has a negative extent")
+    return extents
+
+
+def shown(shape: Sequence[int]) -> str:
+    """A shape in messages: `[4, 8]`."""
+    return f"[{', '.join([str(extent) for extent in shape])}]"
+
+
+def is_unsigned(dtype: str) -> bool:
+    """Whether integers of this type of handles are never negative; true for `i1`."""
+    return dtype in UNSIGNED or dtype == "i1"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Array:
+    """The handle of an array that a kernel will read or compute; made by `input` and by functions of handles.
+
+    >>> from pdojo import build
+    >>> x = build.input("x", "f32", (4, 8))
+    >>> x[:, ::2] * 2 + 1
+    <Array f32 [4, 4]>
+    """
+
+    dtype: str
+    """The element type: `f32`, `i64`, `u8`, `i1` ..."""
+    shape: tuple[int, ...]
+    operand: Operand
+    """The element at each iteration of a nest whose extents are the shape."""
+
+    __array_ufunc__ = None  # NumPy's scalars leave operators to the handle.
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def storage(self) -> str:
+        """The element type in memory."""
+        return storage_of(self.dtype)
+
+    def view(self, shape: Sequence[int], index: Sequence[Expr]) -> Array:
+        """The array of `shape` whose elements are those of this array at `index`, over the iterations of `shape`."""
+        if not prod(shape):
+            index = [const(0)] * len(index)
+        write = Write(self.shape, (), self.operand).reindexed(tuple(shape), index, 0)
+        return Array(self.dtype, tuple(shape), write.value)
+
+    def __repr__(self) -> str:
+        return f"<Array {self.dtype} {shown(self.shape)}>"
+
+    def __bool__(self) -> bool:
+        raise UsageError("a handle has no truth value; a kernel has no branches: use build.where")
+
+    def __iter__(self) -> Iterator[Array]:
+        return (self[k] for k in range(self.shape[0] if self.shape else 0))
+
+    def __getitem__(self, items: Item | tuple[Item, ...]) -> Array:
+        return sliced(self, items if isinstance(items, tuple) else (items,))
+
+    def __neg__(self) -> Array:
+        return map("-", self) if is_float(self.dtype) else _arithmetic("-", 0, self)
+
+    def __abs__(self) -> Array:
+        return self if is_unsigned(self.dtype) else map("abs", self)
+
+    def __invert__(self) -> Array:
+        if is_float(self.dtype):
+            raise UsageError(f"'~' takes integers and i1, not {self.dtype}")
+        return map("^", self, True if self.dtype == "i1" else -1)
+
+    def __add__(self, other: Like) -> Array:
+        return _arithmetic("+", self, other)
+
+    def __radd__(self, other: Scalar) -> Array:
+        return _arithmetic("+", other, self)
+
+    def __sub__(self, other: Like) -> Array:
+        return _arithmetic("-", self, other)
+
+    def __rsub__(self, other: Scalar) -> Array:
+        return _arithmetic("-", other, self)
+
+    def __mul__(self, other: Like) -> Array:
+        return _arithmetic("*", self, other)
+
+    def __rmul__(self, other: Scalar) -> Array:
+        return _arithmetic("*", other, self)
+
+    def __truediv__(self, other: Like) -> Array:
+        return _divided(self, other)
+
+    def __rtruediv__(self, other: Scalar) -> Array:
+        return _divided(other, self)
+
+    def __floordiv__(self, other: Like) -> Array:
+        return _rounded_quotient(self, other)
+
+    def __rfloordiv__(self, other: Scalar) -> Array:
+        return _rounded_quotient(other, self)
+
+    def __mod__(self, other: Like) -> Array:
+        return _remainder(self, other)
+
+    def __rmod__(self, other: Scalar) -> Array:
+        return _remainder(other, self)
+
+    def __pow__(self, other: Like) -> Array:
+        return power(self, other)
+
+    def __rpow__(self, other: Scalar) -> Array:
+        return power(other, self)
+
+    def __and__(self, other: Like) -> Array:
+        return map("&", self, other)
+
+    def __rand__(self, other: Scalar) -> Array:
+        return map("&", other, self)
+
+    def __or__(self, other: Like) -> Array:
+        return map("|", self, other)
+
+    def __ror__(self, other: Scalar) -> Array:
+        return map("|", other, self)
+
+    def __xor__(self, other: Like) -> Array:
+        return map("^", self, other)
+
+    def __rxor__(self, other: Scalar) -> Array:
+        return map("^", other, self)
+
+    def __lshift__(self, other: Like) -> Array:
+        return map("<<", self, other)
+
+    def __rshift__(self, other: Like) -> Array:
+        return map(">>", self, other)
+
+    def __lt__(self, other: Like) -> Array:
+        return map("<", self, other)
+
+    def __le__(self, other: Like) -> Array:
+        return map("<=", self, other)
+
+    def __gt__(self, other: Like) -> Array:
+        return map(">", self, other)
+
+    def __ge__(self, other: Like) -> Array:
+        return map(">=", self, other)
+
+    def __eq__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]  # as NumPy's
+        return map("==", self, other)  # pyright: ignore[reportArgumentType]  # `map` checks it
+
+    def __ne__(self, other: object) -> Array:  # pyright: ignore[reportIncompatibleMethodOverride]  # as NumPy's
+        return map("!=", self, other)  # pyright: ignore[reportArgumentType]  # `map` checks it
+
+    __hash__ = object.__hash__
+
+
+def input(name: str, dtype: str, shape: Sequence[int]) -> Array:
+    """An array that the caller of the kernel passes.
+
+    `dtype` is an element type of the notation, `bool` (`i1`), or `u8 u16 u32 u64`: callers pass these as signed
+    integers with the same bits.
+
+    >>> from pdojo import build
+    >>> build.input("x", "f32", (4, 8))
+    <Array f32 [4, 8]>
+    """
+    extents, kind = check_shape(shape), check_dtype(dtype)
+    definition = Definition(storage_of(kind), extents, name=name)
+    return Array(kind, extents, Read(definition, identity(extents)))
+
+
+def constant(value: Scalar, dtype: str, shape: Sequence[int] = ()) -> Array:
+    """A number as an array of `shape`, all of whose elements are `value`.
+
+    >>> from pdojo import build
+    >>> build.constant(0.5, "f16", (4, 1))
+    <Array f16 [4, 1]>
+    """
+    kind = check_dtype(dtype)
+    return Array(kind, check_shape(shape), _constant(value, kind))
+
+
+def iota(shape: Sequence[int], dtype: str = "i64", axis: int = 0, start: int = 0, step: int = 1) -> Array:
+    """The array of `shape` whose elements are `start + step * i` at index i of `axis`; it takes no memory.
+
+    >>> from pdojo import build
+    >>> build.iota((8,), "i32", start=3, step=2)
+    <Array i32 [8]>
+    """
+    kind, extents = check_dtype(dtype), check_shape(shape)
+    (axis,) = axes_of(axis, len(extents))
+    expression = (var(axis) * step + start).substitute({}, extents) if prod(extents) else const(0)
+    for bound in expression.bounds(extents) if prod(extents) else ():
+        _constant(float(bound) if is_float(kind) else bound, kind)
+    return Array(kind, extents, Index(expression, storage_of(kind)))
+
+
+def define(dtype: str, shape: Sequence[int], *writes: Write) -> Array:
+    """The handle of a new array that `writes` write, in order."""
+    definition = Definition(storage_of(dtype), tuple(shape), writes)
+    return Array(dtype, tuple(shape), Read(definition, identity(shape)))
+
+
+def _constant(value: Scalar, dtype: str) -> Constant:
+    """A number of an element type of handles. Raises UsageError if there is none."""
+    plain = _number(value)
+    if isinstance(plain, float) and plain.is_integer() and not is_float(dtype):
+        plain = int(plain)
+    if not is_float(dtype) and isinstance(plain, int):
+        bits = int(dtype[1:])
+        least, most = (0, 1 << bits) if is_unsigned(dtype) else (-1 << bits - 1, 1 << bits - 1)
+        if not least <= plain < most:
+            raise UsageError(f"{plain} does not fit {dtype}")
+    try:
+        constant_attr(plain, storage_of(dtype))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return Constant(float(plain) if is_float(dtype) else int(plain), storage_of(dtype))
+
+
+def _number(value: object) -> float:
+    """A number of Python or NumPy as one of Python. Raises UsageError for other values."""
+    plain: object = cast_to("np.generic[object]", value).item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, int | float):
+        raise UsageError(f"an operand is a handle or a number, not {type(plain).__name__}")
+    return plain
+
+
+def axes_of(axis: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Axes as numbers from 0, in order; negative ones count from the end, and None is all axes."""
+    if axis is None:
+        return tuple(range(rank))
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    for each in given:
+        if not -rank <= each < rank:
+            raise UsageError(f"axis {each} is out of bounds for an array of {rank} dimensions")
+    axes = tuple(sorted(each % rank for each in given))
+    if len(set(axes)) < len(axes):
+        raise UsageError(f"axis {next(a for a in axes if axes.count(a) > 1)} is given twice")
+    return axes
+
+
+def is_whole(x: Array) -> bool:
+    """Whether a handle is an array as it is in memory, not a view."""
+    return (
+        isinstance(x.operand, Read) and x.operand.definition.shape == x.shape and x.operand.index == identity(x.shape)
+    )
+
+
+def broadcast_shape(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that NumPy's rules give arrays of these shapes together. Raises UsageError if they do not fit."""
+    rank = max([len(shape) for shape in shapes], default=0)
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    found: list[int] = []
+    for position, extents in enumerate(zip(*padded, strict=True)):
+        wide = sorted({extent for extent in extents if extent != 1})
+        if len(wide) > 1:
+            raise UsageError(
+                f"shapes {' and '.join(shown(s) for s in shapes)} do not broadcast: "
+                f"axis {position - rank} has {' and '.join(str(e) for e in dict.fromkeys(extents))} elements"
+            )
+        found.append(wide[0] if wide else 1)
+    return tuple(found)
+
+
+def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
+    """The array with `shape`, repeated along new axes and axes of extent 1; a view.
+
+    >>> from pdojo import build
+    >>> build.broadcast_to(build.input("b", "f32", (8,)), (4, 8))
+    <Array f32 [4, 8]>
+    """
+    extents = check_shape(shape)
+    if broadcast_shape(x.shape, extents) != extents:
+        raise UsageError(f"shape {shown(x.shape)} does not broadcast to {shown(extents)}")
+    new = len(extents) - x.rank
+    index = [const(0) if extent == 1 else var(new + d) for d, extent in enumerate(x.shape)]
+    return x.view(extents, index)
+
+
+def sliced(x: Array, items: Sequence[Item]) -> Array:
+    """The view `x[items]`."""
+    given = sum(item is not None and item is not ... for item in items)
+    ellipses = sum(item is ... for item in items)
+    if given > x.rank or ellipses > 1:
+        what = f"{given} indices" if given > x.rank else "several '...'"
+        raise UsageError(f"{what} for an array of {x.rank} dimensions")
+    filled: list[Item] = []
+    for item in items if ellipses else (*items, ...):
+        filled += [slice(None)] * (x.rank - given) if item is ... else [item]
+    shape: list[int] = []
+    index: list[Expr] = []
+    for item in filled:
+        if item is None:
+            shape.append(1)
+            continue
+        axis = len(index)
+        extent = x.shape[axis]
+        if isinstance(item, slice):
+            places = range(extent)[item]
+            index.append(var(len(shape)) * places.step + places.start)
+            shape.append(len(places))
+        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
+            if not -extent <= item < extent:
+                raise UsageError(f"index {item} is out of bounds for axis {axis} of {extent} elements")
+            index.append(const(int(item) % extent))
+        else:
+            raise UsageError(f"an index is an integer, a slice, '...' or None, not {type(item).__name__}")
+    return x.view(shape, index)
+
+
+def map(function: str, *operands: Like) -> Array:
+    """A function of the notation at every element: shapes broadcast, numbers take the element type of the arrays.
+
+    `function` is a sign (`+`), a name (`exp`, `max`, `select`) or a full name (`arith.remf`). For unsigned integers and
+    `i1`, the signs and names mean the unsigned functions. Functions like `exp` compute f16 and bf16 in f32.
+
+    >>> from pdojo import build
+    >>> x = build.input("x", "f32", (4, 1))
+    >>> build.map("max", x, build.input("y", "f32", (8,)))
+    <Array f32 [4, 8]>
+    """
+    arrays = _alike(function, operands)
+    dtype = arrays[-1].dtype
+    name = _UNSIGNED_NAMES.get(function, function) if is_unsigned(dtype) else function
+    found = _function(name, function, arrays)
+    record = FUNCTIONS[found]
+    if dtype in HALF and record.bound is not None:
+        return cast(map(found, *(cast(array, "f32") for array in arrays)), dtype)
+    shape = broadcast_shape(*(array.shape for array in arrays))
+    compares = record.signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER)
+    return apply(found, [broadcast_to(array, shape) for array in arrays], "i1" if compares else dtype)
+
+
+def _alike(function: str, operands: Sequence[Like]) -> list[Array]:
+    """The operands as arrays of one element type; the condition of `select` has its own."""
+    apart = 1 if function in ("select", "arith.select") else 0
+    arrays = [operand for operand in operands[apart:] if isinstance(operand, Array)]
+    if not arrays:
+        raise UsageError(f"'{function}' needs a handle among its operands; build.constant makes one of a number")
+    dtypes = list(dict.fromkeys(array.dtype for array in arrays))
+    if len(dtypes) > 1:
+        raise UsageError(f"'{function}' takes operands of one element type, not {' and '.join(dtypes)}; use build.cast")
+    kinds = ["i1"] * apart + dtypes * (len(operands) - apart)
+    return [
+        operand if isinstance(operand, Array) else Array(kind, (), _constant(operand, kind))
+        for operand, kind in zip(operands, kinds, strict=True)
+    ]
+
+
+def _function(name: str, given: str, operands: Sequence[Array]) -> str:
+    """The function that a name means for these operands. Raises UsageError, which cites `given`, if there is none."""
+    signs = PREFIX if len(operands) == 1 else INFIX
+    candidates = signs.get(name) or CALLS.get(name) or ((name,) if name in FUNCTIONS else ())
+    if not candidates or FUNCTIONS[candidates[0]].signature is Signature.CAST:
+        hint = "use build.cast" if candidates else did_you_mean(given, (*CALLS, *FUNCTIONS))
+        raise UsageError(f"'{given}' is no function of elements; {hint}")
+    arities = sorted({FUNCTIONS[candidate].arity for candidate in candidates})
+    if len(operands) not in arities:
+        raise UsageError(f"'{given}' takes {arities[0]} operand{'s' * (arities[0] != 1)}, not {len(operands)}")
+    types = [operand.storage for operand in operands]
+    for candidate in candidates:
+        if any(check_types(candidate, types, result) is None for result in ("i1", types[-1])):
+            return candidate
+    raise UsageError(f"'{given}' does not take {', '.join(operand.dtype for operand in operands)}")
+
+
+def _arithmetic(sign: str, *operands: Like) -> Array:
+    if any(isinstance(operand, Array) and operand.dtype == "i1" for operand in operands):
+        raise UsageError(f"'{sign}' does not take i1; use & | ^, or build.cast to a number")
+    return map(sign, *operands)
+
+
+def _divided(left: Like, right: Like) -> Array:
+    for operand in (left, right):
+        if isinstance(operand, Array) and not is_float(operand.dtype):
+            raise UsageError(f"'/' takes floating-point numbers, not {operand.dtype}; '//' rounds down")
+    return map("/", left, right)
+
+
+def _rounded_quotient(left: Like, right: Like) -> Array:
+    arrays = [operand for operand in (left, right) if isinstance(operand, Array)]
+    if is_float(arrays[0].dtype):
+        return map("floor", map("/", left, right))
+    return _arithmetic("floordiv", left, right)
+
+
+def _remainder(left: Like, right: Like) -> Array:
+    """NumPy's remainder, which has the sign of the divisor."""
+    rest = _arithmetic("rem", left, right)
+    if is_unsigned(rest.dtype):
+        return rest
+    if isinstance(right, Array):
+        differs = (rest != 0) & ((rest < 0) != (right < 0))
+    else:
+        differs = rest > 0 if right < 0 else rest < 0
+    return map("select", differs, rest + right, rest)
+
+
+def power(x: Like, exponent: Like) -> Array:
+    """`x` to the power of `exponent`, as NumPy's `**`; integers take constant exponents from 0 only.
+
+    Small constant exponents are products, square roots and reciprocals.
+
+    >>> from pdojo import build
+    >>> build.power(build.input("x", "f32", (4,)), 3)
+    <Array f32 [4]>
+    """
+    if isinstance(x, Array) and not isinstance(exponent, Array):
+        whole = int(exponent) if float(exponent).is_integer() else None
+        if whole is not None and 0 < whole <= 4:
+            return _product_of(x, whole)
+        if is_float(x.dtype) and exponent in (0.5, -0.5, -1):
+            return map("/", 1, x) if exponent == -1 else map("sqrt" if exponent > 0 else "rsqrt", x)
+        if not is_float(x.dtype):
+            if whole is None or whole < 0:
+                raise UsageError(f"integers have no power {exponent}; use build.cast")
+            return _product_of(x, whole) if whole else constant(1, x.dtype, x.shape)
+    elif isinstance(exponent, Array) and not is_float(exponent.dtype):
+        raise UsageError("integers are raised to constant powers only; use build.cast")
+    return map("pow", x, exponent)
+
+
+def _product_of(x: Array, exponent: int) -> Array:
+    """`x` to a power of at least 1, by squares."""
+    if exponent == 1:
+        return x
+    half = _product_of(x, exponent // 2)
+    square = map("*", half, half)
+    return map("*", square, x) if exponent % 2 else square
+
+
+def cast(x: Array, dtype: str) -> Array:
+    """The array in another element type; to `i1`, everything but 0 is true.
+
+    Floating-point numbers are rounded to nearest, to integers toward 0. Integers keep their low bits.
+
+    >>> from pdojo import build
+    >>> build.cast(build.input("x", "u8", (4,)), "f32")
+    <Array f32 [4]>
+    """
+    kind = check_dtype(dtype)
+    if kind == x.dtype:
+        return x
+    if isinstance(x.operand, Constant) and is_float(kind) and not is_unsigned(x.dtype):
+        return Array(kind, x.shape, _constant(float(x.operand.value), kind))
+    if kind == "i1":
+        return map("!=", x, 0)
+    storage = storage_of(kind)
+    if x.storage == storage:
+        return Array(kind, x.shape, x.operand)
+    if {x.dtype, kind} == set(HALF):
+        return cast(cast(x, "f32"), kind)
+    unsigned = is_unsigned(kind if is_float(x.dtype) else x.dtype)
+    for candidate in (*(CALLS["ucast"] if unsigned else ()), *CALLS["cast"]):
+        if check_types(candidate, (x.storage,), storage) is None:
+            return _cast_once(candidate, x, kind)
+    raise AssertionError((x.dtype, kind))
+
+
+def _cast_once(function: str, x: Array, dtype: str) -> Array:
+    """The cast `function`; casts of one array, also of its views, share a definition."""
+    read = x.operand
+    if not isinstance(read, Read) or not 0 < prod(read.definition.shape) <= x.size:
+        return apply(function, [x], dtype)
+    known = read.definition.casts
+    if (function, dtype) not in known:
+        result = apply(function, [x], dtype).operand
+        assert isinstance(result, Read)
+        known[function, dtype] = result.definition
+    return Array(dtype, x.shape, Read(known[function, dtype], read.index))
+
+
+def apply(function: str, operands: Sequence[Array], dtype: str) -> Array:
+    """A function of arrays of one shape, at every element; the result is of type `dtype`.
+
+    A function of one view that has all elements of an array, or repeats some, is a view of the function of the array.
+    """
+    shape = operands[0].shape
+    inputs = tuple(operand.operand for operand in operands)
+    seen = {each for each in inputs if not isinstance(each, Constant)}
+    if len(seen) == 1 and isinstance(read := seen.pop(), Read) and 0 < prod(read.definition.shape) <= prod(shape):
+        shape = read.definition.shape
+        inputs = tuple(
+            each if isinstance(each, Constant) else Read(read.definition, identity(shape)) for each in inputs
+        )
+        result = define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
+        assert isinstance(result.operand, Read)
+        return Array(dtype, operands[0].shape, Read(result.operand.definition, read.index))
+    return define(dtype, shape, Write(shape, identity(shape), Computed(function, inputs, storage_of(dtype))))
+
+
+def wide(x: Array) -> Array:
+    """The array in f32 if it is f16 or bf16: the type in which functions of several steps compute."""
+    return cast(x, "f32") if x.dtype in HALF else x

@@ -1,0 +1,257 @@
+"""Sums of products: contractions, matrix products, convolutions; f16 and bf16 accumulate in f32.
+
+The products of a sum are computed in its nest, so that moves can contract, tile and map both together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+from pdojo.build.array import Array, broadcast_shape, broadcast_to, cast, define, map, shown, wide
+from pdojo.build.graph import Computed, Write, identity
+from pdojo.build.pieces import Widths, assemble, pad
+from pdojo.build.reductions import reduce
+from pdojo.build.shapes import expand_dims, flip, per_axis, reshape, transpose, windows
+from pdojo.dialect.affine import var
+from pdojo.dialect.element_types import is_float
+from pdojo.errors import UsageError
+
+_SUBSCRIPTS = re.compile(r"([a-zA-Z]*(?:,[a-zA-Z]*)*)->([a-zA-Z]*)")
+
+
+def contract(subscripts: str, *operands: Array, dtype: str | None = None) -> Array:
+    """The sum of products that `subscripts` describe, as in `numpy.einsum`, with an explicit result.
+
+    The operands are cast to `dtype`, the element type of products, sums and result; None is the operands' own type.
+
+    >>> from pdojo import build
+    >>> a, b = build.input("a", "bf16", (4, 8)), build.input("b", "bf16", (8, 2))
+    >>> build.contract("mk,kn->mn", a, b, dtype="f32")
+    <Array f32 [4, 2]>
+    """
+    letters, result = _letters(subscripts, operands)
+    extents: dict[str, int] = {}
+    for word, operand in zip(letters, operands, strict=True):
+        for letter, extent in zip(word, operand.shape, strict=True):
+            if extents.setdefault(letter, extent) != extent:
+                raise UsageError(f"'{letter}' of '{subscripts}' stands for {extents[letter]} and for {extent} elements")
+    for letter in result:
+        if letter not in extents or result.count(letter) > 1:
+            raise UsageError(f"'{letter}' of the result of '{subscripts}' is in no operand, or there twice")
+    summed = [letter for letter in extents if letter not in result]
+    order = [*result, *summed]
+    shape = tuple(extents[letter] for letter in order)
+    factors, kind = _factors(operands, dtype)
+    aligned = [
+        factor.view(shape, [var(order.index(letter)) for letter in word])
+        for word, factor in zip(letters, factors, strict=True)
+    ]
+    return cast(sum_of_products(aligned, len(summed)), kind)
+
+
+def _letters(subscripts: str, operands: Sequence[Array]) -> tuple[list[str], str]:
+    match = _SUBSCRIPTS.fullmatch(subscripts.replace(" ", ""))
+    if match is None:
+        raise UsageError(f"'{subscripts}' are no subscripts; write letters for the axes: 'mk,kn->mn'")
+    words = match[1].split(",")
+    if len(words) != len(operands):
+        raise UsageError(f"'{subscripts}' describes {len(words)} operand{'s' * (len(words) != 1)}, not {len(operands)}")
+    for word, operand in zip(words, operands, strict=True):
+        if len(word) != operand.rank:
+            raise UsageError(
+                f"'{word}' of '{subscripts}' does not name the {operand.rank} axes of {shown(operand.shape)}"
+            )
+    return words, match[2]
+
+
+def _factors(operands: Sequence[Array], dtype: str | None) -> tuple[list[Array], str]:
+    """The operands in the type of the sum, and the type of the result."""
+    dtypes = list(dict.fromkeys(operand.dtype for operand in operands))
+    if dtype is None and len(dtypes) > 1:
+        raise UsageError(f"factors have one element type, not {' and '.join(dtypes)}; give dtype=, or use build.cast")
+    kind = dtype or dtypes[0]
+    return [wide(cast(operand, kind)) for operand in operands], kind
+
+
+def sum_of_products(factors: Sequence[Array], count: int) -> Array:
+    """The product of arrays of one shape and type, summed over the last `count` axes."""
+    first, *others = factors
+    if first.dtype == "i1":
+        raise UsageError("'*' does not take i1; use build.cast")
+    value, dtype, shape = first.operand, first.storage, first.shape
+    for other in others:
+        value = Computed("arith.mulf" if is_float(dtype) else "arith.muli", (value, other.operand), dtype)
+    product = Array(first.dtype, shape, value)
+    if not count:
+        return define(first.dtype, shape, Write(shape, identity(shape), value))
+    return reduce("+", product, range(len(shape) - count, len(shape)))
+
+
+def matmul(a: Array, b: Array, *, dtype: str | None = None) -> Array:
+    """The matrix product of the last two axes, as `numpy.matmul`: axes before them broadcast, vectors are allowed.
+
+    `dtype` is the type of products, sums and result; None is the operands' own type.
+
+    >>> from pdojo import build
+    >>> build.matmul(build.input("a", "f32", (5, 1, 4, 8)), build.input("b", "f32", (3, 8, 2)))
+    <Array f32 [5, 3, 4, 2]>
+    """
+    if not a.rank or not b.rank:
+        raise UsageError("matmul takes arrays of at least one dimension")
+    left = expand_dims(a, 0) if a.rank == 1 else a
+    right = expand_dims(b, -1) if b.rank == 1 else b
+    if left.shape[-1] != right.shape[-2]:
+        raise UsageError(
+            f"matmul of {shown(a.shape)} and {shown(b.shape)}: {left.shape[-1]} columns for {right.shape[-2]} rows"
+        )
+    batch = broadcast_shape(left.shape[:-2], right.shape[:-2])
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    (left, right), kind = _factors((left, right), dtype)
+    rank = len(batch)
+    shape = (*batch, m, n, k)
+    rows = [var(d) for d in range(rank)]
+    aligned = [
+        broadcast_to(left, (*batch, m, k)).view(shape, [*rows, var(rank), var(rank + 2)]),
+        broadcast_to(right, (*batch, k, n)).view(shape, [*rows, var(rank + 2), var(rank + 1)]),
+    ]
+    result = cast(sum_of_products(aligned, 1), kind)
+    gone = [d for d, operand in ((rank, a), (rank + 1, b)) if operand.rank == 1]
+    return reshape(result, [e for d, e in enumerate((*batch, m, n)) if d not in gone]) if gone else result
+
+
+def conv(
+    x: Array,
+    weights: Array,
+    bias: Array | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Widths = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """The convolution of neural networks, of any number of spatial dimensions, padded with zeros.
+
+    Shapes: `x` [N, C, *spatial], `weights` [O, C / groups, *window], `bias` [O]; the result is [N, O, *places].
+
+    >>> from pdojo import build
+    >>> x, k = build.input("x", "f32", (2, 4, 9, 9)), build.input("k", "f32", (6, 2, 3, 3))
+    >>> build.conv(x, k, stride=2, padding=1, groups=2)
+    <Array f32 [2, 6, 5, 5]>
+    """
+    rank = x.rank - 2
+    if rank < 1 or weights.rank != x.rank:
+        raise UsageError(
+            f"conv takes x [N, C, ...] and weights of its rank, not {shown(x.shape)}, {shown(weights.shape)}"
+        )
+    outputs, channels = weights.shape[:2]
+    if groups < 1 or x.shape[1] != channels * groups or outputs % groups:
+        raise UsageError(
+            f"{groups} groups of {channels} channels and {outputs} outputs do not fit x {shown(x.shape)} and weights "
+            f"{shown(weights.shape)}"
+        )
+    (padded, kernel), kind = _factors((pad(x, [(0, 0), (0, 0), *ends_of(padding, rank)]), weights), None)
+    seen = windows(padded, weights.shape[2:], stride, dilation)
+    places, window = seen.shape[2 : 2 + rank], weights.shape[2:]
+    n = x.shape[0]
+    parts = reshape(seen, (n, groups, channels, *places, *window))
+    filters = reshape(kernel, (groups, outputs // groups, channels, *window))
+    # Iterations: image, group, output, places; channel, window.
+    shape = (n, groups, outputs // groups, *places, channels, *window)
+    at = [var(d) for d in range(len(shape))]
+    aligned = [
+        parts.view(shape, [at[0], at[1], at[3 + rank], *at[3 : 3 + rank], *at[4 + rank :]]),
+        filters.view(shape, [at[1], at[2], *at[3 + rank :]]),
+    ]
+    result = reshape(sum_of_products(aligned, 1 + rank), (n, outputs, *places))
+    return cast(_with_bias(result, bias), kind)
+
+
+def ends_of(padding: Widths, rank: int) -> Sequence[Sequence[int]]:
+    """(before, after) for each spatial axis."""
+    if isinstance(padding, int):
+        return [(padding, padding)] * rank
+    rows = list(padding)
+    if len(rows) != rank:
+        raise UsageError(f"padding is a number, or a number or a pair for each of {rank} axes, not {padding}")
+    return [(row, row) if isinstance(row, int) else row for row in rows]
+
+
+def _with_bias(x: Array, bias: Array | None) -> Array:
+    if bias is None:
+        return x
+    if bias.shape != x.shape[1:2]:
+        raise UsageError(f"a bias of shape {shown(bias.shape)} is not one of {x.shape[1]} channels")
+    return map("+", x, reshape(cast(bias, x.dtype), (-1, *[1] * (x.rank - 2))))
+
+
+def conv_transpose(
+    x: Array,
+    weights: Array,
+    bias: Array | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Widths = 0,
+    output_padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """The gradient of `conv`: every element of `x` adds the weights, times itself, to the result.
+
+    Shapes: `x` [N, C, *spatial], `weights` [C, O / groups, *window], `bias` [O]; `padding` elements are cut off the
+    ends of the result [N, O, *places], and `output_padding` are added behind. It is a convolution of stride 1 for
+    each position of the result modulo the stride.
+
+    >>> from pdojo import build
+    >>> x, k = build.input("x", "f32", (2, 4, 5, 5)), build.input("k", "f32", (4, 6, 3, 3))
+    >>> build.conv_transpose(x, k, stride=2, padding=1, output_padding=1)
+    <Array f32 [2, 6, 10, 10]>
+    """
+    rank = x.rank - 2
+    if rank < 1 or weights.rank != x.rank or groups < 1 or weights.shape[0] != x.shape[1] or x.shape[1] % groups:
+        raise UsageError(f"conv_transpose of {groups} groups: {shown(x.shape)} and {shown(weights.shape)} do not fit")
+    strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
+    behind = (output_padding,) * rank if isinstance(output_padding, int) else tuple(output_padding)
+    spread = _spread(weights, dilations)
+    # All of the result, without padding; taps of each residue; elements of the result of each residue.
+    whole = [
+        (extent - 1) * s + k + more
+        for extent, s, k, more in zip(x.shape[2:], strides, spread.shape[2:], behind, strict=True)
+    ]
+    taps = [-(-k // s) for k, s in zip(spread.shape[2:], strides, strict=True)]
+    counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
+    before = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
+    after = [(0, tap * s - k) for tap, s, k in zip(taps, strides, spread.shape[2:], strict=True)]
+    operands = pad(x, [(0, 0), (0, 0), *before]), pad(spread, [(0, 0), (0, 0), *after])
+    (images, filters), kind = _factors(operands, None)
+    n, channels, outputs = x.shape[0], x.shape[1] // groups, weights.shape[1]
+    seen = flip(windows(images, taps), range(2 + rank, 2 + 2 * rank))
+    parts = reshape(seen, (n, groups, channels, *counts, *taps))
+    pairs = [extent for tap, s in zip(taps, strides, strict=True) for extent in (tap, s)]
+    by_residue = reshape(filters, (groups, channels, outputs, *pairs))
+    # Iterations: image, group, output, residues, places; channel, taps.
+    shape = (n, groups, outputs, *strides, *counts, channels, *taps)
+    at = [var(d) for d in range(len(shape))]
+    residues, places, channel = at[3 : 3 + rank], at[3 + rank : 3 + 2 * rank], at[3 + 2 * rank]
+    tap = at[4 + 2 * rank :]
+    aligned = [
+        parts.view(shape, [at[0], at[1], channel, *places, *tap]),
+        by_residue.view(shape, [at[1], channel, at[2], *[e for two in zip(tap, residues, strict=True) for e in two]]),
+    ]
+    found = sum_of_products(aligned, 1 + rank)
+    order = [0, 1, 2, *[d for k in range(rank) for d in (3 + rank + k, 3 + k)]]
+    joined = [count * s for count, s in zip(counts, strides, strict=True)]
+    flat = reshape(transpose(found, order), (n, groups * outputs, *joined))
+    ends = [(-first, extent - last - total) for (first, last), extent, total in
+            zip(ends_of(padding, rank), whole, joined, strict=True)]  # fmt: skip
+    return cast(_with_bias(pad(flat, [(0, 0), (0, 0), *ends]), bias), kind)
+
+
+def _spread(weights: Array, dilations: Sequence[int]) -> Array:
+    """The weights with zeros between them."""
+    if prod(dilations) == 1:
+        return weights
+    window = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True)]
+    place = (..., *[slice(None, None, d) for d in dilations])
+    return assemble((*weights.shape[:2], *window), [(place, weights)])

@@ -1,0 +1,165 @@
+"""Definitions of arrays: the data that handles refer to and that the kernel is made of.
+
+A definition is an input, or an array with the nests that write it. A nest writes one value per iteration, or one
+reduction. Index expressions (`pdojo.dialect.affine`) are over the iterations of the nest, by position. Views of an
+array, such as slices and transposes, are index expressions and no definitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeAlias
+
+from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.view.nest import Constant, Index
+
+_serial = count()
+
+
+@dataclass(eq=False)
+class Definition:
+    """An array of the kernel that is made, compared by identity."""
+
+    dtype: str
+    """The element type in memory: signless integers."""
+    shape: tuple[int, ...]
+    writes: tuple[Write, ...] = ()
+    """The nests that write it, in order; none for an input."""
+    name: str = ""
+    """The name of an input."""
+    casts: dict[tuple[str, str], Definition] = field(init=False, default_factory=dict["tuple[str, str]", "Definition"])
+    """Its casts by function and type of handle, so that there is one of each."""
+    serial: int = field(init=False, default_factory=lambda: next(_serial))
+    """Its number in the order of creation."""
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the caller passes it."""
+        return bool(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One element per iteration of an array."""
+
+    definition: Definition
+    index: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A function of operands; as an operand itself, it is computed in the nest of the statement that takes it."""
+
+    function: str
+    operands: tuple[Operand, ...]
+    dtype: str
+
+
+Operand: TypeAlias = Read | Constant | Index | Computed
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Accumulation over the last iterations of a nest."""
+
+    accumulate: str
+    initial: Constant
+    rank: int
+    """The number of scopes that are reduced."""
+    running: bool = False
+    """Whether every partial result is written, with one element of the target for each iteration."""
+    exclusive: bool = False
+    """Whether a running result leaves out the element of its own iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A perfect nest that writes one value per iteration, or reduces over the last scopes."""
+
+    extents: tuple[int, ...]
+    target: tuple[Expr, ...]
+    value: Operand
+    guard: tuple[Expr, ...] = ()
+    """Constraints `e >= 0`; iterations that break one write nothing."""
+    reduction: Reduction | None = None
+
+    @property
+    def outer(self) -> int:
+        """The number of scopes around a reduction; of all scopes if there is none."""
+        return len(self.extents) - (0 if self.reduction is None else self.reduction.rank)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the nest copies elements of an array, all iterations alike."""
+        return isinstance(self.value, Read) and self.reduction is None and not self.guard
+
+    def reindexed(self, extents: Sequence[int], replacements: Sequence[Expr], rank: int) -> Write:
+        """The write over other iterations: `replacements` are the former ones over the new ones.
+
+        `rank` is the number of scopes that are reduced.
+        """
+
+        def put(expression: Expr) -> Expr:
+            return expression.substitute(dict(enumerate(replacements)), extents)
+
+        old = self.reduction
+        reduction = old and Reduction(old.accumulate, old.initial, rank, old.running, old.exclusive)
+        target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
+        return Write(tuple(extents), target, mapped(self.value, put), guard, reduction)
+
+
+def identity(shape: Sequence[int]) -> tuple[Expr, ...]:
+    """The index of an array of this shape over its own elements; 0 in dimensions of extent 1."""
+    return tuple(var(d).substitute({}, shape) for d in range(len(shape)))
+
+
+def mapped(operand: Operand, put: Callable[[Expr], Expr]) -> Operand:
+    """The operand with `put` applied to every index expression."""
+    match operand:
+        case Read(definition, index):
+            return Read(definition, tuple(map(put, index)))
+        case Index(expression, dtype):
+            return Index(put(expression), dtype)
+        case Computed(function, operands, dtype):
+            return Computed(function, tuple(mapped(o, put) for o in operands), dtype)
+        case Constant():
+            return operand
+
+
+def expressions(write: Write) -> Iterator[Expr]:
+    """All index expressions of a write."""
+    yield from write.target
+    yield from write.guard
+    yield from _within(write.value)
+
+
+def _within(operand: Operand) -> Iterator[Expr]:
+    match operand:
+        case Read(_, index):
+            yield from index
+        case Index(expression, _):
+            yield expression
+        case Computed(_, operands, _):
+            for each in operands:
+                yield from _within(each)
+        case Constant():
+            pass
+
+
+def reads(operand: Operand) -> Iterator[Read]:
+    """All elements that an operand reads."""
+    match operand:
+        case Read():
+            yield operand
+        case Computed(_, operands, _):
+            for each in operands:
+                yield from reads(each)
+        case Constant() | Index():
+            pass
+
+
+def dtype_of(operand: Operand) -> str:
+    """The element type of an operand."""
+    return operand.definition.dtype if isinstance(operand, Read) else operand.dtype

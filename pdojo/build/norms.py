@@ -1,0 +1,169 @@
+"""Normalisations to mean 0 and variance 1; f16 and bf16 are computed in f32 and rounded once.
+
+Variances are biased: the mean of the squared deviations from the mean, which is subtracted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pdojo.build.activations import check_float
+from pdojo.build.array import Array, axes_of, cast, map, shown, wide
+from pdojo.build.reductions import mean, sum
+from pdojo.build.shapes import reshape
+from pdojo.errors import UsageError
+
+
+def layer_norm(
+    x: Array,
+    scale: Array | None = None,
+    shift: Array | None = None,
+    *,
+    axis: int | Sequence[int] = -1,
+    eps: float = 1e-5,
+) -> Array:
+    """`(x - mean) / sqrt(variance + eps) * scale + shift`, with the statistics along `axis`.
+
+    `scale` and `shift` broadcast to the shape of `x`.
+
+    >>> from pdojo import build
+    >>> x, g = build.input("x", "f32", (4, 8)), build.input("g", "f32", (8,))
+    >>> build.layer_norm(x, g)
+    <Array f32 [4, 8]>
+    """
+    u = check_float("layer_norm", x)
+    return cast(_scaled(_normalised(u, axes_of(axis, x.rank), eps), scale, shift), x.dtype)
+
+
+def rms_norm(x: Array, scale: Array | None = None, *, axis: int | Sequence[int] = -1, eps: float = 1e-5) -> Array:
+    """`x / sqrt(mean(x^2) + eps) * scale`, with the mean along `axis`; `scale` broadcasts to the shape of `x`.
+
+    >>> from pdojo import build
+    >>> x, w = build.input("x", "bf16", (4, 8)), build.input("w", "bf16", (8,))
+    >>> build.rms_norm(x, w)
+    <Array bf16 [4, 8]>
+    """
+    u = check_float("rms_norm", x)
+    squares = mean(u * u, axis, keepdims=True)
+    return cast(_scaled(u * map("rsqrt", squares + eps), scale, None), x.dtype)
+
+
+def group_norm(
+    x: Array, groups: int, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5
+) -> Array:
+    """`layer_norm` over each of `groups` groups of neighbouring channels of each image.
+
+    Shapes: `x` [N, C, *spatial], `scale` and `shift` [C].
+
+    >>> from pdojo import build
+    >>> build.group_norm(build.input("x", "f32", (2, 6, 4, 4)), 3)
+    <Array f32 [2, 6, 4, 4]>
+    """
+    u = _images("group_norm", x)
+    if groups < 1 or x.shape[1] % groups:
+        raise UsageError(f"{x.shape[1]} channels do not make {groups} equal groups")
+    parts = reshape(u, (x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]))
+    normal = reshape(_normalised(parts, tuple(range(2, parts.rank)), eps), x.shape)
+    return cast(_scaled(normal, _per_channel(scale, x, 1), _per_channel(shift, x, 1)), x.dtype)
+
+
+def instance_norm(x: Array, scale: Array | None = None, shift: Array | None = None, *, eps: float = 1e-5) -> Array:
+    """`layer_norm` over the spatial axes: the statistics of each channel of each image.
+
+    Shapes: `x` [N, C, *spatial], `scale` and `shift` [C].
+
+    >>> from pdojo import build
+    >>> build.instance_norm(build.input("x", "f32", (2, 6, 4, 4)))
+    <Array f32 [2, 6, 4, 4]>
+    """
+    u = _images("instance_norm", x)
+    normal = _normalised(u, tuple(range(2, x.rank)), eps)
+    return cast(_scaled(normal, _per_channel(scale, x, 1), _per_channel(shift, x, 1)), x.dtype)
+
+
+def batch_norm(
+    x: Array,
+    scale: Array | None = None,
+    shift: Array | None = None,
+    *,
+    statistics: tuple[Array, Array] | None = None,
+    axis: int = 1,
+    eps: float = 1e-5,
+) -> Array:
+    """The normalisation of each channel, along `axis`, with the statistics of this batch or with given ones.
+
+    `scale`, `shift`, and the (mean, variance) in `statistics` have one element per channel. Given statistics are folded
+    into a factor and a summand per channel. Statistics of the batch are those of its rows, combined (Chan, Golub,
+    LeVeque 1979): one pass over `x`, and no cancellation.
+
+    >>> from pdojo import build
+    >>> build.batch_norm(build.input("x", "f32", (2, 6, 4, 4)))
+    <Array f32 [2, 6, 4, 4]>
+    """
+    u = check_float("batch_norm", x)
+    (channels,) = axes_of(axis, x.rank)
+    factor, summand = _per_channel(scale, x, channels), _per_channel(shift, x, channels)
+    if statistics is not None:
+        average, variance = (_per_channel(each, x, channels) for each in statistics)
+        assert average is not None
+        assert variance is not None
+        deviation = map("rsqrt", variance + eps)
+        slope = deviation if factor is None else deviation * factor
+        offset = -(average * slope) if summand is None else summand - average * slope
+        return cast(u * slope + offset, x.dtype)
+    others = tuple(d for d in range(x.rank) if d != channels)
+    if channels == x.rank - 1 or x.rank < 3:
+        return cast(_scaled(_normalised(u, others, eps), factor, summand), x.dtype)
+    average, variance = _of_rows(u, others)
+    normal = (u - average) * map("rsqrt", variance + eps)
+    return cast(_scaled(normal, factor, summand), x.dtype)
+
+
+def _of_rows(u: Array, axes: Sequence[int]) -> tuple[Array, Array]:
+    """Mean and variance along `axes`, the last of which is the last axis, from those of rows."""
+    width = u.shape[-1]
+    of_rows = mean(u, -1, keepdims=True)
+    deviations = u - of_rows
+    squares = sum(deviations * deviations, -1, keepdims=True)
+    average = mean(of_rows, axes, keepdims=True)
+    between = of_rows - average
+    whole = between * between * width + squares
+    count = 1
+    for d in axes:
+        count *= u.shape[d]
+    return average, sum(whole, axes, keepdims=True) / count
+
+
+def _normalised(u: Array, axes: tuple[int, ...], eps: float) -> Array:
+    """The array, normalised to mean 0 and variance 1 (up to `eps`) along the axes."""
+    deviations = u - mean(u, axes, keepdims=True)
+    variance = mean(deviations * deviations, axes, keepdims=True)
+    return deviations * map("rsqrt", variance + eps)
+
+
+def _scaled(normal: Array, scale: Array | None, shift: Array | None) -> Array:
+    scaled = normal if scale is None else normal * _fitting("scale", scale, normal)
+    return scaled if shift is None else scaled + _fitting("shift", shift, normal)
+
+
+def _fitting(name: str, x: Array, normal: Array) -> Array:
+    """A scale or a shift in the type of the result, to whose shape it must broadcast."""
+    lead = normal.rank - x.rank
+    if lead < 0 or any(extent not in (1, normal.shape[lead + d]) for d, extent in enumerate(x.shape)):
+        raise UsageError(f"{name} of shape {shown(x.shape)} does not broadcast to {shown(normal.shape)}")
+    return cast(x, normal.dtype)
+
+
+def _images(name: str, x: Array) -> Array:
+    if x.rank < 3:
+        raise UsageError(f"{name} takes images [N, C, ...], not an array of shape {shown(x.shape)}")
+    return check_float(name, x)
+
+
+def _per_channel(values: Array | None, x: Array, axis: int) -> Array | None:
+    """One value per channel, as an array that broadcasts to `x`."""
+    if values is None:
+        return None
+    if values.shape != (x.shape[axis],):
+        raise UsageError(f"values of shape {shown(values.shape)} are not one for each of {x.shape[axis]} channels")
+    return cast(reshape(values, [x.shape[axis] if d == axis else 1 for d in range(x.rank)]), wide(x).dtype)

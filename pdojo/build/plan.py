@@ -1,0 +1,212 @@
+"""The nests of a kernel: which definitions become arrays, which nests write them, and in which order.
+
+Every definition that an output needs becomes an array, with these exceptions. A product that only a sum takes, element
+by element, is computed in the nest of the sum, where a move can contract both. An array that is only copied somewhere
+is written there. An array whose last use is an update of every element is updated in place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
+from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.math.functions import FUNCTIONS, Signature
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The nests of a kernel."""
+
+    writes: dict[Definition, tuple[Write, ...]]
+    """Nests by the array that they write, in the order of execution."""
+    hosts: dict[Definition, Definition]
+    """Arrays updated in place, and the earlier arrays in whose memory they live."""
+
+
+def plan(outputs: Collection[Definition]) -> Plan:
+    """The nests that write the outputs, and the arrays that these need."""
+    order = needed(outputs)
+    writes = {each: each.writes for each in order if not each.is_input}
+    _take_products_inside(writes, outputs)
+    for each, nests in writes.items():
+        writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
+    _write_where_copied(writes, outputs)
+    return Plan(writes, _hosts(writes, outputs))
+
+
+def needed(outputs: Iterable[Definition]) -> list[Definition]:
+    """The outputs and all definitions that they need, in the order of creation."""
+    found: set[Definition] = set()
+    waiting = list(outputs)
+    while waiting:
+        if (each := waiting.pop()) not in found:
+            found.add(each)
+            waiting += [read.definition for write in each.writes if prod(write.extents) for read in reads(write.value)]
+    return sorted(found, key=lambda each: each.serial)
+
+
+def _uses(writes: dict[Definition, tuple[Write, ...]]) -> Counter[Definition]:
+    """The number of reads of each definition."""
+    return Counter(read.definition for nests in writes.values() for nest in nests for read in reads(nest.value))
+
+
+def _take_products_inside(writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]) -> None:
+    """Compute `x * y` in the nest of its only use, the first operand of a sum of the same shape."""
+    uses = _uses(writes)
+    for each, nests in tuple(writes.items()):
+        match nests:
+            case (Write(extents, _, Computed("arith.addf", (Read(product, index), other), dtype), (), None) as write,):
+                match writes.get(product):
+                    case (Write(_, _, Computed("arith.mulf") as value, (), None),) if (
+                        uses[product] == 1 and product not in outputs and index == identity(extents) == write.target
+                    ):
+                        writes[each] = (replace(write, value=Computed("arith.addf", (value, other), dtype)),)
+                        del writes[product]
+                    case _:
+                        pass
+            case _:
+                pass
+
+
+def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]) -> None:
+    """Write an array whose only use is a copy of all its elements where they are copied to."""
+    uses = _uses(writes)
+    for each in tuple(writes):
+        nests: list[Write] = []
+        for copy in writes[each]:
+            source = copy.value.definition if copy.is_copy and isinstance(copy.value, Read) else None
+            if source not in writes or source in outputs or uses[source] > 1:
+                nests.append(copy)
+                continue
+            whole = by_source(copy)
+            if whole is None:
+                nests.append(copy)
+                continue
+            nests += [straight(_redirected(nest, whole)) for nest in writes.pop(source)]
+        writes[each] = tuple(nests)
+
+
+def _redirected(nest: Write, copy: Write) -> Write:
+    """A nest that writes where `copy`, whose iterations are the elements of the nest's array, copies to."""
+    replacements = dict(enumerate(nest.target))
+    return replace(nest, target=tuple(e.substitute(replacements, nest.extents) for e in copy.target))
+
+
+def _hosts(
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+) -> dict[Definition, Definition]:
+    """The arrays that live in the memory of others: `e = exp(e)`.
+
+    The results of casts are kept as they are. An output is finished in place if it begins as a reduction.
+    """
+    uses, hosts = _uses(writes), dict[Definition, Definition]()
+    for each, nests in writes.items():
+        match nests:
+            case (Write(_, target, Computed(_, (Read(first, index), *_)) as value, _, None),):
+                own = [read for read in reads(value) if read.definition is first]
+                if (
+                    first in writes
+                    and first not in outputs
+                    and not any(_is_cast(nest.value) for nest in writes[first])
+                    and (first.shape, first.dtype) == (each.shape, each.dtype)
+                    and len(own) == uses[first]
+                    and all(read.index == target == index for read in own)
+                ):
+                    if each not in outputs:
+                        hosts[each] = hosts.get(first, first)
+                    elif any(nest.reduction is not None for nest in writes[first]):
+                        hosts[first] = each
+            case _:
+                pass
+    return hosts
+
+
+def _is_cast(value: Operand) -> bool:
+    return isinstance(value, Computed) and FUNCTIONS[value.function].signature is Signature.CAST
+
+
+def straight(nest: Write) -> Write:
+    """The nest with affine indices where splitting its scopes makes them so, and without scopes of one iteration.
+
+    A copy runs over the elements of its source, in their order.
+    """
+    nest = _split(_without_units(nest))
+    copy = by_source(nest) if nest.is_copy else None
+    return nest if copy is None else _split(_without_units(copy))
+
+
+def _without_units(nest: Write) -> Write:
+    """The nest without scopes of one iteration; a reduction of no elements is its initial value."""
+    if nest.reduction is not None and not prod(nest.extents):
+        target = nest.target
+        return _without_units(Write(nest.extents[: nest.outer], target, nest.reduction.initial, nest.guard))
+    kept = [d for d, extent in enumerate(nest.extents) if extent != 1]
+    replacements = [var(kept.index(d)) if d in kept else const(0) for d in range(len(nest.extents))]
+    return nest.reindexed([nest.extents[d] for d in kept], replacements, sum(d >= nest.outer for d in kept))
+
+
+def _split(nest: Write) -> Write:
+    """The nest with scopes split in two as long as this removes divisions from its index expressions."""
+    while True:
+        divisions = sum(_divisions(expression) for expression in expressions(nest))
+        for candidate in _splits(nest) if divisions else ():
+            if sum(_divisions(expression) for expression in expressions(candidate)) < divisions:
+                nest = candidate
+                break
+        else:
+            return nest
+
+
+def _divisions(expression: Expr) -> int:
+    return sum(1 + _divisions(atom.numerator) for atom, _ in expression.terms if not isinstance(atom, int))
+
+
+def _splits(nest: Write) -> Iterator[Write]:
+    """The nest with one scope split at a divisor of an index expression."""
+    places = dict.fromkeys(place for expression in expressions(nest) for place in _places(expression, nest.extents))
+    for depth, inner in places:
+        count = len(nest.extents)
+        extents = (*nest.extents[:depth], nest.extents[depth] // inner, inner, *nest.extents[depth + 1 :])
+        parts = [var(d + (d > depth)) for d in range(count)]
+        parts[depth] = var(depth) * inner + var(depth + 1)
+        yield nest.reindexed(extents, parts, count - nest.outer + (depth >= nest.outer))
+
+
+def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Scopes, and numbers of iterations of their inner parts, at which a division may become exact."""
+    for atom, _ in expression.terms:
+        if isinstance(atom, int):
+            continue
+        for variable, factor in atom.numerator.terms:
+            if isinstance(variable, int) and factor > 0 and atom.divisor % factor == 0:
+                inner = atom.divisor // factor
+                if 1 < inner < extents[variable] and extents[variable] % inner == 0:
+                    yield variable, inner
+        yield from _places(atom.numerator, extents)
+
+
+def by_source(copy: Write) -> Write | None:
+    """The copy over the elements of its source; None if it does not read each of them once."""
+    assert isinstance(copy.value, Read)
+    shape = copy.value.definition.shape
+    replacements: dict[int, Expr] = {}
+    for axis, (expression, extent) in enumerate(zip(copy.value.index, shape, strict=True)):
+        # The digits of the index: every scope counts what the scopes with smaller factors run over.
+        stride = 1
+        if not expression.is_linear:
+            return None
+        for depth, factor in sorted(expression.terms, key=lambda term: term[1]):
+            if factor != stride or not isinstance(depth, int) or depth in replacements:
+                return None
+            digit = floordiv(var(axis), stride, shape)
+            replacements[depth] = modulo(digit, copy.extents[depth], shape)
+            stride *= copy.extents[depth]
+        if stride != extent:
+            return None
+    if len(replacements) < len(copy.extents):
+        return None
+    return copy.reindexed(shape, [replacements[depth] for depth in range(len(copy.extents))], 0)

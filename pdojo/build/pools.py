@@ -1,0 +1,125 @@
+"""Reductions of windows over the spatial axes of images [N, C, *spatial]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pdojo.build.activations import check_float
+from pdojo.build.array import Array, cast, iota, shown
+from pdojo.build.contractions import ends_of
+from pdojo.build.elementwise import maximum, minimum
+from pdojo.build.pieces import Widths, pad
+from pdojo.build.reductions import neutral_of, reduce
+from pdojo.build.shapes import per_axis, reshape, windows
+from pdojo.errors import UsageError
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The windows along an axis."""
+
+    extent: int
+    size: int
+    stride: int
+    reach: int
+    """Elements from the first to the last one of a window."""
+    before: int
+    after: int
+    places: int
+
+    @property
+    def beyond(self) -> int:
+        """Elements of the last window beyond the padding."""
+        end = (self.places - 1) * self.stride + self.reach
+        return max(0, end - self.before - self.extent - self.after)
+
+
+def pool(
+    accumulation: str,
+    x: Array,
+    size: Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Widths = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil: bool = False,
+) -> Array:
+    """The accumulation `max`, `min`, `+` or `*` of every window; padding is neutral.
+
+    Shapes: `x` [N, C, *spatial], `size` for the spatial axes; the result is [N, C, *places]. `stride` None is `size`.
+    In ceil mode the last windows may reach beyond the padding, but start in the image or in the padding before it.
+
+    >>> from pdojo import build
+    >>> build.pool("max", build.input("x", "f32", (2, 4, 9, 9)), (3, 3), stride=2, padding=1)
+    <Array f32 [2, 4, 5, 5]>
+    """
+    axes = _axes(x, size, stride, padding, dilation, ceil=ceil)
+    widths = [(0, 0), (0, 0), *[(axis.before, axis.after + axis.beyond) for axis in axes]]
+    padded = pad(x, widths, neutral_of(accumulation, x))
+    strides, dilations = [axis.stride for axis in axes], per_axis("dilation", dilation, len(axes))
+    seen = windows(padded, [axis.size for axis in axes], strides, dilations)
+    return reduce(accumulation, seen, range(x.rank, x.rank + len(axes)))
+
+
+def avg_pool(
+    x: Array,
+    size: Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Widths = 0,
+    ceil: bool = False,
+    count_padding: bool = True,
+) -> Array:
+    """The mean of every window, with the zeros of the padding or without them; shapes and modes are those of `pool`.
+
+    >>> from pdojo import build
+    >>> build.avg_pool(build.input("x", "f32", (2, 4, 8, 8)), (2, 2))
+    <Array f32 [2, 4, 4, 4]>
+    """
+    axes = _axes(x, size, stride, padding, 1, ceil=ceil)
+    sums = pool("+", check_float("avg_pool", x), size, stride=stride, padding=padding, ceil=ceil)
+    constant_count, counts = 1, list[Array]()
+    for number, axis in enumerate(axes):
+        first = 0 if count_padding else axis.before
+        last = axis.before + axis.extent + (axis.after if count_padding else 0)
+        starts = range(0, axis.places * axis.stride, axis.stride)
+        lengths = {min(start + axis.size, last) - max(start, first) for start in starts}
+        if len(lengths) == 1:
+            constant_count *= lengths.pop()
+            continue
+        begins = iota((axis.places,), sums.dtype, step=axis.stride)
+        ends = iota((axis.places,), sums.dtype, start=axis.size, step=axis.stride)
+        length = minimum(ends, last) - (maximum(begins, first) if first else begins)
+        counts.append(reshape(length, (-1, *[1] * (len(axes) - 1 - number))))
+    for count in counts:
+        sums = sums / count
+    return cast(sums if constant_count == 1 and counts else sums / constant_count, x.dtype)
+
+
+def _axes(
+    x: Array,
+    size: Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: Widths,
+    dilation: int | Sequence[int],
+    *,
+    ceil: bool,
+) -> list[_Axis]:
+    rank = x.rank - 2
+    if rank < 1 or len(size) != rank:
+        raise UsageError(f"windows {shown(size)} do not fit images [N, C, ...] of shape {shown(x.shape)}")
+    sizes, dilations = per_axis("size", size, rank), per_axis("dilation", dilation, rank)
+    strides = per_axis("stride", sizes if stride is None else stride, rank)
+    found: list[_Axis] = []
+    rows = zip(x.shape[2:], sizes, strides, dilations, ends_of(padding, rank), strict=True)
+    for extent, k, s, d, (before, after) in rows:
+        reach = d * (k - 1) + 1
+        rest = extent + before + after - reach
+        if rest < 0:
+            raise UsageError(f"a window of {reach} elements does not fit an axis of {extent + before + after}")
+        places = (-(-rest // s) if ceil else rest // s) + 1
+        if (places - 1) * s >= extent + before:
+            places -= 1
+        found.append(_Axis(extent, k, s, reach, before, after, places))
+    return found

@@ -1,0 +1,333 @@
+"""Primitives against NumPy: odd shapes, broadcasting, negative axes, all element types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import sliding_window_view
+
+from pdojo import build
+from pdojo.build import Array
+from unit.build.references import NUMPY, Values, erf, random, run
+
+Built: TypeAlias = Callable[[Sequence[Array]], Array]
+Reference: TypeAlias = Callable[[Sequence[Values]], Any]
+Spec: TypeAlias = str
+"""Inputs: `f64 3 5, i32 5`."""
+
+
+def inputs_of(spec: Spec) -> tuple[list[Array], list[Values]]:
+    """Handles and random values of inputs."""
+    handles: list[Array] = []
+    values: list[Values] = []
+    for number, text in enumerate(spec.split(",")):
+        dtype, *extents = text.split()
+        shape = tuple(map(int, extents))
+        handles.append(build.input(f"x{number}", dtype, shape))
+        values.append(random(dtype, shape, number))
+    return handles, values
+
+
+def check(spec: Spec, built: Built, reference: Reference, tolerance: float = 1e-12) -> None:
+    """Compare a function of handles with one of NumPy: shape, type and elements."""
+    handles, values = inputs_of(spec)
+    result = built(handles)
+    with np.errstate(all="ignore"):
+        wanted = np.asarray(reference(values))
+    found = run(result, handles, values)
+    assert found.shape == result.shape == wanted.shape
+    assert found.dtype.kind == wanted.dtype.kind
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+ALIKE: dict[str, tuple[Spec, Callable[[Sequence[Any]], Any]]] = {
+    "broadcast of both": ("f64 3 1 5, f64 4 1", lambda a: a[0] + a[1]),
+    "of a scalar array": ("f64 3 5, f64", lambda a: a[0] * a[1]),
+    "numbers on the left": ("f64 3 5", lambda a: 2 - 3 / (1 + a[0] * a[0])),
+    "numbers of NumPy": ("f64 3 5", lambda a: np.float64(0.5) * a[0] + np.int32(2)),
+    "product and sum": ("f64 3 5, f64 5, f64 3 1", lambda a: a[0] * a[1] + a[2]),
+    "negated": ("f64 7", lambda a: -abs(-a[0])),
+    "powers": ("f64 7", lambda a: (a[0] ** 2 - a[0] ** 3) * (a[0] * a[0] + 1) ** 0.5 + a[0] ** -1),
+    "power of an array": ("f64 7, f64 7", lambda a: abs(a[0]) ** a[1]),
+    "fourth power": ("i64 7", lambda a: a[0] ** 4 + a[0] ** 7 + a[0] ** 0),
+    "floor division": ("f64 3 5, f64 5", lambda a: a[0] // a[1]),
+    "remainder": ("f64 9 5, f64 5", lambda a: a[0] % a[1]),
+    "remainder of a number": ("f64 9 5", lambda a: a[0] % 0.3 + a[0] % -0.3),
+    "integers": ("i32 3 5, i32 5", lambda a: (a[0] - 7) * a[1] + (-a[0])),
+    "integer floor division": ("i32 9 5, i32 9 5", lambda a: a[0] // (abs(a[1]) + 1) + a[0] // -(abs(a[1]) + 1)),
+    "integer remainder": ("i32 9 5, i32 9 5", lambda a: a[0] % (abs(a[1]) + 1) - a[0] % -(abs(a[1]) + 1)),
+    "bits": ("i16 9, i16 9", lambda a: (a[0] & a[1]) ^ (a[0] | 5) ^ ~a[1]),
+    "shifts": ("i32 9", lambda a: (a[0] << 3) + (a[0] >> 2)),
+    "unsigned": ("u8 9, u8 9", lambda a: (a[0] >> 2) + a[0] // (a[1] | 1) + a[0] % (a[1] | 1)),
+    "unsigned comparison": ("u8 9, u8 9", lambda a: (a[0] < a[1]) | (a[0] >= 200)),
+    "comparisons": ("f64 9, f64 9", lambda a: ((a[0] < a[1]) ^ (a[0] >= 0.1)) & (a[0] != a[1])),
+    "i1": ("i1 9, i1 9", lambda a: ~(a[0] & a[1]) ^ (a[0] | a[1]) ^ (a[0] == a[1])),
+    "half": ("f16 9, f16 9", lambda a: a[0] * a[1] + a[0]),
+    "slices": ("f64 7 9", lambda a: a[0][1:-1:2, ::-1] + a[0][2:5, None, 0][..., 0:1]),
+    "slices of slices": ("f64 9 9", lambda a: a[0][::-2][1:3, 8:2:-3] * 2),
+    "ellipsis": ("f64 2 3 4", lambda a: a[0][..., 1] + a[0][-1, ..., 2] + a[0][0, 1, None, None, 3]),
+    "all axes indexed": ("f64 2 3", lambda a: a[0][1, -1] * 2),
+    "units": ("f64 1 5 1", lambda a: a[0] + a[0][0, :, 0]),
+}
+"""Cases that are the same text for handles and for NumPy."""
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_operators(name: str) -> None:
+    spec, function = ALIKE[name]
+    check(spec, function, function)
+
+
+def _windows(x: Values, size: tuple[int, ...], stride: int = 1, dilation: int = 1) -> Values:
+    rank = len(size)
+    reach = tuple(dilation * (k - 1) + 1 for k in size)
+    axes = tuple(range(x.ndim - rank, x.ndim))
+    return sliding_window_view(x, reach, axes)[
+        (..., *[slice(None, None, stride)] * rank, *[slice(None, None, dilation)] * rank)
+    ]
+
+
+CASES: dict[str, tuple[Spec, Built, Reference]] = {
+    "where": ("f64 3 5, f64 5", lambda a: build.where(a[0] > a[1], a[0], 0), lambda a: np.where(a[0] > a[1], a[0], 0)),
+    "maximum": ("f64 3 5, f64 5", lambda a: build.maximum(a[0], a[1]), lambda a: np.maximum(a[0], a[1])),
+    "minimum": ("u8 9, u8 9", lambda a: build.minimum(a[0], a[1]), lambda a: np.minimum(a[0], a[1])),
+    "clip": ("f64 9", lambda a: build.clip(a[0], -0.5, 0.5), lambda a: np.clip(a[0], -0.5, 0.5)),
+    "exp": ("f64 9", lambda a: build.exp(a[0]), lambda a: np.exp(a[0])),
+    "log": ("f64 9", lambda a: build.log(abs(a[0])), lambda a: np.log(abs(a[0]))),
+    "sqrt": ("f64 9", lambda a: build.sqrt(abs(a[0])), lambda a: np.sqrt(abs(a[0]))),
+    "tanh": ("f64 9", lambda a: build.tanh(a[0]), lambda a: np.tanh(a[0])),
+    "sign": ("f64 9", lambda a: build.sign(a[0] * a[0][::-1]), lambda a: np.sign(a[0] * a[0][::-1])),
+    "sign of integers": ("i32 9", lambda a: build.sign(a[0] // 50), lambda a: np.sign(a[0] // 50)),
+    "map": ("f64 9, f64 9", lambda a: build.map("copysign", a[0], a[1]), lambda a: np.copysign(a[0], a[1])),
+    "map of three": ("f64 3 5, f64 5", lambda a: build.map("fma", a[0], a[1], 2), lambda a: a[0] * a[1] + 2),
+    "map of a view": ("f64 3 5", lambda a: build.map("erf", build.transpose(a[0])), lambda a: erf(a[0].T)),
+    "constant": ("f64 3", lambda a: a[0] + build.constant(2.5, "f64", (2, 1)), lambda a: a[0] + np.full((2, 1), 2.5)),
+    "iota": (
+        "i64 4 5",
+        lambda a: a[0] + build.iota((5,), start=3, step=-2) + build.iota((4, 5), axis=-2)[::-1],
+        lambda a: a[0] + (3 - 2 * np.arange(5)) + np.arange(4)[::-1, None],
+    ),
+    "iota of floats": ("f64 5", lambda a: a[0] * build.iota((5,), "f64"), lambda a: a[0] * np.arange(5)),
+    "iota reshaped": (
+        "i64 4 3",
+        lambda a: a[0] + build.reshape(build.iota((12,)), (4, 3)),
+        lambda a: a[0] + np.arange(12).reshape(4, 3),
+    ),
+    "bitcast": ("f32 9", lambda a: build.bitcast(a[0], "i32"), lambda a: a[0].view(np.int32)),
+    "broadcast_to": (
+        "f64 3 1",
+        lambda a: build.broadcast_to(a[0], (2, 3, 5)) * 2,
+        lambda a: np.broadcast_to(a[0], (2, 3, 5)) * 2,
+    ),
+    "transpose": ("f64 2 3 4", lambda a: build.transpose(a[0]), lambda a: a[0].T),
+    "transpose of axes": (
+        "f64 2 3 4",
+        lambda a: build.transpose(build.exp(a[0]), (1, -1, 0)),
+        lambda a: np.exp(a[0]).transpose(1, 2, 0),
+    ),
+    "reshape, joining": ("f64 2 3 4", lambda a: build.reshape(a[0], (2, 12)) * 2, lambda a: a[0].reshape(2, 12) * 2),
+    "reshape, splitting": ("f64 6 4", lambda a: build.reshape(a[0], (2, 3, -1)), lambda a: a[0].reshape(2, 3, 4)),
+    "reshape, neither": ("f64 2 9", lambda a: build.reshape(a[0], (3, 6)) * 2, lambda a: a[0].reshape(3, 6) * 2),
+    "reshape of a sum": (
+        "f64 2 6, f64 3 4",
+        lambda a: build.reshape(build.reshape(a[0], (3, 4)) + a[1], (12,)),
+        lambda a: (a[0].reshape(3, 4) + a[1]).reshape(12),
+    ),
+    "reshape of a slice": (
+        "f64 5 6",
+        lambda a: build.reshape(a[0][1:, ::2], (-1,)),
+        lambda a: a[0][1:, ::2].reshape(-1),
+    ),
+    "reshape of a transpose": (
+        "f64 4 6",
+        lambda a: build.reshape(build.transpose(a[0]), (3, 8)),
+        lambda a: a[0].T.reshape(3, 8),
+    ),
+    "expand_dims": ("f64 3", lambda a: build.expand_dims(a[0], (0, -1)), lambda a: np.expand_dims(a[0], (0, -1))),
+    "squeeze": ("f64 1 3 1", lambda a: build.squeeze(a[0], -1), lambda a: a[0].squeeze(-1)),
+    "squeeze of all": ("f64 1 3 1", lambda a: build.squeeze(a[0]), lambda a: a[0].squeeze()),
+    "flip": ("f64 3 5", lambda a: build.flip(a[0], -1) + build.flip(a[0]), lambda a: a[0][:, ::-1] + np.flip(a[0])),
+    "repeat": ("f64 3 5", lambda a: build.repeat(a[0], 3, -1), lambda a: a[0].repeat(3, -1)),
+    "tile": ("f64 3 5", lambda a: build.tile(a[0], (2, 3)) + 1, lambda a: np.tile(a[0], (2, 3)) + 1),
+    "windows": (
+        "f64 2 9 8",
+        lambda a: build.windows(a[0], (3, 2), 2, 2) + 0.5,
+        lambda a: _windows(a[0], (3, 2), 2, 2) + 0.5,
+    ),
+    "concatenate": (
+        "f64 3 2, f64 3 5",
+        lambda a: build.concatenate([a[0] * 2, a[1], a[0]], -1),
+        lambda a: np.concatenate([a[0] * 2, a[1], a[0]], -1),
+    ),
+    "concatenate of one": ("f64 3", lambda a: build.concatenate([a[0]]), lambda a: a[0]),
+    "concatenate twice": (
+        "f64 2 3",
+        lambda a: build.concatenate([build.concatenate([a[0], a[0] + 1], 1), build.constant(7, "f64", (1, 6))]),
+        lambda a: np.concatenate([np.concatenate([a[0], a[0] + 1], 1), np.full((1, 6), 7)]),
+    ),
+    "stack": ("f64 3, f64 3", lambda a: build.stack([a[0], a[1]], -1), lambda a: np.stack([a[0], a[1]], -1)),
+    "split": (
+        "f64 6 2",
+        lambda a: build.split(a[0], 3)[1] + build.split(a[0], [2, 4])[0],
+        lambda a: a[0][2:4] + a[0][:2],
+    ),
+    "take": ("f64 3 9", lambda a: build.take(a[0], [8, 0, 2, 4, 4, -1], 1), lambda a: a[0][:, [8, 0, 2, 4, 4, -1]]),
+    "take of a run": ("f64 9", lambda a: build.take(a[0], [7, 5, 3]), lambda a: a[0][[7, 5, 3]]),
+    "assemble": (
+        "f64 3, f64 2",
+        lambda a: build.assemble((2, 7), [((0, slice(0, None, 3)), a[0]), ((slice(None), slice(1, 3)), a[1])], 5),
+        lambda a: np.array([[a[0][0], a[1][0], a[1][1], a[0][1], 5, 5, a[0][2]], [5, a[1][0], a[1][1], 5, 5, 5, 5]]),
+    ),
+    "pad": (
+        "f64 3 5",
+        lambda a: build.pad(a[0] * 2, ((1, 0), (0, 2)), 7),
+        lambda a: np.pad(a[0] * 2, ((1, 0), (0, 2)), constant_values=7),
+    ),
+    "pad by a number": ("i8 3", lambda a: build.pad(a[0], 2, -1), lambda a: np.pad(a[0], 2, constant_values=-1)),
+    "pad of a pair": ("f64 3 2", lambda a: build.pad(a[0], (1, 2)), lambda a: np.pad(a[0], (1, 2))),
+    "pad that cuts": (
+        "f64 3 5",
+        lambda a: build.pad(a[0], ((-1, 1), (2, -2))),
+        lambda a: np.pad(a[0][1:, :3], ((0, 1), (2, 0))),
+    ),
+    "pad with the edge": (
+        "f64 3 5",
+        lambda a: build.pad(a[0], ((2, 0), (1, 3)), mode="edge"),
+        lambda a: np.pad(a[0], ((2, 0), (1, 3)), mode="edge"),
+    ),
+    "pad with reflections": (
+        "f64 3 5",
+        lambda a: build.pad(a[0], ((2, 0), (1, 4)), mode="reflect"),
+        lambda a: np.pad(a[0], ((2, 0), (1, 4)), mode="reflect"),
+    ),
+    "pad with itself": (
+        "f64 3 5",
+        lambda a: build.pad(a[0], ((2, 0), (1, 4)), mode="wrap"),
+        lambda a: np.pad(a[0], ((2, 0), (1, 4)), mode="wrap"),
+    ),
+    "sum": ("f64 3 4 5", lambda a: build.sum(a[0], (0, -1)), lambda a: a[0].sum((0, -1))),
+    "sum of all": ("f64 3 4", lambda a: build.sum(a[0]), lambda a: a[0].sum()),
+    "sum of a broadcast": ("f64 3 1", lambda a: build.sum(build.broadcast_to(a[0], (3, 5))), lambda a: a[0].sum() * 5),
+    "sum of a constant": ("f64 3", lambda a: a[0] + build.sum(build.constant(2, "f64", (4,))), lambda a: a[0] + 8),
+    "sum of one": ("f64 3 1", lambda a: build.sum(a[0], 1), lambda a: a[0].sum(1)),
+    "sum of a reshape": (
+        "f64 4 6",
+        lambda a: build.sum(build.reshape(a[0], (2, 12)), 1),
+        lambda a: a[0].reshape(2, 12).sum(1),
+    ),
+    "prod": ("f64 3 5", lambda a: build.prod(a[0], 0, keepdims=True), lambda a: a[0].prod(0, keepdims=True)),
+    "max": ("f64 3 5", lambda a: build.max(a[0], -1), lambda a: a[0].max(-1)),
+    "max of unsigned": ("u8 3 5", lambda a: build.max(a[0]), lambda a: a[0].max()),
+    "min": ("i32 3 5", lambda a: build.min(a[0], 0), lambda a: a[0].min(0)),
+    "any": ("f64 3 5", lambda a: build.any(a[0] > 1, 1), lambda a: (a[0] > 1).any(1)),
+    "all": ("i32 3 5", lambda a: build.all(a[0], 1), lambda a: a[0].all(1)),
+    "reduce from a value": (
+        "i64 3 5",
+        lambda a: build.reduce("+", a[0], 1, initial=7),
+        lambda a: a[0].sum(1, initial=7),
+    ),
+    "reduce of bits": ("i32 3 5", lambda a: build.reduce("or", a[0], 0), lambda a: np.bitwise_or.reduce(a[0], 0)),
+    "mean": (
+        "f64 3 4 5",
+        lambda a: build.mean(a[0], (1, 2), keepdims=True),
+        lambda a: a[0].mean((1, 2), keepdims=True),
+    ),
+    "var": ("f64 3 5", lambda a: build.var(a[0], 1, correction=1), lambda a: a[0].var(1, ddof=1)),
+    "argmax": ("i8 3 5", lambda a: build.argmax(a[0] // 50, 1), lambda a: (a[0] // 50).argmax(1)),
+    "argmin of the last": (
+        "i8 3 5",
+        lambda a: build.argmin(a[0] // 50, 1, last=True, keepdims=True),
+        lambda a: 4 - (a[0] // 50)[:, ::-1].argmin(1, keepdims=True),
+    ),
+    "argmax of floats": ("f64 3 5", lambda a: build.argmax(a[0], 0), lambda a: a[0].argmax(0)),
+    "cumulative": ("f64 3 5", lambda a: build.cumulative("+", a[0], 0), lambda a: a[0].cumsum(0)),
+    "cumulative product": ("f64 3 5", lambda a: build.cumulative("*", a[0] * 2), lambda a: (a[0] * 2).cumprod(-1)),
+    "cumulative from the end": (
+        "f64 3 5",
+        lambda a: build.cumulative("max", a[0], reverse=True),
+        lambda a: np.maximum.accumulate(a[0][:, ::-1], -1)[:, ::-1],
+    ),
+    "cumulative, exclusive": (
+        "f64 3 5",
+        lambda a: build.cumulative("+", a[0], exclusive=True),
+        lambda a: a[0].cumsum(-1) - a[0],
+    ),
+    "cumulative of a reshape": (
+        "f64 4 3",
+        lambda a: build.cumulative("+", build.reshape(a[0], (12,))),
+        lambda a: a[0].reshape(-1).cumsum(),
+    ),
+    "contract": (
+        "f64 3 4, f64 4 5, f64 3",
+        lambda a: build.contract("mk,kn,m->nm", *a),
+        lambda a: np.einsum("mk,kn,m->nm", *a),
+    ),
+    "contract of a diagonal": ("f64 4 4", lambda a: build.contract("ii->i", a[0]), lambda a: np.diagonal(a[0])),
+    "trace": ("f64 4 4", lambda a: build.contract("ii->", a[0]), lambda a: np.trace(a[0])),
+    "outer product": ("f64 4, f64 3", lambda a: build.contract("i,j->ji", *a), lambda a: np.outer(a[1], a[0])),
+    "contract of integers": ("i32 3 4, i32 4 5", lambda a: build.contract("mk,kn->mn", *a), lambda a: a[0] @ a[1]),
+    "contract of bytes": (
+        "u8 3 4, i8 4 5",
+        lambda a: build.contract("mk,kn->mn", *a, dtype="i32"),
+        lambda a: a[0].astype(np.int32) @ a[1].astype(np.int32),
+    ),
+    "matmul": ("f64 3 4, f64 4 5", lambda a: build.matmul(*a), lambda a: a[0] @ a[1]),
+    "matmul of batches": ("f64 2 1 3 4, f64 5 4 2", lambda a: build.matmul(*a), lambda a: a[0] @ a[1]),
+    "matmul of vectors": ("f64 4, f64 4", lambda a: build.matmul(*a), lambda a: a[0] @ a[1]),
+    "vector times matrices": ("f64 4, f64 2 4 3", lambda a: build.matmul(*a), lambda a: a[0] @ a[1]),
+    "matrices times vector": ("f64 2 3 4, f64 4", lambda a: build.matmul(*a), lambda a: a[0] @ a[1]),
+    "matmul of reshapes": (
+        "f64 2 3 4, f64 12 2",
+        lambda a: build.matmul(build.reshape(a[0], (2, 12)), a[1]),
+        lambda a: a[0].reshape(2, 12) @ a[1],
+    ),
+    "matmul of one row": ("f64 1 4, f64 4 5", lambda a: build.matmul(*a) + 1, lambda a: a[0] @ a[1] + 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions(name: str) -> None:
+    check(*CASES[name])
+
+
+FLOATS = ("f64", "f32", "f16", "bf16")
+INTEGERS = ("i64", "i32", "i16", "i8", "u8", "u16", "u32", "u64")
+
+
+@pytest.mark.parametrize("target", ["f64", "f32", "f16", "i1", *INTEGERS])
+@pytest.mark.parametrize("source", ["f64", "f32", "f16", "i1", *INTEGERS])
+def test_casts(source: str, target: str) -> None:
+    handles, values = inputs_of(f"{source} 3 7")
+    kept = np.abs(values[0]) if target[0] == "u" and source[0] in "fi" and source != "i1" else values[0]
+    given = abs(handles[0]) if target[0] == "u" and source[0] in "fi" and source != "i1" else handles[0]
+    found = run(build.cast(given, target), handles, values)
+    np.testing.assert_array_equal(found, kept.astype(NUMPY[target]))
+
+
+def test_casts_between_half_types() -> None:
+    handles, values = inputs_of("f16 9")
+    found = run(build.cast(build.cast(handles[0], "bf16"), "f16"), handles, values)
+    np.testing.assert_allclose(found, values[0], rtol=2**-8)
+
+
+def test_nan_wins() -> None:
+    x = build.input("x", "f64", (2, 3))
+    values = np.array([[1, np.nan, 3], [1, 3, 3]])
+    assert np.isnan(run(build.max(x, 1), [x], [values])[0])
+    assert run(build.argmax(x, 1), [x], [values]).tolist() == [1, 1]
+    assert run(build.argmax(x, 1, last=True), [x], [values]).tolist() == [1, 2]
+    assert np.isnan(run(build.sign(x), [x], [values])[0, 1])
+    assert run(build.sign(x * 0), [x], [values])[1].tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_sums_of_16_bits_are_wide(dtype: str) -> None:
+    ones = build.constant(1, dtype, (4096,))
+    x = build.input("x", dtype, (1,))
+    one = np.array([1], np.float16) if dtype == "f16" else np.array([0x3F80], np.uint16)
+    assert run(build.sum(ones * x), [x], [one]) == 4096
+    assert run(build.matmul(ones * x, ones), [x], [one]) == 4096
+    assert run(build.cumulative("+", ones * x)[-1], [x], [one]) == 4096
