@@ -8,6 +8,7 @@ import pytest
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.notation import parse_notation
+from pdojo.dialect.ops import KernelOp
 
 COPY = """
 kernel square(x) -> (y)
@@ -61,11 +62,12 @@ def test_what_is_no_such_square(statement: str) -> None:
     text = f"kernel k(x) -> (y)\n{arrays}\n8 8 y[{{0}},{{1}}] = 0\n{statement}\n"
     in_loops = text.replace(":u", "").replace(":v", "").replace("register", "stack")
     (kernel,), (plain,) = parse_notation(text), parse_notation(in_loops)
-    results = []
-    for each in (kernel, plain):
-        executable = compile_kernel(each)
-        arrays = ArraySet(executable.parameters, random_inputs(executable.parameters, 2))
-        executable(*arrays.arrays)
-        assert arrays.damage() is None
-        results.append(arrays.arrays[-1].copy())
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(_result(kernel), _result(plain))
+
+
+def _result(kernel: KernelOp) -> np.ndarray:
+    executable = compile_kernel(kernel)
+    arrays = ArraySet(executable.parameters, random_inputs(executable.parameters, 2))
+    executable(*arrays.arrays)
+    assert arrays.damage() is None
+    return arrays.arrays[-1]
