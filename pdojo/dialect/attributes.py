@@ -86,6 +86,7 @@ class Numerics(StrEnum):
     RECIPROCAL = "reciprocal"
     NUMBERS = "numbers"
     TF32 = "tf32"
+    APPROXIMATES = "approximate"
 
 
 @irdl_attr_definition

@@ -79,6 +79,8 @@ class Function:
     """The error of a function with a recipe; other functions round once, and backends agree on all bits."""
     recipe: Deferred | None = None
     """The code for f32 and f64, a function of `pdojo.math.values.Real` values."""
+    approximates: str | None = None
+    """The function whose shorter form this is; in exact arithmetic the two are one function."""
 
     c: str | None = None
     """An operator of C, or a function of its library without the suffix for float."""
@@ -98,6 +100,11 @@ class Function:
     def mnemonic(self) -> str:
         """The name without its dialect."""
         return self.name.partition(".")[2]
+
+    @property
+    def denotes(self) -> str:
+        """The function in exact arithmetic: for a shorter form, the function that it approximates."""
+        return self.approximates or self.name
 
     @property
     def is_exact(self) -> bool:
@@ -130,6 +137,7 @@ def _elementary(
     call: str | None = None,
     c: str | None = None,
     kind: str | None = None,
+    approximates: str | None = None,
 ) -> Function:
     """The record of `math.NAME`, whose recipe is the function of that name in a module of `pdojo.math.recipes`."""
     return Function(
@@ -144,6 +152,14 @@ def _elementary(
         cycles=cycles,
         instructions=instructions,
         kind=kind,
+        approximates=approximates,
+    )
+
+
+def _approximate(of: str, bound: UlpBound, cycles: float, instructions: float, numpy: Deferred) -> Function:
+    """The record of the shorter form of `math.OF`; a library of C computes that function."""
+    return _elementary(
+        f"{of}_approx", "approximate", bound, cycles, instructions, numpy=numpy, c=of, approximates=f"math.{of}"
     )
 
 
@@ -222,6 +238,9 @@ _ELEMENTARY = (
     _elementary("cos", "trig", UlpBound(0.51, 1.0), 25.0, 20.0),
     _elementary("tanh", "exp", UlpBound(1.75, 2.0), 24.0, 16.0),
     _elementary("erf", "erf", UlpBound(1.25, 1.5), 28.0, 24.0, numpy=_own("erf")),
+    _approximate("exp", UlpBound(2.25, 1.0), 10.0, 8.0, _np("exp")),
+    _approximate("tanh", UlpBound(4.0, 2.0), 12.0, 16.0, _np("tanh")),
+    _approximate("erf", UlpBound(4.0, 1.5), 14.0, 24.0, _own("erf")),
     _elementary("powf", "power", UlpBound(0.51, 1.25), 40.0, 40.0, numpy=_np("power"), arity=2, call="pow", c="pow"),
     Function(
         "math.copysign",
@@ -305,3 +324,5 @@ FUNCTIONS: dict[str, Function] = {
     function.name: function for function in (*_ARITHMETIC, *_ELEMENTARY, *_INTEGERS, *_COMPARISONS, _SELECT, *_CASTS)
 }
 """Every function of statements by name."""
+APPROXIMATIONS: dict[str, str] = {f.approximates: f.name for f in FUNCTIONS.values() if f.approximates is not None}
+"""The shorter forms of functions by the name of the function."""

@@ -430,6 +430,7 @@ EFFECT = {
     Numerics.RECIPROCAL: "round a quotient twice",
     Numerics.NUMBERS: "lose a NaN where the other operand of a maximum or minimum is a number",
     Numerics.TF32: "round the factors of a product to tf32",
+    Numerics.APPROXIMATES: "compute a function with a larger or a smaller error",
 }
 """The effect of each numerics class on rounding, for messages."""
 

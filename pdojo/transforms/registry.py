@@ -72,6 +72,8 @@ _MODULES = {
     "copy_sum": ("reductions.sums", "CopySum"),
     "reciprocal": ("values.reciprocals", "Reciprocal"),
     "divide": ("values.reciprocals", "Divide"),
+    "approximate": ("values.approximations", "Approximate"),
+    "refine": ("values.approximations", "Refine"),
     "inline_op": ("values.inlining", "InlineOp"),
     "outline_op": ("values.inlining", "OutlineOp"),
     "inline_reduction": ("reductions.repeated_reductions", "InlineReduction"),

@@ -225,7 +225,7 @@ class Generator(Nests):
             facts = (
                 "numerics exact",
                 "numerics reassociate",
-                "numerics reassociate contract reciprocal",
+                "numerics reassociate contract reciprocal approximate",
                 "machine toy",
             )
             lines += [self.choose.one(facts)] if self.choose.chance(4) else []

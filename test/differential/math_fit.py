@@ -1,13 +1,15 @@
-"""Minimax polynomials by Remez' exchange on a grid, with coefficients rounded one after another (needs mpmath)."""
+"""Minimax polynomials and denominators by Remez' exchange on a grid, with rounded coefficients (needs mpmath)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 PRECISION = 200
 """Bits that fits are computed with."""
+_TURNS = 8
+"""Fits of a quotient, each weighted by the denominator before."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,32 @@ def rounded_minimax(fit: Fit, degree: int, mp: Any) -> list[float]:
         if power < len(fit.fixed):
             coefficient = mp.mpf(fit.fixed[power])
         else:
-            coefficient = round_to(_minimax(xs, rest, weights, range(power, degree + 1), mp)[0], fit.mantissa, mp)
+            table = [[x**p for p in range(power, degree + 1)] for x in xs]
+            coefficient = round_to(_minimax(table, rest, weights, mp)[0], fit.mantissa, mp)
         rest = [y - coefficient * x**power for x, y in zip(xs, rest, strict=True)]
         done.append(coefficient)
     return [float(c) for c in done]
+
+
+def rounded_denominator(fit: Fit, numerator: int, denominator: int, mp: Any) -> list[float]:
+    """The denominator, constant term first, of the quotient of two polynomials of these degrees next to a function.
+
+    Its first coefficient is the fixed one; the numerator can be fitted once the others are rounded.
+    """
+    xs = _chebyshev_grid(fit.low, fit.high, 24 * (numerator + denominator + 3), mp)
+    ys, weights = [fit.function(x) for x in xs], [fit.weight(x) for x in xs]
+    # numerator - y * (denominator - 1) = y is linear in the coefficients; its error is divided by the last denominator.
+    table = [
+        [*(x**p for p in range(numerator + 1)), *(-y * x**p for p in range(1, denominator + 1))]
+        for x, y in zip(xs, ys, strict=True)
+    ]
+    found: list[Any] = [mp.mpf(0)] * denominator
+    for _ in range(_TURNS):
+        below = [1 + sum(c * x ** (p + 1) for p, c in enumerate(found)) for x in xs]
+        scaled = [w / b for w, b in zip(weights, below, strict=True)]
+        found = _minimax(table, ys, scaled, mp)[numerator + 1 :]
+    first = mp.mpf(fit.fixed[0])
+    return [float(round_to(first * c, fit.mantissa, mp)) for c in (1, *found)]
 
 
 def round_to(number: Any, mantissa: int, mp: Any) -> Any:
@@ -52,11 +76,10 @@ def _chebyshev_grid(low: Any, high: Any, count: int, mp: Any) -> list[Any]:
     return [(low + high) / 2 + (high - low) / 2 * mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
 
 
-def _minimax(xs: list[Any], ys: list[Any], weights: list[Any], powers: Sequence[int], mp: Any) -> list[Any]:
-    """Coefficients of the given powers of x, by Remez' exchange on the grid."""
-    count = len(powers)
-    table = [[x**p for p in powers] for x in xs]
-    reference = [round(i * (len(xs) - 1) / count) for i in range(count + 1)]
+def _minimax(table: list[list[Any]], ys: list[Any], weights: list[Any], mp: Any) -> list[Any]:
+    """Coefficients of the table's columns, by Remez' exchange on its rows."""
+    count = len(table[0])
+    reference = [round(i * (len(table) - 1) / count) for i in range(count + 1)]
     coefficients: list[Any] = []
     # On a grid the last exchanges may go round in a circle, without a difference that counts.
     for _ in range(40):

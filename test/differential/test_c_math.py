@@ -12,7 +12,7 @@ import pytest
 from differential.c_code import COMPILERS, require
 from differential.math_harness import ARITY, BOUNDS, Array, compiled, ulp_errors
 from differential.math_references import f32_patterns, f64_arguments, powers
-from differential.test_math import DTYPES, SPECIAL_VALUES, exact, needs_wide_reference
+from differential.test_math import DTYPES, SPECIAL_VALUES, exact, f32_errors, needs_wide_reference
 from pdojo.backends.c.prelude import Prelude
 
 NAMES = sorted(set(BOUNDS) - {"math.rsqrt"})
@@ -70,7 +70,7 @@ def test_f32_within_bound(library: tuple[str, Library], function: str) -> None:
     bound = BOUNDS[function].f32 + OF_THE_LIBRARY * (flags == "portable")
     for x in f32_patterns(4999):
         found = apply(function, x)
-        errors = ulp_errors(found, exact(function, x.astype(np.float64)))
+        errors = f32_errors(function, found, x)
         at = int(np.argmax(errors))
         assert errors[at] <= bound, f"{function}({float(x[at])!r})"
         if flags == "native" and "__FMA__" in defined():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from differential.math_fit import PRECISION, Fit, round_to, rounded_minimax
+from differential.math_fit import PRECISION, Fit, round_to, rounded_denominator, rounded_minimax
 from pdojo.math.recipes import coefficients
 
 mpmath: Any = pytest.importorskip("mpmath", reason="the derivation of coefficients needs mpmath")
@@ -69,14 +69,53 @@ def fits(dtype: str) -> dict[str, Fit]:
         "COS": Fit(lambda t: (mp.cos(mp.sqrt(t)) - 1 + t / 2) / t**2, lambda t: t**2 / mp.cos(mp.sqrt(t)), *angles),
     }
     if dtype == "f32":
-        return common | {
-            "POW_LOG2": Fit(lambda x: (mp.log1p(x) / ln2 - log2_e_f64 * x) / x**2, log2_weight, *f),
-            "POW_EXP2": Fit(exp2_rest, exp2_weight, -0.5, 0.5),
-        }
+        return (
+            common
+            | quotients()
+            | {
+                "EXP_APPROX": Fit(lambda x: mp.expm1(x) / x, lambda x: abs(x) / mp.exp(x), -r, r, (), mantissa),
+                "POW_LOG2": Fit(lambda x: (mp.log1p(x) / ln2 - log2_e_f64 * x) / x**2, log2_weight, *f),
+                "POW_EXP2": Fit(exp2_rest, exp2_weight, -0.5, 0.5),
+            }
+        )
     s = (3 - 2 * mp.sqrt(2)) * mp.mpf("1.0001")
     return common | {
         "POW_ATANH": Fit(lambda t: (odd(mp.atanh)(t) - t / 3) / t**2, lambda t: t**2, mp.mpf("1e-10"), s**2)
     }
+
+
+def quotients() -> dict[str, Fit]:
+    """The approximations of quotients by two polynomials; a fit of a numerator takes the denominator from its table."""
+
+    def half_tanh(x: Any) -> Any:
+        return mp.tanh(x / 2)
+
+    def half_erf(x: Any) -> Any:
+        y = mp.erf(x)
+        return y / (1 + mp.sqrt(mp.erfc(x) * (1 + y)))
+
+    def fits_of(name: str, half: Any, end: str, first: float) -> dict[str, Fit]:
+        below: tuple[float, ...] = getattr(coefficients, f"{name}_DENOMINATOR")["f32"]
+
+        def function(t: Any) -> Any:
+            return half(mp.sqrt(t)) / mp.sqrt(t)
+
+        def weight(t: Any) -> Any:
+            y = half(mp.sqrt(t))
+            return (1 - y**2) / (1 + y**2) / function(t)
+
+        def denominator(t: Any) -> Any:
+            return sum(mp.mpf(c) * t**k for k, c in enumerate(below))
+
+        low, high = mp.mpf("1e-12"), mp.mpf(end) ** 2
+        return {
+            f"{name}_DENOMINATOR": Fit(function, weight, low, high, (first,), 24),
+            f"{name}_NUMERATOR": Fit(
+                lambda t: function(t) * denominator(t), lambda t: weight(t) / denominator(t), low, high, (), 24
+            ),
+        }
+
+    return fits_of("TANH", half_tanh, "8.8", 1.834) | fits_of("ERF", half_erf, "3.8", 1.69)
 
 
 TABLES = [
@@ -92,7 +131,16 @@ TABLES = [
 @pytest.mark.parametrize(("name", "dtype"), TABLES)
 def test_derivation(name: str, dtype: str) -> None:
     table: tuple[float, ...] = getattr(coefficients, name)[dtype]
-    assert tuple(rounded_minimax(fits(dtype)[name], len(table) - 1, mp)) == table
+    assert tuple(derived(name, dtype, len(table) - 1)) == table
+
+
+def derived(name: str, dtype: str, degree: int) -> list[float]:
+    """The coefficients of a table."""
+    fit = fits(dtype)[name]
+    if not name.endswith("_DENOMINATOR"):
+        return rounded_minimax(fit, degree, mp)
+    numerator: tuple[float, ...] = getattr(coefficients, name.replace("DENOMINATOR", "NUMERATOR"))[dtype]
+    return rounded_denominator(fit, len(numerator) - 1, degree, mp)
 
 
 def test_two_over_pi() -> None:

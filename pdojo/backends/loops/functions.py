@@ -1,4 +1,4 @@
-"""Functions of statements as operations of the arith and math dialects, which have the same names."""
+"""Functions of statements as operations of the arith and math dialects, which have the names that they denote."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def standard_operations() -> dict[str, type[Operation]]:
 
 
 def function_op(function: str, operands: Sequence[SSAValue], dtype: str) -> Operation:
-    """The operation of a statement's function; its only result has element type `dtype`.
+    """The operation of a statement's function, not of a shorter form; its only result has element type `dtype`.
 
     Raises LoweringError if xDSL has no such operation.
     """
     signature = FUNCTIONS[function].signature
-    name, predicate = function, None
+    name, predicate = FUNCTIONS[function].denotes, None
     if signature in (Signature.COMPARE_FLOAT, Signature.COMPARE_INTEGER):
         name, predicate = function.rsplit(".", 1)
     operation = cast(Callable[..., Operation] | None, standard_operations().get(name))

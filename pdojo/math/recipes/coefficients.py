@@ -29,6 +29,17 @@ EXP: dict[str, tuple[float, ...]] = {
 }
 """(exp(r) - 1 - r) / r**2 for |r| <= ln(2)/2, relative to exp(r)."""
 
+EXP_APPROX: dict[str, tuple[float, ...]] = {
+    "f32": (  # -23.4
+        float.fromhex("0x1.fffff6p-1"),
+        float.fromhex("0x1.fffdc4p-2"),
+        float.fromhex("0x1.555a82p-3"),
+        float.fromhex("0x1.573adcp-5"),
+        float.fromhex("0x1.0f9ea8p-7"),
+    ),
+}
+"""(exp(r) - 1) / r for |r| <= ln(2)/2, relative to exp(r)."""
+
 EXPM1: dict[str, tuple[float, ...]] = {
     "f32": (  # -28.2
         float.fromhex("0x1.0p-1"),
@@ -217,6 +228,46 @@ ERF_LARGE: dict[str, tuple[float, ...]] = {
     ),
 }
 """log(erfc(x)) in powers of x - ERF_SPLIT, up to the x for which erf(x) rounds to 1; absolute error of erf(x)."""
+
+TANH_NUMERATOR: dict[str, tuple[float, ...]] = {
+    "f32": (  # -26.8
+        float.fromhex("0x1.d58106p-1"),
+        float.fromhex("0x1.bf6b7cp-6"),
+        float.fromhex("0x1.b801f6p-14"),
+    ),
+}
+"""tanh(x/2)/x in powers of x**2 for |x| up to 8.8, times TANH_DENOMINATOR; relative to tanh(x)."""
+
+TANH_DENOMINATOR: dict[str, tuple[float, ...]] = {
+    "f32": (
+        float.fromhex("0x1.d58106p+0"),
+        float.fromhex("0x1.a8db84p-3"),
+        float.fromhex("0x1.223312p-9"),
+        float.fromhex("0x1.2f5b26p-19"),
+    ),
+}
+"""The denominator of a quotient next to tanh(x/2)/x; the first coefficient is chosen."""
+
+ERF_NUMERATOR: dict[str, tuple[float, ...]] = {
+    "f32": (  # -25.1
+        float.fromhex("0x1.e82e96p-1"),
+        float.fromhex("0x1.1c7666p-3"),
+        float.fromhex("0x1.17683p-6"),
+        float.fromhex("0x1.28e8c4p-11"),
+        float.fromhex("-0x1.9a4d2ap-18"),
+    ),
+}
+"""tanh(atanh(erf(x))/2)/x in powers of x**2 for |x| up to 3.8, times ERF_DENOMINATOR; relative to erf(x)."""
+
+ERF_DENOMINATOR: dict[str, tuple[float, ...]] = {
+    "f32": (
+        float.fromhex("0x1.b0a3d8p+0"),
+        float.fromhex("0x1.1618ecp-2"),
+        float.fromhex("0x1.f1ee02p-5"),
+        float.fromhex("0x1.0435ecp-8"),
+    ),
+}
+"""The denominator of a quotient next to tanh(atanh(erf(x))/2)/x; the first coefficient is chosen."""
 
 SIN: dict[str, tuple[float, ...]] = {
     "f32": (  # -37.5

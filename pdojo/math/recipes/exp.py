@@ -1,9 +1,8 @@
 """exp, exp2, expm1 and tanh.
 
 Reduction: x = n*ln(2) + r with an integer n and |r| <= ln(2)/2 (Cody and Waite: ln(2) in two parts, the first step of
-the subtraction exact); exp(x) = 2**n * exp(r). Adding `Format.rounder` gives n in two forms: subtracting the rounder
-again gives it as a number, and the low bits of the sum hold it as an integer, which a shift turns into the exponent of
-2**n.
+the subtraction exact); exp(x) = 2**n * exp(r). Adding a rounder gives n in two forms: subtracting the rounder again
+gives it as a number, and the low bits of the sum hold the biased exponent of 2**n, which a shift puts into its place.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 
 from pdojo.math.recipes.coefficients import EXP, EXP2, EXPM1
 from pdojo.math.recipes.pair import Pair
-from pdojo.math.values import Int, Real, polynomial
+from pdojo.math.values import Format, Int, Real, polynomial
 
 LOG2_E = float.fromhex("0x1.71547652b82fep+0")
 LN2 = {
@@ -45,10 +44,14 @@ LIMITS = {
 }
 
 
-def power_of_two(integer: Int, offset: int = 0) -> Real:
-    """2**(n + offset), a normal number, for the integer n in the low bits; high bits are ignored."""
-    fmt = integer.format
-    return ((integer << fmt.mantissa) + ((fmt.bias + offset) << fmt.mantissa)).real()
+def rounder(fmt: Format, offset: int = 0) -> float:
+    """A number which, added to a small number, leaves the biased exponent of 2**(n + offset) in the sum's low bits."""
+    return fmt.rounder + (fmt.bias + offset)
+
+
+def power_of_two(exponent: Int) -> Real:
+    """The power of two with the biased exponent in the low bits; high bits are ignored."""
+    return (exponent << exponent.format.mantissa).real()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,16 @@ class Nearest:
     """The integer n nearest to a number."""
 
     n: Real
-    bits: Int
-    """n in the low bits, plus a shift if the rounder is not the format's."""
+    exponent: Int
+    """The biased exponent of 2**(n + offset) in the low bits, for the offset of the rounder."""
 
     @staticmethod
-    def to(x: Real, factor: float = 1.0, rounder: Real | float | None = None) -> Nearest:
-        """The integer nearest to `x * factor`. A `rounder` other than the format's shifts `bits` by the difference."""
-        if rounder is None:
-            rounder = x.format.rounder
-        shifted = x + rounder if factor == 1.0 else x.times_plus(factor, rounder)
-        return Nearest(shifted - rounder, shifted.bits())
+    def to(x: Real, factor: float = 1.0, by: Real | float | None = None) -> Nearest:
+        """The integer nearest to `x * factor`, by a rounder, whose offset is 0 unless given."""
+        if by is None:
+            by = rounder(x.format)
+        shifted = x + by if factor == 1.0 else x.times_plus(factor, by)
+        return Nearest(shifted - by, shifted.bits())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,15 @@ class Lift:
         """The split for an n with the sign of `x`."""
         lift = LIMITS[x.format.name].lift
         negative = x.bits() < 0
-        rounder = negative.choose(x.like(x.format.rounder + lift), x.format.rounder - lift)
-        return Lift(rounder, negative.choose(x.like(2.0**-lift), 2.0**lift))
+        chosen = negative.choose(x.like(rounder(x.format, lift)), rounder(x.format, -lift))
+        return Lift(chosen, negative.choose(x.like(2.0**-lift), 2.0**lift))
 
     def scale(self, p: Real, nearest: Nearest) -> Real:
         """`p * 2**n`; n was found with this split's `rounder`."""
-        return p * power_of_two(nearest.bits) * self.last
+        return p * power_of_two(nearest.exponent) * self.last
 
 
-def _reduce(x: Real, n: Real) -> tuple[Real, Real]:
+def reduce(x: Real, n: Real) -> tuple[Real, Real]:
     """(r, first): `first = x - n*high` is exact, `r = first - n*low` is rounded once; high + low = ln(2)."""
     high, low = LN2[x.format.name]
     first = n.times_plus(-high, x)
@@ -108,25 +111,25 @@ def exp(x: Real) -> Real:
     x = x.clamp(*LIMITS[x.format.name].exp)
     if x.scales:
         n = Nearest.to(x, LOG2_E).n
-        return _exp_reduced(_reduce(x, n)[0]).scaled(n)
+        return _exp_reduced(reduce(x, n)[0]).scaled(n)
     lift = Lift.by_sign(x)
     nearest = Nearest.to(x, LOG2_E, lift.rounder)
-    r, _ = _reduce(x, nearest.n)
+    r, _ = reduce(x, nearest.n)
     return lift.scale(_exp_reduced(r), nearest)
 
 
 def exp_moderate(x: Real) -> Real:
     """exp(x) for |x| <= 80, without overflow and denormal results."""
     nearest = Nearest.to(x, LOG2_E)
-    r, _ = _reduce(x, nearest.n)
-    return _exp_reduced(r) * power_of_two(nearest.bits)
+    r, _ = reduce(x, nearest.n)
+    return _exp_reduced(r) * power_of_two(nearest.exponent)
 
 
 def exp2(x: Real) -> Real:
     """2**x, exact for integers."""
     x = x.clamp(*LIMITS[x.format.name].exp2)
     lift = Lift.by_sign(x)
-    nearest = Nearest.to(x, rounder=lift.rounder)
+    nearest = Nearest.to(x, by=lift.rounder)
     return lift.scale(polynomial(x - nearest.n, (1.0, *EXP2[x.format.name])), nearest)
 
 
@@ -136,7 +139,7 @@ def _expm1_parts(x: Real, nearest: Nearest, power: Real, minus: float) -> Real:
     exp(r) - 1 is not rounded before the sum: it is kept as r plus a small rest, which includes the rounding errors of r
     and of the sum of the leading terms.
     """
-    r, first = _reduce(x, nearest.n)
+    r, first = reduce(x, nearest.n)
     _, low = LN2[x.format.name]
     lost = nearest.n.times_plus(-low, first - r)
     rest = (r * r).times_plus(polynomial(r, EXPM1[x.format.name]), lost)
@@ -148,9 +151,9 @@ def expm1(x: Real) -> Real:
     """exp(x) - 1."""
     limits = LIMITS[x.format.name]
     clamped = x.clamp(limits.minus_one, limits.exp[1])
-    nearest = Nearest.to(clamped, LOG2_E)
     # Half of the result, because 2**n overflows before exp(x) does.
-    half = _expm1_parts(clamped, nearest, power_of_two(nearest.bits, -1), 0.5)
+    nearest = Nearest.to(clamped, LOG2_E, rounder(x.format, -1))
+    half = _expm1_parts(clamped, nearest, power_of_two(nearest.exponent), 0.5)
     linear = x.abs().bits() < x.format.bits_of(limits.linear)
     return linear.choose(x, half + half)
 
@@ -160,7 +163,7 @@ def tanh(x: Real) -> Real:
     doubled = x.abs().clamp(high=LIMITS[x.format.name].flat)
     doubled = doubled + doubled
     nearest = Nearest.to(doubled, LOG2_E)
-    t = _expm1_parts(doubled, nearest, power_of_two(nearest.bits), 1.0)
+    t = _expm1_parts(doubled, nearest, power_of_two(nearest.exponent), 1.0)
     # One Newton step corrects the rounding errors of 1/divisor, the quotient and the divisor.
     divisor = t + 2.0
     lost = t - (divisor - 2.0)

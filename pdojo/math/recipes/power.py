@@ -34,7 +34,7 @@ def _single(x: Real, y: Real) -> Real:
     power = (y.widen() * _with_ends(wide, logarithm)).clamp(-_BEYOND / 2, _BEYOND / 2)
     nearest = Nearest.to(power)
     p = polynomial(power - nearest.n, (1.0, *POW_EXP2["f32"]))
-    return (p * power_of_two(nearest.bits)).narrow()
+    return (p * power_of_two(nearest.exponent)).narrow()
 
 
 def _log2(x: Real) -> Pair:
@@ -69,7 +69,7 @@ def _double(x: Real, y: Real) -> Real:
     low = moderate.choose(low, 0.0)
     power = product.clamp(-_BEYOND, _BEYOND)
     lift = Lift.by_sign(power)
-    nearest = Nearest.to(power, rounder=lift.rounder)
+    nearest = Nearest.to(power, by=lift.rounder)
     return lift.scale(polynomial((power - nearest.n) + low, (1.0, *EXP2["f64"])), nearest)
 
 

@@ -44,6 +44,14 @@ def made(builder: PassBuilder) -> list[str]:
     return [str(step.move) for step in builder.game.trace.steps]
 
 
+@pytest.mark.parametrize(("fact", "function"), [("approximate contract", "exp_approx"), ("contract", "exp")])
+def test_the_heuristic_pass_takes_shorter_forms_where_the_kernel_permits_them(fact: str, function: str) -> None:
+    text = TEXT.replace("(y)\n", f"(y)\nnumerics {fact}\n", 1)
+    game = Game(parse_notation(text)[0], machine("x86-64-avx2"))
+    play_pass("heuristic", game)
+    assert f"= {function}(" in print_notation(game.program.kernel)
+
+
 def test_exhaust_makes_moves_until_none_is_legal(builder: PassBuilder) -> None:
     assert builder.exhaust(builder.scopes, "join_scopes", "fused") == 2
     assert builder.exhaust(builder.dimensions, "reuse_dims") == 2

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.dialect.semantics.oracle.residues import SMALL, Field, Residues, fits
+from pdojo.math.functions import FUNCTIONS
 
 Truth: TypeAlias = NDArray[np.bool_]
 
@@ -51,7 +52,7 @@ def apply(
             ranks = [order.rank(o) for o in operands]
             return order.value(np.maximum(*ranks) if name in _GREATEST else np.minimum(*ranks))
         case _:
-            drawn = field.random_map(f"{function} {' '.join(dtypes)} {result}", operands)
+            drawn = field.random_map(f"{FUNCTIONS[function].denotes} {' '.join(dtypes)} {result}", operands)
             return _exact_where_possible(field, name, operands, (*dtypes, result), drawn)
 
 

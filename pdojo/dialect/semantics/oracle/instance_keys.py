@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.semantics.oracle.relations import conjunction, domain, spell, union_map, unlimited
 from pdojo.dialect.view.nest import Access, Constant, Index, Leaf, Nest
+from pdojo.math.functions import FUNCTIONS
 
 if TYPE_CHECKING:
     import islpy as isl
@@ -195,7 +196,8 @@ def _signature(leaf: Leaf) -> Hashable:
         value.array.name if isinstance(value, Access) else (type(value).__name__, value.dtype, _constant(value))
         for value in leaf.inputs
     )
-    return leaf.output.array.name, leaf.function, leaf.accumulate, leaf.contracted, inputs
+    function = leaf.function and FUNCTIONS[leaf.function].denotes
+    return leaf.output.array.name, function, leaf.accumulate, leaf.contracted, inputs
 
 
 def _constant(value: Constant | Index) -> str:

@@ -1,12 +1,12 @@
 """The heuristic pass for CPUs: a trace from the structure of the program and the machine description.
 
-It simplifies loops (`loops.py`), turns shared divisors into reciprocals (`reciprocals.py`) and splits rows under
-strided windows (`windows.py`). Contractions get register tiles (`contraction.py`) or the machine's dot products
-(`dots.py`). For everything else it fuses the outer loops (`fusion.py`); gives every statement its own innermost vector
-loop along contiguous memory, with several accumulators for reductions, and fuses the loops over vectors, so that
-intermediate values stay in registers (`vectors.py`); reuses memory, also of outputs (`output_sharing.py`); parallelises
-the loops that balance best (`threads.py`); unrolls; and hints non-temporal stores for outputs that exceed the caches
-(`streams.py`).
+It takes shorter forms of functions, simplifies loops (`loops.py`), turns shared divisors into reciprocals
+(`reciprocals.py`) and splits rows under strided windows (`windows.py`). Contractions get register tiles
+(`contraction.py`) or the machine's dot products (`dots.py`). For everything else it fuses the outer loops
+(`fusion.py`); gives every statement its own innermost vector loop along contiguous memory, with several accumulators
+for reductions, and fuses the loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuses
+memory, also of outputs (`output_sharing.py`); parallelises the loops that balance best (`threads.py`); unrolls; and
+hints non-temporal stores for outputs that exceed the caches (`streams.py`).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from pdojo.search.kinds.cpu.windows import part_windows
 def heuristic(builder: PassBuilder) -> None:
     """Tune for a CPU by general rules; no kernel gets special treatment."""
     builder.exhaust(lambda: builder.nest.leaves, "contract", "a fused multiply-add is one instruction")
+    builder.exhaust(lambda: builder.nest.leaves, "approximate", "a shorter form of the function has fewer instructions")
     unfold(builder)
     drop_unit_loops(builder)
     flatten(builder)
