@@ -1,6 +1,6 @@
 """Wrong sources of single reads: milliseconds instead of seconds for relations of all reads, which may not settle it.
 
-Most questions are settled by a part of the integer sets' budget; single reads are examined if that is not enough.
+Most questions are settled by a small part of the integer sets' budget; single reads are examined if that is not enough.
 """
 
 from __future__ import annotations
@@ -31,17 +31,27 @@ TRIES = 16
 """Iterations drawn for one random read; guards may exclude them all."""
 
 
-USUAL = 10
-"""Divisor of the operations budget: most questions about flows are settled by the n-th part."""
+USUAL, HARD = 100, 10
+"""Divisors of the operations budget for the first and the second try; most questions are settled by the first part.
+
+The examination of single reads takes as long as the second part, which often settles nothing."""
 
 
 def refuted(question: StorageQuestion) -> Answer[Reason | None] | None:
     """The exact answer within a part of the budget, or else a violation that a few reads show."""
-    with suppress(Undecided), bounded(integer_sets.OPERATIONS // USUAL):
-        return Answer(question.exact(), "integer sets")
+    found = _settled(question, USUAL)
+    if found is not None:
+        return found
     with suppress(Undecided):
         if (fault := wrong_read(question.uses, question.caller)) is not None:
             return Answer(fault, "integer sets")
+    return _settled(question, HARD)
+
+
+def _settled(question: StorageQuestion, divisor: int) -> Answer[Reason | None] | None:
+    """The exact answer within a part of the budget; None if that does not settle it."""
+    with suppress(Undecided), bounded(integer_sets.OPERATIONS // divisor):
+        return Answer(question.exact(), "integer sets")
     return None
 
 
