@@ -7,7 +7,7 @@ its legality analysis does not refuse. The same definition serves as a pass (`pa
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
@@ -339,14 +339,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
         Without `release`, rewritten nodes of the previous view keep their extents and accesses. Nodes that remain get
         their new children and places.
         """
-        kernel, touched = program.kernel, self._touched(program, site)
+        kernel, touched = program.kernel, self.touched(program, site)
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel, touched=touched)
         program.retire(after if release else None)
         return after
 
-    def _touched(self, program: Program, site: SiteT) -> set[Node] | None:
-        """The nodes that the rewrite may change; None for all."""
+    def touched(self, program: Program, site: SiteT) -> Container[Node] | None:  # for subclasses
+        """The nodes that the rewrite may change, with the scopes around them; None for all."""
         if not self.promises.is_local:
             return None
         match site:

@@ -88,6 +88,8 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
     uses = question.uses
     writes = [(use.leaf, use.access) for use in uses if use.writes]
     left = [u for u in uses if u.reads and not any(covers(*write, u.leaf, u.access) for write in writes)]
+    if not left:
+        return Answer(None)
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     if all(g.evaluate(start) >= 0 for g in first.guards):
@@ -96,7 +98,7 @@ def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] |
             return Answer((found, start))
     with suppress(Undecided), bounded(question.operations):
         if all(cover_together(writes, use.leaf, use.access) for use in left):
-            return Answer(None, "integer sets" if left else "digits")
+            return Answer(None, "integer sets")
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -102,6 +102,10 @@ class SwapNodes(Transformation[Scope | Leaf]):
         assert second is not None
         second.op.detach()
         rewriter.insert(second.op, InsertPoint.before(site.op))
+
+    def touched(self, program: Program, site: Scope | Leaf) -> Container[Node]:
+        """The scopes around them, whose children change places."""
+        return site.chain
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
         """Exchange them again."""
