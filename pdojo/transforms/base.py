@@ -7,7 +7,7 @@ its legality analysis does not refuse. The same definition serves as a pass (`pa
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
@@ -159,7 +159,7 @@ class Transformation(RewritePattern, Generic[SiteT]):
         return None if reason is None else Refusal(self.at(program, site), reason.text, reason.witness)
 
     def _asked(self, program: Program, site: SiteT, *, foresees: bool) -> Reason | None:
-        reason = self._checked(program, site)
+        reason = self._checked(program, site, alone=foresees)
         if reason is None and foresees and not self.proves(program, site):
             reason = self._foreseen(program, site)
         if reason is None:
@@ -169,8 +169,12 @@ class Transformation(RewritePattern, Generic[SiteT]):
             reason = Reason(f"it would {EFFECT[numerics]}, which the kernel does not permit")
         return reason
 
-    def _checked(self, program: Program, site: SiteT) -> Reason | None:
-        """The result of `check`; a local check runs once per content of the part that it examines."""
+    def _checked(self, program: Program, site: SiteT, *, alone: bool) -> Reason | None:
+        """The result of `check`; a local check runs once per content of the part that it examines.
+
+        A check of a listed move examines the part `alone`, because other moves and other programs ask about it, too.
+        The check of a move that is about to be made examines the whole program, which is about to change.
+        """
         if not self.promises.is_local:
             return self.check(program, site)
         if isinstance(site, Array | Dimension):
@@ -181,8 +185,9 @@ class Transformation(RewritePattern, Generic[SiteT]):
             return self.check(program, site)
         excerpt = self._excerpt(program, site)
         if (self, site.id) not in excerpt.verdicts:
-            part = excerpt.program
-            excerpt.verdicts[self, site.id] = self.check(part, self.resolve(part, identify(site)))
+            part = excerpt.program if alone else program
+            there = self.resolve(part, identify(site)) if alone else site
+            excerpt.verdicts[self, site.id] = self.check(part, there)
         return cast(Reason | None, excerpt.verdicts[self, site.id])
 
     def _foreseen(self, program: Program, site: SiteT) -> Reason | None:
@@ -334,14 +339,14 @@ class Transformation(RewritePattern, Generic[SiteT]):
         Without `release`, rewritten nodes of the previous view keep their extents and accesses. Nodes that remain get
         their new children and places.
         """
-        kernel, touched = program.kernel, self._touched(program, site)
+        kernel, touched = program.kernel, self.touched(program, site)
         self.rewrite(program, site, PatternRewriter(next(iter(kernel.body.block.ops))))
         after = program.successor(kernel, touched=touched)
         program.retire(after if release else None)
         return after
 
-    def _touched(self, program: Program, site: SiteT) -> set[Node] | None:
-        """The nodes that the rewrite may change; None for all."""
+    def touched(self, program: Program, site: SiteT) -> Container[Node] | None:  # for subclasses
+        """The nodes that the rewrite may change, with the scopes around them; None for all."""
         if not self.promises.is_local:
             return None
         match site:

@@ -264,6 +264,24 @@ def test_representatives() -> None:
     assert fewer >= 100, fewer
 
 
+def test_origins_by_representatives() -> None:
+    """A few iterations say which writes reach a read, whether each read is of a written element, and who reads."""
+    random, fewer = Random(10), 0
+    for uses in (*(uses_of_any_order(random) for _ in range(TREES // 4)), *some_uses()):
+        few = representatives(uses, None) if uses else None
+        if few is None:
+            continue
+        some, every = values_of(uses, few), values_of(uses)
+        assert some is not None
+        assert every is not None
+        fewer += len(some.events.use) < len(every.events.use)
+        for number, use in enumerate(uses):
+            where = [str(u.access.index) for u in uses], number, few
+            assert not use.reads or some.writers(number) == every.writers(number), where
+            assert not use.writes or some.readers(number) == every.readers(number), where
+    assert fewer >= 20, fewer
+
+
 def cell_of_slots(use: Use, folded: Sequence[int]) -> tuple[Expr, ...]:
     """The cell of an access with so many slots per dimension; 0: one per index."""
     indices = zip(use.access.index, folded, strict=True)

@@ -69,6 +69,8 @@ Answers: TypeAlias = Counter[bool]
 
 Refusals: TypeAlias = Callable[..., Refusal | None]
 
+Checked: TypeAlias = Callable[..., Reason | None]
+
 Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
 
@@ -164,11 +166,11 @@ def judge_copies_of_what_is_accessed(monkeypatch: pytest.MonkeyPatch) -> Answers
 
 def judge_excerpts(monkeypatch: pytest.MonkeyPatch) -> Answers:
     asked: Answers = Counter()
-    answer = cast(Check, Transformation._checked)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+    answer = cast(Checked, Transformation._checked)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
     random = Random(0)
 
-    def checked(self: Transformation[Any], program: Program, site: Any) -> Reason | None:
-        found = answer(self, program, site)
+    def checked(self: Transformation[Any], program: Program, site: Any, *, alone: bool) -> Reason | None:
+        found = answer(self, program, site, alone=alone)
         asked[self.promises.is_local] += 1
         if self.promises.is_local and random.random() < SAMPLED:
             fresh = Program(program.kernel, program.machine, nest=program.nest)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Generator
+from contextlib import contextmanager
 
 OBJECTS = 100_000
 """New objects between two collections of the youngest generation."""
@@ -17,6 +19,18 @@ def collect_rarely() -> None:
     all than frequent collections.
     """
     gc.set_threshold(OBJECTS, 20, 20)
+
+
+@contextmanager
+def uncollected() -> Generator[None]:
+    """A context without collections, for seconds of work that leave some tens of megabytes; libraries may use it."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def collect_now() -> None:

@@ -132,31 +132,52 @@ def relations_of(
 
     The caller's events have the number after the last use's; they happen before and after everything else.
     """
-    reads: list[str] = []
-    writes: list[str] = []
-    schedule: list[str] = []
-    length = 2 * max(u.leaf.depth for u in uses) + 2
-    if caller is not None:
+    reads, placed_reads = _events(uses, places, caller, number, "R")
+    writes, placed_writes = _events(uses, places, caller, number, "W")
+    return _union(placed_reads), _union(placed_writes), _union([*reads, *writes])
+
+
+def writes_of(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None = None, number: int = 0
+) -> tuple[isl.UnionMap, isl.UnionMap]:
+    """The relations of `relations_of` from write instances to places and to times."""
+    timed, placed = _events(uses, places, caller, number, "W")
+    return _union(placed), _union(timed)
+
+
+def _events(
+    uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None, number: int, kind: str
+) -> tuple[list[str], list[str]]:
+    """The relations from instances that read ("R") or write ("W") to times, and to places."""
+    timed: list[str] = []
+    placed: list[str] = []
+
+    def happens(position: int, names: Sequence[str], constraints: list[str], time: list[str], place: list[str]) -> None:
+        instance, domain = f"{kind}{position}[{', '.join(names)}]", " and ".join(constraints) or "true"
+        timed.append(f"{instance} -> [{', '.join(time)}] : {domain}")
+        placed.append(f"{instance} -> P[{', '.join(place)}] : {domain}")
+
+    if caller is not None and (kind == "R" or caller.writes):
         names = variables("i", len(caller.shape))
-        domain = " and ".join(domain_constraints(caller.shape, (), names)) or "true"
-        instance, place = ", ".join(names), ", ".join([str(number), *names])
-        end = 1 + max(node_path(u.leaf)[0] for u in uses)
-        for kind, relation, time in (("R", reads, end), ("W", writes, -1)):
-            if kind == "R" or caller.writes:
-                relation.append(f"{kind}{len(uses)}[{instance}] -> P[{place}] : {domain}")
-                moment = ", ".join([str(time), *["0"] * (length - 1)])
-                schedule.append(f"{kind}{len(uses)}[{instance}] -> [{moment}] : {domain}")
+        time = [str(end_of(uses) if kind == "R" else -1), *["0"] * (length_of(uses) - 1)]
+        happens(len(uses), names, domain_constraints(caller.shape, (), names), time, [str(number), *names])
     for position, (use, place) in enumerate(zip(uses, places, strict=True)):
-        names = variables("i", use.leaf.depth)
-        instance = ", ".join(names)
-        domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
-        cell = ", ".join(str(p) if isinstance(p, int) else spell(p, names) for p in place)
-        for kind, relation, step in (("R", reads, 0), ("W", writes, 1)):
-            if use.reads if kind == "R" else use.writes:
-                relation.append(f"{kind}{position}[{instance}] -> P[{cell}] : {domain}")
-                time = ", ".join(_time(use.leaf, names, step, length))
-                schedule.append(f"{kind}{position}[{instance}] -> [{time}] : {domain}")
-    return _union(reads), _union(writes), _union(schedule)
+        if use.reads if kind == "R" else use.writes:
+            names = variables("i", use.leaf.depth)
+            cell = [str(p) if isinstance(p, int) else spell(p, names) for p in place]
+            constraints = domain_constraints(use.leaf.extents, use.leaf.guards, names)
+            happens(position, names, constraints, time_of(use.leaf, names, int(kind == "W"), length_of(uses)), cell)
+    return timed, placed
+
+
+def length_of(uses: Sequence[Use]) -> int:
+    """The length of times."""
+    return 2 * max(u.leaf.depth for u in uses) + 2
+
+
+def end_of(uses: Sequence[Use]) -> int:
+    """The first number of the time at which the caller reads."""
+    return 1 + max(node_path(u.leaf)[0] for u in uses)
 
 
 def _union(relations: Sequence[str]) -> isl.UnionMap:
@@ -165,8 +186,8 @@ def _union(relations: Sequence[str]) -> isl.UnionMap:
     return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(relations)} }}")
 
 
-def _time(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:
-    """Position, iteration, position, iteration ... position; then 0 for the reads and 1 for the write."""
+def time_of(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:
+    """The time of an instance: position, iteration ... position; then 0 for the reads and 1 for the write."""
     path = node_path(leaf)
     vector = [str(path[0])]
     for name, position in zip(names, path[1:], strict=True):

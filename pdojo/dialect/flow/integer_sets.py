@@ -159,12 +159,20 @@ def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple
     """
     import islpy as isl
 
-    names = variables("i", len(extents))
-    constraints = domain_constraints(extents, guards, names)
-    text = f"{{ [{', '.join(names)}] -> [{spell(expression, names)}] : {' and '.join(constraints) or 'true'} }}"
+    text = f"{{ {_placed(extents, guards, [expression])} }}"
     with _TURN:
         values = isl.Map.read_from_str(context(), text).range()
         return None if values.is_empty() else (values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python())
+
+
+def _placed(extents: Sequence[int], guards: Sequence[Expr], place: Sequence[Expr]) -> str:
+    """The relation from iterations to places, over the variables that a guard or the place uses."""
+    names = variables("i", len(extents))
+    used = sorted({depth for expression in (*guards, *place) for depth in expression.variables()})
+    own = [names[depth] for depth in used]
+    domain = domain_constraints([extents[depth] for depth in used], (), own)
+    domain += [f"{spell(guard, names)} >= 0" for guard in guards]
+    return f"[{', '.join(own)}] -> [{', '.join(spell(e, names) for e in place)}] : {' and '.join(domain) or 'true'}"
 
 
 Reach: TypeAlias = tuple[Sequence[int], Sequence[Expr], Sequence[Expr]]
@@ -183,12 +191,7 @@ def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...
 def _reached(reaches: Iterable[Reach]) -> isl.Set:
     import islpy as isl
 
-    pieces: list[str] = []
-    for extents, guards, place in reaches:
-        names = variables("i", len(extents))
-        domain = " and ".join(domain_constraints(extents, guards, names)) or "true"
-        pieces.append(f"[{', '.join(names)}] -> [{', '.join(spell(e, names) for e in place)}] : {domain}")
-    sets = [isl.Map.read_from_str(context(), f"{{ {piece} }}").range() for piece in pieces]
+    sets = [isl.Map.read_from_str(context(), f"{{ {_placed(*reach)} }}").range() for reach in reaches]
     total = sets[0]
     for other in sets[1:]:
         total = total.union(other)

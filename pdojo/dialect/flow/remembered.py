@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, cast
 
 from pdojo.dialect.flow.shortcut import is_used
@@ -23,11 +24,27 @@ Verdicts: TypeAlias = dict[Hashable, object]
 AnswerT = TypeVar("AnswerT")
 
 
+@dataclass(slots=True)
+class Part:
+    """A part of programs, by content."""
+
+    verdicts: Verdicts = field(default_factory=dict[Hashable, object])
+    """Answers about the part."""
+    program: object | None = None
+    """The part as a program of its own; None until a question needs it."""
+
+    def alone(self, cut_out: Callable[[], AnswerT]) -> AnswerT:
+        """The part as a program of its own, cut out on first use."""
+        if self.program is None:
+            self.program = cut_out()
+        return cast(AnswerT, self.program)
+
+
 class Remembered:
     """The most recent parts of programs with their verdicts, and the answers to questions about buffers."""
 
     def __init__(self) -> None:
-        self._parts: OrderedDict[Content, tuple[object | None, Verdicts]] = OrderedDict()
+        self._parts: OrderedDict[Content, Part] = OrderedDict()
         self._verdicts: OrderedDict[Hashable, object] = OrderedDict()
 
     def verdict(self, question: Hashable, decide: Callable[[], AnswerT]) -> AnswerT:
@@ -40,18 +57,12 @@ class Remembered:
                 self._verdicts.popitem(last=False)
         return cast(AnswerT, self._verdicts[question])
 
-    def part(self, content: Content, make: Callable[[], AnswerT | None]) -> tuple[AnswerT | None, Verdicts]:
-        """The memoised part of a program with this content (None if it is the whole program), and its verdicts.
-
-        The whole program is not kept, because its owner may change the kernel afterwards.
-        """
+    def part(self, content: Content) -> Part:
+        """The memoised part of a program with this content."""
         if not is_used("memo"):
-            return make(), {}
-        part, verdicts = self._parts.get(content, (None, {}))
-        if part is None:
-            part = make()
-        self._parts[content] = part, verdicts
+            return Part()
+        part = self._parts.setdefault(content, Part())
         self._parts.move_to_end(content)
         if len(self._parts) > MOST_PARTS:
             self._parts.popitem(last=False)
-        return cast("AnswerT | None", part), verdicts
+        return part

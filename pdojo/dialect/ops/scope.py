@@ -97,9 +97,14 @@ class ScopeOp(IRDLOperation):
         )
 
     @property
+    def block(self) -> Block:
+        """The block of the body; xDSL's accessor of a region by name takes several times as long."""
+        return self.regions[0].block
+
+    @property
     def iv(self) -> BlockArgument:
         """The induction variable."""
-        return self.body.block.args[0]
+        return self.block.args[0]
 
     @property
     def count(self) -> int:

@@ -301,8 +301,8 @@ def _rows(columns: Ints) -> list[tuple[int, ...]]:
     return [tuple(column) for column in columns.T.tolist()]
 
 
-def values_of(uses: Sequence[Use]) -> Values | None:
-    """The sources of reads of elements; None if there are too many events."""
-    events = events_of(uses)
+def values_of(uses: Sequence[Use], only: Representatives | None = None) -> Values | None:
+    """The sources of reads of elements, in the iterations `only` (None: all); None if there are too many events."""
+    events = events_of(uses, only=only)
     places = None if events is None else events.places([u.access.index for u in uses])
     return None if events is None or places is None else Values(events, places, events.sources(places))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.flow.content import digest_of, uses_content
 from pdojo.dialect.flow.program import Program
-from pdojo.dialect.flow.remembered import Content, Verdicts
+from pdojo.dialect.flow.remembered import Content, Part, Verdicts
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load_of, register_spans
 from pdojo.dialect.rules.lanes import bytes_in_memory
@@ -33,10 +33,24 @@ class Excerpt:
     It has the declarations of the interface and of the buffers that it uses.
     """
 
-    program: Program
-    verdicts: Verdicts
+    whole: Program
+    """The program that contains it."""
     places: tuple[int, ...]
     """The positions of its top-level nodes in the program."""
+    verdicts: Verdicts
+    used: frozenset[Buffer] = frozenset()
+    part: Part | None = None
+    """The memoised part; None if the program is not cut, because the excerpt is most of it."""
+
+    @property
+    def program(self) -> Program:
+        """The excerpt as a program of its own, cut out on first use; the whole program if that would not pay."""
+        return self.whole if self.part is None else self.part.alone(self._cut_out)
+
+    def _cut_out(self) -> Program:
+        nest = self.whole.nest
+        cut = copy_nest(nest, [nest.children[place] for place in self.places], buffers=self.used)
+        return self.whole.successor(cut.kernel, cut)
 
 
 def excerpt_of(program: Program, *nodes: Node) -> Excerpt:
@@ -52,7 +66,7 @@ def excerpt_of_buffer(program: Program, buffer: Buffer) -> Excerpt | None:
 
 def _excerpt_at(program: Program, places: frozenset[int]) -> Excerpt:
     if not (program.has_excerpts and is_used("excerpts")):
-        return Excerpt(program, program.verdicts, tuple(range(len(program.nest.children))))
+        return Excerpt(program, tuple(range(len(program.nest.children))), program.verdicts)
     return program.once(("excerpt", places), lambda: _excerpt(program, places))
 
 
@@ -62,9 +76,8 @@ def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
     roots = [program.nest.children[place] for place in wanted]
     whole = len(wanted) == len(program.nest.children) or _is_most(program, roots)
     used = frozenset[Buffer]().union(*(_buffers_of(root) for root in roots))
-    content = _content(program, roots, used)
-    part, verdicts = program.known.remembered.part(content, lambda: None if whole else _cut_out(program, roots, used))
-    return Excerpt(part or program, verdicts, tuple(wanted))
+    part = program.known.remembered.part(_content(program, roots, used))
+    return Excerpt(program, tuple(wanted), part.verdicts, used, None if whole else part)
 
 
 def _is_most(program: Program, roots: Sequence[Node]) -> bool:
@@ -140,11 +153,6 @@ def _content(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -
         for buffer in sorted(used, key=order.__getitem__)
     ]
     return digest_of(declarations, [_digest_of(root) for root in roots])
-
-
-def _cut_out(program: Program, roots: Sequence[Node], used: frozenset[Buffer]) -> Program:
-    nest = copy_nest(program.nest, roots, buffers=used)
-    return program.successor(nest.kernel, nest)
 
 
 def content_of(program: Program, buffer: Buffer) -> Hashable:

@@ -64,9 +64,8 @@ def accesses_alone(program: Program, buffer: Buffer) -> tuple[Program, Verdicts]
         nest = copy_nest(program.nest, leaves=users, buffers=buffers)
         return program.successor(nest.kernel, nest)
 
-    part, verdicts = program.known.remembered.part(accesses_content(program, buffer), cut_out)
-    assert part is not None
-    return part, verdicts
+    part = program.known.remembered.part(accesses_content(program, buffer))
+    return part.alone(cut_out), part.verdicts
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ Two kinds of scopes have such images:
   from each interval in which no range ends stand for all. Or all uses mix several variables in one way.
 
 An image of one kind keeps the variables of other scopes, so images are taken one after the other.
+
+Images keep the writes that reach a read, too, if each element has a cell. So representatives also tell which writes
+reach a read, whether all its values are written, and who reads a write.
 """
 
 from __future__ import annotations

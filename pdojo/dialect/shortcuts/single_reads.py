@@ -1,6 +1,6 @@
 """Wrong sources of single reads: milliseconds instead of seconds for relations of all reads, which may not settle it.
 
-Most questions are settled by a part of the integer sets' budget; single reads are examined if that is not enough.
+Most questions are settled by a small part of the integer sets' budget; single reads are examined if that is not enough.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow import integer_sets
-from pdojo.dialect.flow.flows import Caller, Instance, relations_of
+from pdojo.dialect.flow.flows import Caller, Instance, end_of, length_of, time_of, writes_of
 from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, variables
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, describe_pair, elements_of, lost_reason, stale_reason
@@ -31,17 +31,27 @@ TRIES = 16
 """Iterations drawn for one random read; guards may exclude them all."""
 
 
-USUAL = 10
-"""Divisor of the operations budget: most questions about flows are settled by the n-th part."""
+USUAL, HARD = 100, 10
+"""Divisors of the operations budget for the first and the second try; most questions are settled by the first part.
+
+The examination of single reads takes as long as the second part, which often settles nothing."""
 
 
 def refuted(question: StorageQuestion) -> Answer[Reason | None] | None:
     """The exact answer within a part of the budget, or else a violation that a few reads show."""
-    with suppress(Undecided), bounded(integer_sets.OPERATIONS // USUAL):
-        return Answer(question.exact(), "integer sets")
+    found = _settled(question, USUAL)
+    if found is not None:
+        return found
     with suppress(Undecided):
         if (fault := wrong_read(question.uses, question.caller)) is not None:
             return Answer(fault, "integer sets")
+    return _settled(question, HARD)
+
+
+def _settled(question: StorageQuestion, divisor: int) -> Answer[Reason | None] | None:
+    """The exact answer within a part of the budget; None if that does not settle it."""
+    with suppress(Undecided), bounded(integer_sets.OPERATIONS // divisor):
+        return Answer(question.exact(), "integer sets")
     return None
 
 
@@ -60,12 +70,25 @@ class Source:
     def __init__(
         self, uses: Sequence[Use], places: Sequence[tuple[int | Expr, ...]], caller: Caller | None, number: int = 0
     ) -> None:
-        self._reads, self._writes, self._schedule = relations_of(uses, places, caller, number)
+        self._uses, self._places, self._number = uses, places, number
+        self._writes, self._schedule = writes_of(uses, places, caller, number)
 
-    def of(self, read: isl.UnionSet) -> isl.UnionSet:
-        """The instances that last write the read's place before it; several if they write at one time."""
-        now = self._schedule.intersect_domain(read).range()
-        touching = self._reads.intersect_domain(read).range().apply(self._writes.reverse())
+    def of(self, read: int, iteration: Sequence[int]) -> isl.UnionSet:
+        """The instances that last write the read's place before it; several if they write at one time.
+
+        `read` is the number of a use, or of the caller after the last use.
+        """
+        import islpy as isl
+
+        if read == len(self._uses):
+            place = [self._number, *iteration]
+            time = [str(end_of(self._uses)), *["0"] * (length_of(self._uses) - 1)]
+        else:
+            place = [p if isinstance(p, int) else p.evaluate(iteration) for p in self._places[read]]
+            time = time_of(self._uses[read].leaf, [*map(str, iteration)], 0, length_of(self._uses))
+        there = isl.UnionSet.read_from_str(context(), f"{{ P[{', '.join(map(str, place))}] }}")
+        now = isl.UnionSet.read_from_str(context(), f"{{ [{', '.join(time)}] }}")
+        touching = there.apply(self._writes.reverse())
         before = touching.apply(self._schedule).lex_lt_union_set(now).domain()
         return touching.intersect(self._schedule.intersect_range(_latest(before)).domain())
 
@@ -94,13 +117,10 @@ def wrong_source(
     The flag tells whether that is the flow over elements, so that a value is lost. Only few reads are examined. The
     places of the caller's elements begin with `number`. Raises Undecided.
     """
-    import islpy as isl
-
     by_element = Source(uses, elements, caller, number)
     by_cell = Source(uses, [(0, *u.cell) for u in uses], caller)
     for name, iteration in _some_reads(uses, caller):
-        read = isl.UnionSet.read_from_str(context(), f"{{ R{name}[{', '.join(map(str, iteration))}] }}")
-        wanted, found = by_element.of(read), by_cell.of(read)
+        wanted, found = by_element.of(name, iteration), by_cell.of(name, iteration)
         for is_lost, wrong in ((True, wanted.subtract(found)), (False, found.subtract(wanted))):
             if not wrong.is_empty():
                 return (_written(wrong), (name, iteration)), is_lost
@@ -127,17 +147,23 @@ def _some_reads(uses: Sequence[Use], caller: Caller | None) -> Iterator[Instance
 def _iterations(
     extents: Sequence[int], guards: Sequence[Expr], count: int, random: Random
 ) -> Iterator[tuple[int, ...]]:
-    import islpy as isl
-
-    names = variables("i", len(extents))
-    constraints = " and ".join(domain_constraints(extents, guards, names)) or "true"
-    domain = isl.Set.read_from_str(context(), f"{{ [{', '.join(names)}] : {constraints} }}")
-    if domain.is_empty():
+    ends = _ends(extents, guards) if guards else [tuple(extent - 1 for extent in extents), (0,) * len(extents)]
+    yield from ends[:count]
+    if not ends:
         return
-    for end in (domain.lexmax, domain.lexmin)[:count]:
-        yield coordinates(end().sample_point())
     for _ in range(count - 2):
         drawn = (tuple(random.randrange(extent) for extent in extents) for _ in range(TRIES))
         found = next((one for one in drawn if all(guard.evaluate(one) >= 0 for guard in guards)), None)
         if found is not None:
             yield found
+
+
+def _ends(extents: Sequence[int], guards: Sequence[Expr]) -> list[tuple[int, ...]]:
+    """The last and the first iteration; empty if there is none."""
+    import islpy as isl
+
+    names = variables("i", len(extents))
+    domain = isl.Set.read_from_str(
+        context(), f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(extents, guards, names))} }}"
+    )
+    return [] if domain.is_empty() else [coordinates(end().sample_point()) for end in (domain.lexmax, domain.lexmin)]

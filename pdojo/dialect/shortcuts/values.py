@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from pdojo.dialect.flow.coverage import common_depth, covers, reaches
+from pdojo.dialect.flow.coverage import common_depth, cover_together, covers, reaches
 from pdojo.dialect.flow.flows import Uninitialised
+from pdojo.dialect.flow.integer_sets import bounded
 from pdojo.dialect.flow.origins import ValueQuestion, another
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.uses import Use
+from pdojo.dialect.shortcuts.representatives import representatives
 from pdojo.dialect.view.nest import Leaf
 from pdojo.dialect.view.paths import node_path
+from pdojo.errors import Undecided
 
 if TYPE_CHECKING:
     from pdojo.dialect.shortcuts.enumeration import Values
 
-LATEST = 16
+LATEST = 32
 """Number of latest contents whose values are kept."""
 
 
@@ -44,6 +48,8 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
     if question.kind not in ("writers", "stray", "change", "partial", "reader"):
         return None
     values = _values(question)
+    if values is None and question.kind in ("writers", "reader"):
+        values = _values(question, few=True)
     if values is None:
         return None
     uses, parameters = question.uses, question.parameters
@@ -57,28 +63,42 @@ def enumerated(question: ValueQuestion[Any]) -> Answer[Any] | None:
     return Answer(found, "instances")
 
 
-def _values(question: ValueQuestion[Any]) -> Values | None:
-    """The values of the elements, kept for further questions about the same content; None if there are too many."""
+def _values(question: ValueQuestion[Any], *, few: bool = False) -> Values | None:
+    """The values of the elements, or of `few` that stand for all; None if there are too many.
+
+    They are kept for further questions about the same content.
+    """
     latest = question.instances
-    if question.content not in latest:
+    key = few, *question.content
+    if key not in latest:
         from pdojo.dialect.shortcuts.enumeration import values_of  # NumPy takes long to start
 
-        latest[question.content] = values_of(question.uses)
+        only = representatives(question.uses, None) if few else None
+        latest[key] = None if few and only is None else values_of(question.uses, only)
         if len(latest) > LATEST:
             latest.popitem(last=False)
-    return cast("Values | None", latest[question.content])
+    return cast("Values | None", latest[key])
 
 
 def initialised(question: Uninitialised) -> Answer[tuple[Use, tuple[int, ...]] | None] | None:
-    """No unwritten read if writes of the same iteration cover all reads; the first read if nothing comes before it."""
+    """No unwritten read if writes of the same iteration cover each; the first read if nothing comes before it.
+
+    Integer sets of single iterations tell whether several writes together cover a read.
+    """
     uses = question.uses
-    if are_covered(uses, uses):
+    writes = [(use.leaf, use.access) for use in uses if use.writes]
+    left = [u for u in uses if u.reads and not any(covers(*write, u.leaf, u.access) for write in writes)]
+    if not left:
         return Answer(None)
     first = min(uses, key=lambda u: u.leaf.order).leaf
     start = (0,) * first.depth
     if all(g.evaluate(start) >= 0 for g in first.guards):
         found = next((use for use in uses if use.leaf is first and use.reads), None)
-        return None if found is None else Answer((found, start))
+        if found is not None:
+            return Answer((found, start))
+    with suppress(Undecided), bounded(question.operations):
+        if all(cover_together(writes, use.leaf, use.access) for use in left):
+            return Answer(None, "integer sets")
     return None
 
 

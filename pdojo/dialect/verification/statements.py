@@ -100,12 +100,18 @@ def async_problem(leaf: Leaf) -> Reason | None:
 
 
 def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
-    """Least and greatest value of an index over the statement's domain; exact if the bounds of its box exceed `extent`.
+    """Bounds of an index over the statement's domain; the least and the greatest value if a bound exceeds `extent`.
 
     A statement that never runs is never out of bounds.
     """
     low, high = expression.bounds(leaf.extents)
     if (low >= 0 and high < extent) or (expression.is_linear and not leaf.guards):
+        return low, high
+    for guard in leaf.guards:
+        # guard >= 0, so that index - guard <= index <= index + guard.
+        low = max(low, (expression - guard).bounds(leaf.extents)[0])
+        high = min(high, (expression + guard).bounds(leaf.extents)[1])
+    if low >= 0 and high < extent:
         return low, high
     found = bounds_over_domain(expression, leaf.extents, leaf.guards)
     return (0, extent - 1) if found is None else found

@@ -190,7 +190,7 @@ def verify_operation(operation: Operation, depth: int) -> None:
 
 
 def _verify_scope(scope: ScopeOp, depth: int) -> None:
-    count, block = scope.count, scope.body.block
+    count, block = scope.count, scope.block
     if not 1 <= count < LARGEST:
         fail(scope, f"a scope needs at least one iteration and fewer than 2^62, not {count}")
     if depth == MOST_SCOPES:
@@ -218,7 +218,7 @@ def _verify_variables(operation: Operation, variables: Iterable[SSAValue]) -> No
     enclosing: set[SSAValue] = set()
     around = operation.parent_op()
     while isinstance(around, ScopeOp):
-        enclosing.update(around.body.block.args)
+        enclosing.update(around.block.args)
         around = around.parent_op()
     if not enclosing.issuperset(variables):
         fail(operation, "index expressions use induction variables of enclosing scopes only")

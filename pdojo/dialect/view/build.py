@@ -63,7 +63,7 @@ def nest_on(
     return nest
 
 
-Said: TypeAlias = tuple[dict[str, Attribute], tuple[SSAValue, ...], tuple[Attribute, ...]]
+Said: TypeAlias = tuple[dict[str, Attribute], Sequence[SSAValue], tuple[Attribute, ...]]
 """The properties of a declaration, its operands, and the types of its arrays."""
 
 
@@ -129,7 +129,7 @@ class _Builder:
         while isinstance(op, BufferOp):
             self.declarations.append(op)
             op = op.next_op
-        said: list[Said] = [(each.properties, tuple(each.operands), _types(each.results)) for each in self.declarations]
+        said: list[Said] = [(each.properties, each.operands[:], _types(each.results)) for each in self.declarations]
         source = (self.kernel.properties, _types(block.args), said)
         if before is not None and before.declarations == self.declarations and before.source == source:
             self.source, self.arrays, self.buffers = before.source, before.values, before.buffers
@@ -244,7 +244,7 @@ class _Builder:
     def _says_the_same(self, known: Node) -> bool:
         """Whether a node's operation is unchanged and accesses the same arrays."""
         op, source = known.op, known.source
-        if not source or source[0] != op.properties or source[1] != tuple(op.operands):
+        if not source or source[0] != op.properties or source[1] != op.operands[:]:
             return False
         return not self.stale or isinstance(known, Scope) or all(a.array not in self.stale for a in known.accesses)
 
@@ -252,7 +252,7 @@ class _Builder:
         """Update the children of a kept node; returns whether everything inside is unchanged."""
         if isinstance(known, Leaf):
             return True
-        children, is_same = self._children(known.op.body.block.first_op, known, known.children, kept=True)
+        children, is_same = self._children(known.op.block.first_op, known, known.children, kept=True)
         if not is_same:
             known.take(children)
         return is_same
@@ -270,8 +270,8 @@ class _Builder:
 
     def _scope(self, op: ScopeOp, parent: Scope | None, position: int, known: Scope | None) -> Scope:
         outer, depths = _around(parent)
-        depth, block = len(outer), op.body.block
-        operands = tuple(op.operands)
+        depth, block = len(outer), op.block
+        operands = op.operands[:]
         source = _source(op, known, operands, tuple(depths[iv] for iv in operands), outer)
         if known is not None and known.source == source:
             scope = Scope(op, parent, position, depth, known.extent, known.mapping, known.guard, source=source)
@@ -286,7 +286,7 @@ class _Builder:
 
     def _leaf(self, op: StatementOp, parent: Scope | None, position: int, known: Leaf | None) -> Leaf:
         extents, around = _around(parent)
-        operands = tuple(op.operands)
+        operands = op.operands[:]
         depths = tuple(around[value] for value in operands if value in around)
         source = _source(op, known, operands, depths, extents)
         if known is not None and known.source == source and self._has_same_arrays(known, operands):
@@ -328,7 +328,7 @@ def _source(op: ScopeOp | StatementOp, known: Node | None, *rest: object) -> tup
 def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]:
     """The extents of a scope and its ancestors, and the depths of their variables."""
     chain = () if parent is None else parent.chain
-    return tuple(scope.extent for scope in chain), {scope.op.body.block.args[0]: scope.depth for scope in chain}
+    return tuple(scope.extent for scope in chain), {scope.op.iv: scope.depth for scope in chain}
 
 
 @lru_cache(maxsize=1 << 16)

@@ -75,7 +75,7 @@ class Copier:
     def _node(self, node: Node, parent: Scope | None, position: int) -> Node:
         if isinstance(node, Leaf):
             return self._leaf(node, parent, position)
-        block = self._block(node.op.body.block)
+        block = self._block(node.op.block)
         op = self._op(node.op, Region(block))
         scope = Scope(op, parent, position, node.depth, node.extent, node.mapping, node.guard)
         scope.source, scope.sound = self._source(node.source, op), node.sound
@@ -93,7 +93,7 @@ class Copier:
 
     def _source(self, source: tuple[object, ...], op: Operation) -> tuple[object, ...]:
         """`source` with the operands of the copied operation."""
-        return (source[0], tuple(op.operands), *source[2:]) if source else ()
+        return (source[0], op.operands[:], *source[2:]) if source else ()
 
     def _access(self, access: Access) -> Access:
         return Access(self.arrays[access.array], access.index, access.hints)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -11,6 +11,7 @@ from pdojo.transforms.api import (
     Mapping,
     MappingAttr,
     Move,
+    Node,
     PatternRewriter,
     Program,
     Reason,
@@ -67,6 +68,10 @@ class MapScope(Transformation[Scope]):
         """Set the attribute; nothing else changes, so `unmap` restores the scope."""
         site.op.properties["mapping"] = MappingAttr(self.mapping)
         rewriter.notify_op_modified(site.op)
+
+    def touched(self, program: Program, site: Scope) -> Container[Node]:
+        """The scope; all nodes inside get a new view with it."""
+        return site.chain
 
     def inverse(self, program: Program, site: Scope) -> Move:
         """Make the scope sequential."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -12,6 +12,7 @@ from pdojo.transforms.api import (
     InsertPoint,
     Leaf,
     Move,
+    Node,
     Numerics,
     PatternRewriter,
     Program,
@@ -38,6 +39,16 @@ def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
         if leaf.accumulate is not None and (any(buffer.reuse) or len(buffer.names) > 1):
             seen.add(buffer)
     return seen | {leaf.output.array.buffer for leaf in exchanged if leaf.accumulate is not None or leaf.asynchronous}
+
+
+def are_tied(program: Program, first: Node, second: Node) -> bool:
+    """Whether `swap_nodes` never exchanges two nodes of one scope, whatever stands between them.
+
+    They conflict in memory that has a cell for each element; other buffers depend on the order of the other nodes.
+    """
+    pair = leaves_of(first), leaves_of(second)
+    plain = observed(program, [*pair[0], *pair[1]]).difference(shared_buffers(*pair))
+    return program.conflict(*pair, same_iteration(first), only=plain) is not None
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,10 @@ class SwapNodes(Transformation[Scope | Leaf]):
         assert second is not None
         second.op.detach()
         rewriter.insert(second.op, InsertPoint.before(site.op))
+
+    def touched(self, program: Program, site: Scope | Leaf) -> Container[Node]:
+        """The scopes around them, whose children change places."""
+        return site.chain
 
     def inverse(self, program: Program, site: Scope | Leaf) -> Move:
         """Exchange them again."""

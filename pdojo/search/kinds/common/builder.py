@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
+from pdojo.backends.common.gc_pause import uncollected
 from pdojo.dialect.attributes import Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
@@ -101,7 +102,8 @@ class PassBuilder:
             plan(builder)
             return PassResult(builder.notes, builder.choices.made)
 
-        return game.at_once(played)
+        with uncollected():
+            return game.at_once(played)
 
     def lanes(self, leaf: Leaf, extent: int | None = None) -> int:
         """Lanes of the machine's widest vector for the statement's widest operand, at most `extent`; 1 if none."""

@@ -13,6 +13,7 @@ from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import indexed_by
 from pdojo.search.kinds.common.loops import is_copy, tile
 from pdojo.search.kinds.common.threads import costs_threads
+from pdojo.transforms.structure.siblings import are_tied
 
 ACCUMULATORS = 2
 """Vectors per iteration of a loop: independent accumulators hide the latency of additions.
@@ -333,8 +334,20 @@ def _fuse_pair(builder: PassBuilder, first: str, second: str) -> bool:
     one, other = builder.scope(first), builder.scope(second)
     if one is not None and other is not None and builder.nest.next_sibling(one) is other:
         return builder.attempt("join_scopes", one, why)
+    if one is None or other is None or not _may_meet(builder, one, other):
+        return False
     return builder.transact(
         lambda: _bring_together(builder, first, second) and builder.attempt("join_scopes", f"%{first}", why)
+    )
+
+
+def _may_meet(builder: PassBuilder, first: Scope, second: Scope) -> bool:
+    """False if `_bring_together` certainly fails, because a node is tied to the second loop and to one before it."""
+    program = builder.game.program
+    nodes = builder.nest.siblings(first)[first.position : second.position]
+    return not any(
+        are_tied(program, node, second) and any(are_tied(program, before, node) for before in nodes[:number])
+        for number, node in enumerate(nodes)
     )
 
 
