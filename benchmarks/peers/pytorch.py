@@ -109,7 +109,7 @@ EXPRESSIONS: dict[str, Callable[[Sizes], Function]] = {
     "swiglu": lambda _: lambda x, w, v: functional.silu(x @ w) * (x @ v),
     "attention": lambda _: functional.scaled_dot_product_attention,
     "dequant_matmul": lambda _: lambda x, w, s: x @ (w.to(x.dtype) * s),
-    "matmul_i8": lambda _: lambda a, b: torch._int_mm(a.view(torch.uint8), b),
+    "matmul_i8": lambda _: lambda a, b: aten._int_mm(a.view(torch.uint8), b),
     "matmul_bf16": lambda _: lambda a, b: a.float() @ b.float(),
     "conv": _convolve,
     "conv_winograd": lambda z: _convolve({**z, "S": 1, "DIL": 1}),
