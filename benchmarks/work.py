@@ -107,6 +107,12 @@ def _window(z: Mapping[str, int], taps: Callable[[Mapping[str, int], str], int] 
     return taps(z, "H") * taps(z, "W")
 
 
+def _tile_products(z: Mapping[str, int]) -> int:
+    """Products of one channel and one image, 16 for each tile of 2 by 2 results."""
+    rows, columns = (-(-(z[extent] + 2 * z["P"] - 2) // 2) for extent in ("H", "W"))
+    return rows * columns * 16
+
+
 _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "matmul": lambda z: 2 * z["M"] * z["N"] * z["K"],
     "matmul_nt": lambda z: 2 * z["M"] * z["N"] * z["K"],
@@ -121,6 +127,7 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "swiglu": lambda z: 4 * z["B"] * z["M"] * z["N"] * z["K"],
     "attention": lambda z: 4 * z["B"] * z["L"] * z["S"] * z["D"],
     "conv": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z),
+    "conv_winograd": lambda z: 2 * z["N"] * z["O"] * z["C"] * _tile_products(z),
     "grouped_conv": lambda z: 2 * z["N"] * z["O"] * z["C"] // z["G"] * _window(z),
     "conv_transpose": lambda z: 2 * z["N"] * z["O"] * z["C"] * _window(z, _taps_back),
     "depthwise_conv": lambda z: 2 * z["N"] * z["C"] * _window(z),
@@ -135,7 +142,7 @@ _PRODUCTS: dict[str, Callable[[Mapping[str, int]], int]] = {
     "axpy": lambda z: 2 * z["R"] * z["C"],
     "causal_softmax": lambda z: 5 * z["B"] * z["L"] * (z["L"] + 1) // 2,
 }
-"""Operations by sizes: two for each summed product, five for each element of a softmax."""
+"""Operations by sizes: two for each summed product (without transforms), five for each element of a softmax."""
 _PER_ELEMENT = {
     "add": 1,
     "argmax": 1,

@@ -72,7 +72,7 @@ def digests(job: Job) -> dict[str, str]:
 
 def jobs(walks: int, only: str = "", kernels: Sequence[str] = ()) -> list[Job]:
     """All jobs, or only those of one of the `KINDS`, or of some library kernels."""
-    named = kernels or kernel_names()
+    named = kernels or kernel_names(long=False)
     found: dict[str, list[Job]] = {
         "tuned": [(kernel, each, name) for kernel in named for each in EXPERT_PASSES for name in TUNED],
         "walks": [("walk", str(number), name) for number in range(walks) for name in WALKED],

@@ -35,7 +35,7 @@ read three times, and transposition."""
 def sampled(*long: str) -> list[object]:
     """The names of all kernels, as parameters of a test; kernels outside the sample, and those in `long`, are slow."""
     quick = set(SAMPLE) - set(long)
-    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in kernel_names()]
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in kernel_names(long=False)]
 
 
 def small_unseen(name: str) -> UnseenWorkload:

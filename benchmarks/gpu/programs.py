@@ -146,7 +146,7 @@ def tasks(timed: Sequence[Workload], *, everything: bool) -> list[Task]:
         return found
     small = [Task("small", workload(text)) for text in SMALL]
     small += [Task("small", workload(text), varied=True, few=True) for text in VARIED]
-    return [*small, *found, *(Task("check", workload(name)) for name in kernel_names())]
+    return [*small, *found, *(Task("check", workload(name)) for name in kernel_names(long=False))]
 
 
 def prepare(

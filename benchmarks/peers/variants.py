@@ -20,6 +20,8 @@ _WINDOWS = frozenset(
 _OTHERS = frozenset("copy fill transpose cross_entropy rotary rotary_interleaved".split())
 _UNSEEN = frozenset(unseen_names())
 _ALL = _ELEMENTWISE | _ROWS | _COLUMNS | _PRODUCTS | _WINDOWS | _OTHERS
+_TORCH_ONLY = frozenset("matmul_bf16 matmul_i8 conv_winograd".split())
+"""Kernels that only eager PyTorch is compared with."""
 
 TORCH_OUT = _ALL - frozenset(
     "rmsnorm instancenorm conv depthwise_conv grouped_conv conv_transpose maxpool maxpool_ceil cross_entropy dot axpy"
@@ -49,7 +51,7 @@ _NO_NUMPY = {"gelu", "bias_gelu", "conv_transpose", *_CEIL_MODE}
 
 def torch(kernel: str) -> tuple[str, ...]:
     """Variants of eager PyTorch."""
-    if kernel not in _ALL | _UNSEEN | {"matmul_bf16"}:
+    if kernel not in _ALL | _UNSEEN | _TORCH_ONLY:
         return ()
     into = ("eager, out",) if kernel in TORCH_OUT else ()
     return ("eager", *into, *(f"eager, {name}" for name in TORCH_ALTERNATIVES.get(kernel, ())))

@@ -13,9 +13,18 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from pdojo.kernels.workload import PRESETS, TABLE_3, Workload, kernel_names, kernel_path, library_workload, workload
+from pdojo.kernels.workload import (
+    LONG,
+    PRESETS,
+    TABLE_3,
+    Workload,
+    kernel_names,
+    kernel_path,
+    library_workload,
+    workload,
+)
 
-__all__ = ["PRESETS", "TABLE_3", "Workload", "kernel_names", "kernel_path", "library_workload", "workload"]
+__all__ = ["LONG", "PRESETS", "TABLE_3", "Workload", "kernel_names", "kernel_path", "library_workload", "workload"]
 
 
 class _Library(ModuleType):

@@ -126,6 +126,10 @@ def _conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
     return np.einsum("nchwij,ocij->nohw", _windows(x, sizes, 0), k, optimize=True)
 
 
+def _conv_winograd(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
+    return _conv(x, k, {**sizes, "K": 3, "S": 1})
+
+
 def _depthwise_conv(x: Array, k: Array, sizes: Mapping[str, int]) -> Array:
     return np.einsum("nchwij,cij->nchw", _windows(x, sizes, 0), k, optimize=True)
 
@@ -315,6 +319,7 @@ _WINDOWED: dict[str, Callable[..., Array]] = {
     "avgpool_ceil": _avgpool_ceil,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
+    "conv_winograd": _conv_winograd,
     "depthwise_conv": _depthwise_conv,
     "fill": _fill,
     "grouped_conv": _grouped_conv,

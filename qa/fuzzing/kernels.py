@@ -33,7 +33,7 @@ def generated(stages: int) -> Source:
 
 def library(names: Sequence[str]) -> Source:
     """Kernels of the library in turn, at random sizes."""
-    chosen = names or kernel_names()
+    chosen = names or kernel_names(long=False)
 
     def drawn(number: int, random: Random, name: str) -> KernelOp:
         del name
@@ -68,7 +68,7 @@ def source(names: Sequence[str], *, only_random: bool, stages: int = CPU.stages)
         raise UsageError("give kernels or --random, not both")
     if only_random:
         return generated(stages)
-    known = [name for name in names if name in kernel_names()]
+    known = [name for name in names if name in kernel_names(long=False)]
     if known and len(known) < len(names):
         raise UsageError("give kernels of the library or files, not both")
     if names:

@@ -35,7 +35,7 @@ TARGETS = [pytest.param(t, marks=pytest.mark.slow) if t == "aarch64-neon" else t
 
 LIBRARY = [
     pytest.param(t, n, marks=[pytest.mark.slow] if n not in SAMPLE or t != ("neoverse-v2", "rv64gcv")[k % 2] else [])
-    for k, n in enumerate(kernel_names())
+    for k, n in enumerate(kernel_names(long=False))
     for t in PLATFORMS
 ]
 """Every kernel for every machine; kernels of the sample for one of them where there is little time."""

@@ -20,6 +20,7 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.view.build import nest_of
@@ -30,6 +31,9 @@ from pdojo.search.tuning.scheduled_kernel import make_moves
 
 ZEN4 = "x86-64-zen4"
 DOTS = {"matmul_i8": "vpdpbusd_512_broadcast", "matmul_bf16": "vdpbf16ps_512_broadcast"}
+AVX2 = "x86-64-avx2"
+PAIRS = "vpmaddwd_256_broadcast"
+INSTRUCTIONS = [*((name, ZEN4, instruction) for name, instruction in DOTS.items()), ("matmul_i8", AVX2, PAIRS)]
 MISSING = sorted({"avx512vnni", "avx512bf16"} - set(host().features))
 SHAPES = (
     "64x64x64",
@@ -43,6 +47,7 @@ SHAPES = (
     "2x8x16",
     "100x129x17",
 )
+needs_avx2 = pytest.mark.skipif("avx2" not in host().features, reason="the processor has no AVX2")
 needs_dots = pytest.mark.skipif(bool(MISSING), reason=f"the processor has no {', '.join(MISSING)}")
 
 BATCHED = """
@@ -142,39 +147,51 @@ def test_products_at_odd_sizes(name: str, shape: str) -> None:
     check(name, shape)
 
 
-@pytest.mark.parametrize("name", DOTS)
-def test_whole_tiles_and_rests(name: str) -> None:
+@needs_avx2
+@pytest.mark.parametrize("shape", SHAPES)
+def test_pairs_of_bytes_at_odd_sizes(shape: str) -> None:
+    run_exactly(workload(f"matmul_i8:{shape}").instantiate(), tuned("matmul_i8", shape, on=AVX2).after, AVX2)
+
+
+@pytest.mark.parametrize(("name", "on", "instruction"), INSTRUCTIONS)
+def test_whole_tiles_and_rests(name: str, on: str, instruction: str) -> None:
     """The instruction does all that fills tiles; accumulators are in registers; rests are vectors."""
     for shape, rests in (("48x64x64", False), ("37x65x75", True), ("5000x16x64", False)):
-        nest = tuned(name, shape, on=ZEN4).game.program.nest
+        nest = tuned(name, shape, on=on).game.program.nest
         sums = [leaf for leaf in nest.leaves if leaf.accumulate is not None]
-        assert DOTS[name] in used(nest)
+        assert instruction in used(nest)
         assert all(leaf.output.array.buffer.memory.value == "register" for leaf in sums)
         assert any(not any(s.intrinsic for s in leaf.chain) for leaf in sums) == rests
         if not rests:
             assert "v" not in nest.arrays, "something is cast outside of the product"
 
 
-@pytest.mark.parametrize("name", DOTS)
-def test_straight_code(name: str) -> None:
+@pytest.mark.parametrize(("name", "on", "instruction"), INSTRUCTIONS)
+def test_straight_code(name: str, on: str, instruction: str) -> None:
     """All accumulators stay in registers over the sum."""
-    code = asm_text(tuned(name, "48x64x64", on=ZEN4).after, machine(ZEN4))
-    instruction = {"matmul_i8": "vpdpbusd", "matmul_bf16": "vdpbf16ps"}[name]
-    lines = [line for line in code.splitlines() if instruction in line]
+    code = asm_text(tuned(name, "48x64x64", on=on).after, machine(on))
+    lines = [line for line in code.splitlines() if instruction.partition("_")[0] in line]
     assert len(lines) >= 16
     assert not any("%rsp" in line for line in lines)
 
 
 @pytest.mark.parametrize("text", [BATCHED, TURNED, CHANNELS])
-def test_other_products(text: str) -> None:
+@pytest.mark.parametrize(("on", "instruction"), [(ZEN4, DOTS["matmul_i8"]), (AVX2, PAIRS)])
+def test_other_products(on: str, instruction: str, text: str) -> None:
     """Batches, operands that lie the other way round, several loops of terms."""
     subject = with_alignment(kernel(text), 64)
-    found = make_moves(subject, host() if not MISSING else machine(ZEN4), "heuristic")
+    found = make_moves(subject, machine(on), "heuristic")
     validate(found.game.program)
-    assert DOTS["matmul_i8"] in used(found.game.program.nest)
-    if MISSING:
-        pytest.skip(f"the processor has no {', '.join(MISSING)}")
-    executable = compile_kernel(found.after, threads=2)
+    assert instruction in used(found.game.program.nest)
+    missing = sorted(set(machine(on).features) - set(host().features))
+    if missing:
+        pytest.skip(f"the processor has no {', '.join(missing)}")
+    run_exactly(subject, found.after, on)
+
+
+def run_exactly(subject: KernelOp, after: KernelOp, on: str) -> None:
+    """Run a program on bytes of their whole range; the results are those of the interpreter, to the bit."""
+    executable = compile_kernel(after, machine(on), threads=2)
     for seed in range(3):
         inputs = inputs_of(nest_of(subject), seed)
         expected = interpret(subject, {name: values.copy() for name, values in inputs.items()})
@@ -186,8 +203,9 @@ def test_other_products(text: str) -> None:
 @pytest.mark.parametrize("text", [SIGNED, EXACT])
 def test_what_the_instruction_does_not_mean(text: str) -> None:
     """Signed times signed is another product, and rounding is the kernel's to permit."""
-    found = make_moves(with_alignment(kernel(text), 64), machine(ZEN4), "heuristic")
-    assert not used(found.game.program.nest)
+    for on in (ZEN4, AVX2):
+        found = make_moves(with_alignment(kernel(text), 64), machine(on), "heuristic")
+        assert not used(found.game.program.nest)
 
 
 def test_without_the_instructions() -> None:

@@ -24,7 +24,7 @@ from pdojo.dialect.rules.validate import validate
 from pdojo.dialect.semantics.rounding import from_interface
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
-from pdojo.kernels import kernel_names, workload
+from pdojo.kernels import LONG, kernel_names, workload
 from pdojo.kernels.meaning import meaning
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
 from sample import sampled
@@ -40,6 +40,7 @@ SHAPES = {
     "causal_softmax": ("3x37", "1x64", "2x130"),
     "conv": ("2x7x5x20x37x3", "1x20x3x40x40x5", "2x9x4x15x15x3,S=2,P=1", "1x4x3x19x23x3,DIL=2"),
     "conv_transpose": ("2x7x5x10x19x3", "1x20x3x11x9x4,OP=0", "1x4x3x9x20x3,S=1,P=0,OP=0"),
+    "conv_winograd": ("2x9x7x11x6", "3x5x4x7x7,P=0,I=2,R=2"),
     "depthwise_conv": ("2x5x17x19x3", "1x3x20x36x3,S=2"),
     "grouped_conv": ("2x14x6x20x37x3,G=2", "1x12x12x15x15x3,G=3,S=2"),
     "groupnorm": ("3x10x20x30,G=5", "2x6x7x5,G=3", "1x8x16x16,G=1"),
@@ -108,7 +109,7 @@ def check(name: str, shape: str, dtype: str | None = None) -> None:
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=4 * tolerance, err_msg=f"{name} {shape} {dtype}")
 
 
-@pytest.mark.parametrize("name", sampled())
+@pytest.mark.parametrize("name", [*sampled(), *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(LONG))])
 def test_every_kernel_at_odd_sizes(name: str) -> None:
     for shape in shapes_of(name):
         check(name, shape)

@@ -20,7 +20,7 @@ from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.measure import Limits, MeasuredProgram, Ok, Peer, Worker
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
-from pdojo.kernels import Workload, kernel_names, workload
+from pdojo.kernels import LONG, Workload, kernel_names, workload
 from pdojo.kernels.meaning import meaning
 from sample import sampled, small_unseen
 
@@ -35,6 +35,7 @@ SMALL = {
     "causal_softmax": "3x17",
     "conv": "2x5x4x9x10x3,P=1,S=2",
     "conv_transpose": "2x5x4x5x6x3",
+    "conv_winograd": "2x5x4x9x10",
     "depthwise_conv": "2x6x9x10x3,P=1",
     "dequant_matmul": "5x8x6",
     "grouped_conv": "2x6x9x7x8x3,G=3",
@@ -96,6 +97,16 @@ def test_peers_compute_the_same(worker: Worker, library: str, name: str) -> None
     peers = peers_of(library, found)
     if not peers:
         pytest.skip(f"{LIBRARIES[library].title} is not compared on {name}")
+    check(worker, found, peers)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", sorted(LONG))
+def test_long_kernels_have_a_peer(worker: Worker, name: str) -> None:
+    skip_without("torch")
+    found = small(name)
+    peers = peers_of("torch", found)
+    assert peers
     check(worker, found, peers)
 
 

@@ -70,7 +70,7 @@ def inputs_for(program: KernelOp, seed: int = 0) -> Arrays:
 def cases(*, whole: bool = False) -> list[object]:
     """Library kernels in their types; those outside the sample are slow unless `whole` is set."""
     found: list[object] = []
-    for name in kernel_names():
+    for name in kernel_names(long=False):
         typed = "T" in workload(name).names.parameters
         marks = [] if whole or name in SAMPLE else [pytest.mark.slow]
         found += [pytest.param(name, dtype, marks=marks) for dtype in (("f64", "f32") if typed else (None,))]

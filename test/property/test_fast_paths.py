@@ -75,7 +75,7 @@ Check: TypeAlias = Callable[[Transformation[Any], Program, Any], Reason | None]
 
 
 def kernels() -> list[KernelOp]:
-    small = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names())]
+    small = [small_kernel(name, Random(k)) for k, name in enumerate(kernel_names(long=False))]
     return small + [parse_notation(text)[0] for text in random_texts(5)]
 
 

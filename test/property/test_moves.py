@@ -43,7 +43,7 @@ def test_walks_on_random_kernels(kernel: KernelOp, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("seeds", "length"), [((0,), 6), pytest.param((1, 2), 12, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("name", kernel_names(long=False))
 def test_walks_on_library_kernels(name: str, seeds: tuple[int, ...], length: int) -> None:
     counts = Counts()
     for seed in seeds:

@@ -156,6 +156,7 @@ def test_host_uses_what_was_measured(small: Path, capsys: pytest.CaptureFixture[
     ("name", "measured"),
     [
         ("x86-64-avx512", {"vpdpbusd_512", "vpdpbusd_512_broadcast", "vdpbf16ps_512", "vdpbf16ps_512_broadcast"}),
+        ("x86-64-avx2", {"vpmaddwd_256_broadcast"}),
         ("x86-64-amx", {"tdpbf16ps", "tdpbusd", "tdpbsud", "tdpbssd", "tdpbuud"}),
     ],
 )

@@ -207,6 +207,7 @@ def test_inheritance_replaces_by_name(tmp_path: Path) -> None:
 
 def test_availability() -> None:
     assert set(available(machine("x86-64-avx512"))) == {"interleave_4_i8", "interleave_2_bf16"}
+    assert set(available(machine("x86-64-avx2"))) == {"vpmaddwd_256_broadcast", "interleave_4_i8_256"}
     assert {"vpdpbusd_512", "vdpbf16ps_512"} <= set(available(machine("x86-64-zen4")))
     assert "toy_dot" in available(machine("toy"))
 

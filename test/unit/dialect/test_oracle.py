@@ -270,8 +270,8 @@ def test_interfaces_must_agree() -> None:
 
 
 FIXED = frozenset(
-    "avgpool avgpool_ceil causal_softmax conv conv_transpose depthwise_conv grouped_conv groupnorm maxpool maxpool_ceil"
-    " rotary rotary_interleaved sumpool".split()
+    "avgpool avgpool_ceil causal_softmax conv conv_transpose conv_winograd depthwise_conv"
+    " grouped_conv groupnorm maxpool maxpool_ceil rotary rotary_interleaved sumpool".split()
 )
 """Kernels with guards, or whose indices are sums: their sizes cannot be changed in the program, only in its text."""
 
@@ -286,6 +286,16 @@ def test_library_kernels_reduce_and_are_valid(name: str) -> None:
     assert count_instances(nest) <= 4000
     assert len(nest.leaves) == len(nest_of(kernel).leaves)
     assert check_valid(nest) is None
+
+
+@pytest.mark.parametrize("shape", ["1x1x2x5x6", "3x2x1x4x5,P=0,I=2,R=2"])
+def test_winograd_is_convolution(shape: str) -> None:
+    """`conv_winograd` and `conv` have the same results in exact arithmetic."""
+    winograd = workload(f"conv_winograd:{shape}")
+    sizes = winograd.sizes | {"K": 3, "S": 1, "DIL": 1}
+    names = workload("conv").sizes
+    direct = workload("conv:" + ",".join(f"{name}={sizes[name]}" for name in names))
+    assert equivalent(direct.instantiate(), winograd.instantiate()) is None
 
 
 def test_divisors_of_large_sizes_are_not_looked_for_to_the_end() -> None:

@@ -34,6 +34,7 @@ SHAPES = {
     "causal_softmax": ("2x7", "1x16", "3x1"),
     "conv": ("2x3x4x7x6x3", "1x2x3x8x9x3,S=2,P=1", "2x1x2x9x9x3,DIL=2,P=2", "1x2x1x7x7x1,S=3"),
     "conv_transpose": ("2x3x4x3x5x3", "1x2x3x4x3x5,S=3,P=2", "2x2x1x3x3x2,S=1,P=0,OP=0", "1x1x2x3x4x1,S=2,P=0"),
+    "conv_winograd": ("2x3x4x7x6", "3x2x3x5x9,P=0,I=2,R=2", "1x1x2x1x1"),
     "depthwise_conv": ("2x3x7x6x3", "1x2x8x9x3,S=2", "2x2x9x9x2,P=0,DIL=3"),
     "grouped_conv": ("2x4x6x7x6x3,G=2", "1x6x3x8x9x3,G=3,S=2", "1x4x2x9x9x2,G=1,P=0,DIL=3"),
     "groupnorm": ("3x4x5x4,G=2", "1x3x7x2,G=3", "2x5x3x3,G=1"),
@@ -193,7 +194,7 @@ def test_workloads_travel_as_data() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", kernel_names())
+@pytest.mark.parametrize("name", kernel_names(long=False))
 def test_small_kernels_are_valid(name: str) -> None:
     """The walks of `test_moves.py` start from the first of them, which the game validates."""
     for seed in range(3):
