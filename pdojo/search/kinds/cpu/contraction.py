@@ -84,20 +84,24 @@ def _tile(builder: PassBuilder, identifier: str, plan: BlockPlan) -> None:
         _lone_row(builder, identifier, depth)
     why = f"blocks of {plan.height} rows of {plan.vectors} vectors of {plan.lanes} stay in registers"
     before = {other.id for other in builder.nest.leaves}
-    pieces = _cut(
-        builder, identifier, depth, plan.lanes * plan.vectors, least_rest(builder, identifier, depth, plan), why
-    )
-    rest = builder.loop(pieces[-1], depth).extent
-    beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
-    if rest % (plan.lanes * plan.vectors) and beyond > 0:
-        # Columns of more vectors than a block has.
-        pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
+    pieces = _pieces(builder, identifier, depth, plan, why)
     is_flat = plan.rows is not None and _is_flat(builder, identifier, plan)
     for piece in pieces:
         _columns(builder, piece, depth, plan, why, whole=is_flat)
     _seal(builder, identifier, before, depth)
     if is_flat:
         _rows_first(builder, [*pieces, *_rests(builder, identifier, before)], depth)
+
+
+def _pieces(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan, why: str) -> list[str]:
+    """Cut the columns, at `depth`, into whole panels and rests of at most as many vectors as a block has, or two."""
+    width = plan.lanes * plan.vectors
+    pieces = _cut(builder, identifier, depth, width, least_rest(builder, identifier, depth, plan), why)
+    rest = builder.loop(pieces[-1], depth).extent
+    beyond = (-(-rest // plan.lanes) - max(2, plan.vectors)) * plan.lanes
+    if rest % width and beyond > 0:
+        pieces[-1:] = [s for part in peel(builder, pieces[-1:], depth, beyond, why) for s in part]
+    return pieces
 
 
 def _is_flat(builder: PassBuilder, identifier: str, plan: BlockPlan) -> bool:
@@ -191,11 +195,12 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     # One copy serves all iterations that do not index it, and all blocks of rows.
     again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
-    width = plan.lanes * plan.vectors * byte_width(panel.array.dtype)
-    part = lane_stride(panel.index, panel.array.shape, len(leaf.chain) - terms - 1) is Stride.CONTIGUOUS
-    part = part and width < builder.game.machine.cache_line
-    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not part):
-        # Windows are larger than the array. A panel of its own is still in the core's cache when it is used.
+    line = builder.game.machine.cache_line
+    is_contiguous = lane_stride(panel.index, panel.array.shape, len(leaf.chain) - terms - 1) is Stride.CONTIGUOUS
+    narrow = is_contiguous and plan.lanes * plan.vectors * byte_width(panel.array.dtype) < line
+    if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not narrow):
+        # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
+        # narrow panels would read each line several times.
         again, inner = len(plan.outer), leaf.chain[rows]
     top = leaf.chain[again] if again < len(plan.outer) else inner
     name = panel.array.name
