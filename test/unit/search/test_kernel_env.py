@@ -372,7 +372,7 @@ def test_the_registration_happens_once() -> None:
 def test_example_agents(agent: str, granularity: str) -> None:
     """They find something faster than the start, the same in every process."""
     script = str(ROOT / "examples" / "agents" / f"{agent}.py")
-    few = ["--episodes", "2", "--horizon", "6", "--granularity", granularity]
+    few = ["--episodes", "6", "--horizon", "6", "--granularity", granularity]
     runs = [
         subprocess.run([sys.executable, script, "softmax:4x8", *few], capture_output=True, text=True, check=True)
         for _ in range(2)
