@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from pdojo.backends.common.addresses import Lanes, lanes_of
 from pdojo.backends.llvm.code import memory_type, suffix
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate, from_memory, to_memory
 from pdojo.backends.llvm.ops import AddressesOp, ExtractElementOp, SelectOp
-from pdojo.backends.llvm.vectors import index_lanes, reverse, splat
+from pdojo.backends.llvm.vectors import index_lanes, reverse, shuffle, splat
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.errors import LoweringError
@@ -202,7 +202,7 @@ def _load_near(
             touched = {position: lane for lane, position in here.items()}
             # The second operand, all zeros, masks elements that no lane reads.
             idle = code.vector_constant([0] * count, 1)
-            active = _shuffle(reach, mask, idle, [touched.get(position, count) for position in range(width)])
+            active = shuffle(code, mask, idle, [touched.get(position, count) for position in range(width)])
             rest = code.zeros(place.buffer.dtype, width)
             op = llvm.CallIntrinsicOp(f"llvm.masked.load.{suffix(kind)}.p0", [pointer, active, rest], [kind])
             annotate(op, place, alignment=alignment)
@@ -210,20 +210,13 @@ def _load_near(
         if picked is None:
             # The first shuffle also widens the vector to the number of lanes.
             order = [here.get(lane, 0) for lane in range(count)]
-            picked = _shuffle(reach, vector, vector, order)
+            picked = shuffle(code, vector, vector, order)
         else:
             order = [lane if lane in have else count + here.get(lane, 0) for lane in range(count)]
-            picked = _shuffle(reach, picked, vector, order)
+            picked = shuffle(code, picked, vector, order)
         have |= here
     assert picked is not None
     return picked
-
-
-def _shuffle(reach: Reach, first: SSAValue, second: SSAValue, order: list[int]) -> SSAValue:
-    """Elements of two vectors by index; the second vector's indices follow the first's."""
-    assert isinstance(first.type, VectorType)
-    kind = VectorType(first.type.element_type, [len(order)])
-    return reach.code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, order), kind))
 
 
 def _store_apart(reach: Reach, place: AccessPlace, base: Expr, offsets: tuple[int, ...], value: SSAValue) -> None:

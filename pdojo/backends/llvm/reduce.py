@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import SSAValue
 
@@ -11,6 +10,7 @@ from pdojo.backends.llvm.code import FunctionCode, suffix, value_type
 from pdojo.backends.llvm.float_types import convert_float
 from pdojo.backends.llvm.functions import apply
 from pdojo.backends.llvm.ops import ExtractElementOp, element_type, lanes
+from pdojo.backends.llvm.vectors import shuffle
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.view.nest import Constant
 from pdojo.math.functions import FUNCTIONS
@@ -61,13 +61,8 @@ def _halve(code: FunctionCode, accumulate: str, vector: SSAValue, dtype: str) ->
         half = width // 2
         count = lanes(vector) or 1
         kept = half if half >= _NARROWEST else count
-        upper = _shuffle(code, vector, [(half + k) % count for k in range(kept)])
-        lower = vector if kept == count else _shuffle(code, vector, list(range(kept)))
+        upper = shuffle(code, vector, vector, [(half + k) % count for k in range(kept)])
+        lower = vector if kept == count else shuffle(code, vector, vector, range(kept))
         vector = apply(code, accumulate, (upper, lower), (dtype, dtype), dtype)
         width = half
     return code.emit(ExtractElementOp(vector, code.integer(0, 32)))
-
-
-def _shuffle(code: FunctionCode, vector: SSAValue, order: list[int]) -> SSAValue:
-    kind = VectorType(element_type(vector), [len(order)])
-    return code.emit(llvm.ShuffleVectorOp(vector, vector, DenseArrayBase.from_list(i32, order), kind))

@@ -6,16 +6,17 @@ unrolled scope and the copy along the lanes. Whole rows are loaded, exchanged an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from pdojo.backends.common.addresses import lanes_of
 from pdojo.backends.llvm.code import FunctionCode, memory_type
 from pdojo.backends.llvm.lane_memory import check_streams
 from pdojo.backends.llvm.memory import AccessPlace, Reach, annotate
+from pdojo.backends.llvm.vectors import shuffle
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
@@ -92,8 +93,8 @@ def transposed(code: FunctionCode, rows: Sequence[SSAValue], group: int) -> list
         for i in (i for i in range(count) if not i & step):
             first, second = found[i], found[i + step]
             low = [j if not j & step else count + j - step for j in range(count)]
-            found[i] = _shuffled(code, first, second, low)
-            found[i + step] = _shuffled(code, first, second, [j + step for j in low])
+            found[i] = shuffle(code, first, second, low)
+            found[i + step] = shuffle(code, first, second, [j + step for j in low])
         step //= 2
     for start in range(0, count, group):
         found[start : start + group] = _interleaved(code, found[start : start + group], count)
@@ -108,11 +109,5 @@ def _interleaved(code: FunctionCode, rows: list[SSAValue], count: int) -> list[S
     low = [k for base in bases for j in range(half) for k in (base + j, count + base + j)]
     for _ in range(half.bit_length()):
         pairs = [(rows[i], rows[i + half]) for i in range(half)]
-        rows = [_shuffled(code, *pair, [k + shift for k in low]) for pair in pairs for shift in (0, half)]
+        rows = [shuffle(code, *pair, [k + shift for k in low]) for pair in pairs for shift in (0, half)]
     return rows
-
-
-def _shuffled(code: FunctionCode, first: SSAValue, second: SSAValue, order: Iterable[int]) -> SSAValue:
-    """Elements of two vectors of one type by index; the second vector's indices follow the first's."""
-    mask = DenseArrayBase.from_list(i32, list(order))
-    return code.emit(llvm.ShuffleVectorOp(first, second, mask, first.type))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, SSAValue
@@ -16,7 +18,14 @@ def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
     kind = VectorType(value.type, [count])
     empty = code.emit(llvm.UndefOp(kind))
     first = code.emit(llvm.InsertElementOp(empty, value, code.integer(0, 32)))
-    return code.emit(llvm.ShuffleVectorOp(first, empty, DenseArrayBase.from_list(i32, [0] * count), kind))
+    return shuffle(code, first, empty, [0] * count)
+
+
+def shuffle(code: FunctionCode, first: SSAValue, second: SSAValue, order: Sequence[int]) -> SSAValue:
+    """Elements of two vectors of one type by index; the second vector's indices follow the first's."""
+    assert isinstance(first.type, VectorType)
+    kind = VectorType(first.type.element_type, [len(order)])
+    return code.emit(llvm.ShuffleVectorOp(first, second, DenseArrayBase.from_list(i32, list(order)), kind))
 
 
 def splat_constant(code: FunctionCode, value: int, kind: Attribute) -> SSAValue:
@@ -32,8 +41,7 @@ def reverse(code: FunctionCode, vector: SSAValue) -> SSAValue:
     """The lanes in reverse order."""
     count = lanes(vector)
     assert count is not None
-    mask = DenseArrayBase.from_list(i32, list(range(count - 1, -1, -1)))
-    return code.emit(llvm.ShuffleVectorOp(vector, vector, mask, vector.type))
+    return shuffle(code, vector, vector, range(count - 1, -1, -1))
 
 
 def index_lanes(code: FunctionCode, expression: Expr, depth: int) -> SSAValue:

@@ -179,15 +179,11 @@ def _beside(machine: Machine, leaf: Leaf, panel: int, rows: Scope | None, height
 
 def _load_in_place(machine: Machine, leaf: Leaf, panel: Access, line: int, vectors: int) -> float:
     """Cycles to load a vector of an unpacked panel: most of a cache line's time if terms lie lines apart."""
-    address = linear_address(panel.index, panel.array.shape)
-    spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
-    near, steps = 1, 1
-    for scope in leaf.chain:
-        if scope.depth not in spatial:
-            steps *= scope.extent
-            near *= scope.extent if abs(address.coefficient(scope.depth)) * width < machine.cache_line else 1
+    steps = _term_steps(leaf, panel)
+    terms = prod(extent for extent, _ in steps)
+    near = prod(extent for extent, step in steps if abs(step) < machine.cache_line)
     lines = -(-vectors * line // machine.cache_line)
-    is_near = steps // near * lines * machine.cache_line <= machine.cache_bytes[0] // 2
+    is_near = terms // near * lines * machine.cache_line <= machine.cache_bytes[0] // 2
     if is_near and not _collides(machine, leaf, panel):
         return 0.0
     return machine.cpu.far_line * lines / vectors / near
@@ -212,10 +208,14 @@ def is_packed(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: in
 def _collides(machine: Machine, leaf: Leaf, panel: Access) -> bool:
     """True if more terms of a sum than the first cache has ways lie at a multiple of the size of a way."""
     way = machine.cache_bytes[0] // WAYS
+    return any(extent > WAYS and step and step % way == 0 for extent, step in _term_steps(leaf, panel))
+
+
+def _term_steps(leaf: Leaf, panel: Access) -> list[tuple[int, int]]:
+    """Of each loop over terms, the extent and the distance in bytes between the panel's elements of two iterations."""
     address = linear_address(panel.index, panel.array.shape)
     spatial, width = spatial_loops(leaf), byte_width(panel.array.dtype)
-    steps = ((s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial)
-    return any(extent > WAYS and step and step % way == 0 for extent, step in steps)
+    return [(s.extent, address.coefficient(s.depth) * width) for s in leaf.chain if s.depth not in spatial]
 
 
 def _step(machine: Machine, size: int, height: int, vectors: int, load: float) -> float:

@@ -338,9 +338,8 @@ def _to_registers(builder: PassBuilder, identifier: str, depth: int) -> None:
     why = "the block is in registers until it is complete"
     first, back = own_block(builder, identifier, depth, why)
     behind = [leaf.id for leaf in builder.loop(identifier, depth).leaves if leaf.id not in (first, identifier, back)]
-    if behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums"):
-        back = identifier
-    for statement in dict.fromkeys((first, identifier, back, *behind)):
+    is_unread = behind and builder.attempt("delete_op", builder.leaf(back), "nothing else reads the sums")
+    for statement in (first, identifier, *([] if is_unread else [back]), *behind):
         chain = builder.leaf(statement).chain
         builder.attempt("vectorize", chain[-1], "the lanes of a vector")
         for scope in chain[-3:-1]:
