@@ -148,6 +148,10 @@ def _linear_and_half(x: Array, w: Array) -> list[Array]:
     return [x @ w, x @ w / 2]
 
 
+def _weighted_count(x: Array) -> Array:
+    return 100 * x
+
+
 MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "bilinear": _bilinear,
     "clipped_gradient": _clipped_gradient,
@@ -179,6 +183,7 @@ MEANINGS: dict[str, Callable[..., Array | list[Array]]] = {
     "smooth3": _smooth3,
     "softmax_columns": _softmax_rows,
     "softmax_middle": _softmax_rows,
+    "weighted_count": _weighted_count,
     "weighted_mean": _weighted_mean,
 }
 """By the name of the kernel."""

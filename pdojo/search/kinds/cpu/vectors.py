@@ -135,13 +135,13 @@ def _share_accumulator(builder: PassBuilder, identifier: str, lanes: int) -> boo
 def _accumulate(builder: PassBuilder, identifier: str, lanes: int, whole: int) -> None:
     """Split a sum into a vector of partial results, and peel off the vectors behind `whole` terms."""
     before, scope = {leaf.id for leaf in builder.nest.leaves}, _parent(builder, identifier)
-    summed = builder.leaf(identifier).reads[0].array.name
+    result = builder.leaf(identifier).output.array.name
     why = "one vector of partial results, for the rest of the row, too"
     builder.make("split_reduction", scope, why, size=lanes)
     parts = [leaf for leaf in builder.nest.leaves if leaf.id == identifier or leaf.id not in before]
     for part in parts:
         builder.make("vectorize", _parent(builder, part.id), f"vectors of {lanes} lanes")
-    (terms,) = (part.id for part in parts if any(a.array.name == summed for a in part.reads))
+    (terms,) = (part.id for part in parts if part.accumulate is not None and part.output.array.name != result)
     loop = builder.leaf(terms).chain[-2]
     builder.make("peel_scope", loop, "whole vectors without masks; the rest by itself", after=whole // lanes)
     if whole % (lanes * ACCUMULATORS) == 0 and whole > lanes * ACCUMULATORS:
