@@ -119,6 +119,8 @@ _OF_TWO: dict[str, tuple[str, Callable[[Array, Array, Sizes], Array]]] = {
         lambda x, k, s: build.conv_transpose(x, k, stride=s["S"], padding=s["P"], output_padding=s["OP"]),
     ),
     "cross_entropy": ("5x8", lambda x, t, _: build.cross_entropy(x, t, reduction="none")),
+    # What it computes; the fewer products are the library's own.
+    "conv_winograd": ("1x2x2x4x5,P=1", lambda x, k, s: build.conv(x, k, padding=s["P"])),
     "depthwise_conv": ("2x3x7x6x3,S=2,P=1", _depthwise_conv),
     "dot": ("5x8", lambda x, y, _: build.contract("rc,rc->r", x, y)),
     "gemv": ("5x8", lambda a, x, _: build.matmul(a, x)),

@@ -19,8 +19,8 @@ from pdojo.kernels import Workload, kernel_names, workload
 from unit.build.rebuilt import REBUILT, rebuilt
 
 ONLY_EQUIVALENT = {
-    *("argmax", "argmin", "avgpool_ceil", "batchnorm", "conv_transpose", "groupnorm", "maxpool_ceil"),
-    *("rotary", "rotary_interleaved"),
+    *("argmax", "argmin", "avgpool_ceil", "batchnorm", "conv_transpose", "conv_winograd", "groupnorm"),
+    *("maxpool_ceil", "rotary", "rotary_interleaved"),
 }
 """Kernels whose text in f32 differs from the library's by more than names."""
 FIXED_TYPES = ("matmul_bf16", "matmul_i8")
