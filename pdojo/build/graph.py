@@ -8,7 +8,7 @@ array, such as slices and transposes, are index expressions and no definitions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
@@ -104,8 +104,7 @@ class Write:
         def put(expression: Expr) -> Expr:
             return expression.substitute(dict(enumerate(replacements)), extents)
 
-        old = self.reduction
-        reduction = old and Reduction(old.accumulate, old.initial, rank, old.running, old.exclusive)
+        reduction = None if self.reduction is None else replace(self.reduction, rank=rank)
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
         return Write(tuple(extents), target, mapped(self.value, put), guard, reduction)
 

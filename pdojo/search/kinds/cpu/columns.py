@@ -18,11 +18,10 @@ from pdojo.search.kinds.common.contraction import contraction_shape, spatial_loo
 from pdojo.search.kinds.common.loops import isolate, jam, reorder
 from pdojo.search.kinds.common.sums import split_terms
 from pdojo.search.kinds.common.threads import SMALL
+from pdojo.search.kinds.cpu.contraction import MOST_TERMS
 
 ROWS = 4
 """Rows that are added to a vector of results at a time."""
-MOST_TERMS = 64
-"""Terms of a sum for which a block of results stays in registers (`contraction.py`)."""
 WHY = "whole rows are read one after the other"
 
 
