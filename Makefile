@@ -35,9 +35,11 @@ learn: $(INSTALLED)
 demo: $(INSTALLED)
 	$(BIN)/python -m benchmarks.demo $(DEMO)
 
-# The paper's Table 3 beside the libraries that are installed; BENCH='softmax:100x1000 conv --threads 1,2' for others.
+# The paper's Table 3 beside the libraries that are installed; stores the results of this processor, and writes the
+# figures of README.md. BENCH='softmax:100x1000 conv --threads 1,2' measures others and stores nothing.
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks.bench $(BENCH)
+	$(if $(BENCH),,$(BIN)/python -m benchmarks.compare --keep && $(BIN)/python -m benchmarks.page)
 
 # What changed since the stored results of this processor: the newest results of `make bench`, or
 # COMPARE='new.json', COMPARE='new.json old.json', COMPARE='new.json --keep'.

@@ -52,7 +52,22 @@ class Panel:
     machine: str
     date: str
     peers: Sequence[str]
+    is_raced: bool
+    """Whether ours is the fastest variant of the pass, not its first program."""
     bars: Sequence[Bar]
+
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The ratios by workload, without those that have no result. Raises UsageError if there are none."""
+        known = {bar.workload: bar.ratio for bar in self.bars if bar.ratio is not None}
+        if not known:
+            raise UsageError(f"the results of {self.machine} have no peers")
+        return known
+
+    @property
+    def mean(self) -> float:
+        """The geometric mean of the ratios."""
+        return geometric_mean(self.ratios.values())
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -88,6 +103,7 @@ def _processor_panel(results: Results) -> Panel:
         f"{processor_of(results.settings) or 'unknown processor'}, {threads} thread{'s' * (threads > 1)}",
         results.settings["started"][:10],
         [LIBRARIES[name].title for name in results.settings["libraries"]],
+        bool(results.settings.get("race")),
         [
             Bar(r.label, r.ratio, "" if r.fastest_peer is None else LIBRARIES[r.fastest_peer.library].title)
             for r in results.records
@@ -104,7 +120,11 @@ def _device_panel(results: DeviceResults) -> Panel:
             Bar(workload, None, "") if peer is None else Bar(workload, times[peer] / best(row["warm"])[1], EXACT[peer])
         )
     return Panel(
-        results.device["name"], results.started[:10], [f"{EXACT['strict']} without TF32", EXACT["compile"]], bars
+        results.device["name"],
+        results.started[:10],
+        [f"{EXACT['strict']} without TF32", EXACT["compile"]],
+        True,
+        bars,
     )
 
 
@@ -128,11 +148,8 @@ def drawn(panels: Sequence[Panel]) -> str:
 
 
 def _panel(panel: Panel, left: int) -> Iterator[str]:
-    known = [bar.ratio for bar in panel.bars if bar.ratio is not None]
-    if not known:
-        raise UsageError(f"the results of {panel.machine} have no peers")
     yield _text(left, 18, panel.machine, weight="bold")
-    yield _text(left, 36, f"geometric mean {geometric_mean(known):.2f}", panel.date)
+    yield _text(left, 36, f"geometric mean {panel.mean:.2f}", panel.date)
     yield _text(left, 52, ", ".join(panel.peers), colour=PALE)
     bottom = HEAD + ROW * len(panel.bars)
     for tick in (0.5, 1, 2, 4):

@@ -167,6 +167,8 @@ def keep(folder: Path, after: Results) -> list[Path]:
     written: list[Path] = []
     for n in after.settings["threads"]:
         records = [record for record in after.records if record.threads == n]
+        if all(record.ratio is None for record in records):
+            raise UsageError("no peer was measured; `make peers` installs PyTorch, ONNX Runtime and JAX")
         suite = suite_of(folder, {record.label for record in records})
         if suite is None:
             raise UsageError(
@@ -174,9 +176,19 @@ def keep(folder: Path, after: Results) -> list[Path]:
                 "file"
             )
         path, settings = folder / file_name(suite, n, processor), {**after.settings, "threads": [n]}
-        write_output(json.dumps(results_of(settings, records), separators=(",", ":")) + "\n", str(path))
+        write_output(json.dumps(slim(results_of(settings, records)), separators=(",", ":")) + "\n", str(path))
         written.append(path)
     return written
+
+
+def slim(results: JSON) -> JSON:
+    """The results without traces, and without the environment of each outcome, which the settings have."""
+    return {**results, "records": [_slim(record) for record in results["records"]]}
+
+
+def _slim(record: JSON) -> JSON:
+    rows = [{**row, "outcome": {**row["outcome"], "environment": {}}} for row in record["rows"]]
+    return {**{key: value for key, value in record.items() if key != "trace"}, "rows": rows}
 
 
 def suite_of(folder: Path, labels: set[str]) -> str | None:

@@ -223,13 +223,15 @@ def conv_transpose(
     counts = [-(-extent // s) for extent, s in zip(whole, strides, strict=True)]
     before = [(tap - 1, count - extent) for tap, count, extent in zip(taps, counts, x.shape[2:], strict=True)]
     after = [(0, tap * s - k) for tap, s, k in zip(taps, strides, spread.shape[2:], strict=True)]
-    operands = pad(x, [(0, 0), (0, 0), *before]), pad(spread, [(0, 0), (0, 0), *after])
+    # Blocks of outputs read neighbouring weights.
+    spread = transpose(spread, [0, *range(2, 2 + rank), 1])
+    operands = pad(x, [(0, 0), (0, 0), *before]), pad(spread, [(0, 0), *after, (0, 0)])
     (images, filters), kind = _factors(operands, None)
     n, channels, outputs = x.shape[0], x.shape[1] // groups, weights.shape[1]
     seen = flip(windows(images, taps), range(2 + rank, 2 + 2 * rank))
     parts = reshape(seen, (n, groups, channels, *counts, *taps))
     pairs = [extent for tap, s in zip(taps, strides, strict=True) for extent in (tap, s)]
-    by_residue = reshape(filters, (groups, channels, outputs, *pairs))
+    by_residue = reshape(filters, (groups, channels, *pairs, outputs))
     # Iterations: image, group, output, residues, places; channel, taps.
     shape = (n, groups, outputs, *strides, *counts, channels, *taps)
     at = [var(d) for d in range(len(shape))]
@@ -237,7 +239,7 @@ def conv_transpose(
     tap = at[4 + 2 * rank :]
     aligned = [
         parts.view(shape, [at[0], at[1], channel, *places, *tap]),
-        by_residue.view(shape, [at[1], channel, at[2], *[e for two in zip(tap, residues, strict=True) for e in two]]),
+        by_residue.view(shape, [at[1], channel, *[e for two in zip(tap, residues, strict=True) for e in two], at[2]]),
     ]
     found = sum_of_products(aligned, 1 + rank)
     order = [0, 1, 2, *[d for k in range(rank) for d in (3 + rank + k, 3 + k)]]

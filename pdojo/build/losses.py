@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 from pdojo.build.activations import check_float
 from pdojo.build.array import Array, axes_of, broadcast_shape, cast, iota, map, shown
-from pdojo.build.elementwise import exp, log, maximum, where
-from pdojo.build.reductions import max, mean, sum
+from pdojo.build.elementwise import clip, exp, log, maximum, where
+from pdojo.build.reductions import MOST_I32, max, mean, sum
 from pdojo.build.shapes import expand_dims
 from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
@@ -42,6 +42,9 @@ def cross_entropy(x: Array, classes: Array, axis: int = -1, *, reduction: Over =
         raise UsageError(f"classes are integers, one for each row of {shown(x.shape)}, not {classes!r}")
     d = u - max(u, axis, keepdims=True)
     total = log(sum(exp(d), axis))
+    if classes.dtype == "i64" and x.shape[axis] <= MOST_I32:
+        # Vectors of f32 have as many lanes as those of i32.
+        classes = cast(clip(classes, -1, x.shape[axis]), "i32")
     chosen = map("==", iota(x.shape, classes.dtype, axis), expand_dims(classes, axis))
     return _over(total - sum(where(chosen, d, 0), axis), reduction, x.dtype)
 

@@ -29,6 +29,8 @@ from pdojo.errors import UsageError
 
 Axes: TypeAlias = int | Sequence[int] | None
 """Axes, counted from the end if negative; None is all."""
+MOST_I32 = 2**31 - 1
+"""Largest number of type i32."""
 
 
 def reduce(
@@ -210,8 +212,10 @@ def _index_of(accumulation: str, x: Array, axis: int, *, keepdims: bool, last: b
     if is_float(x.dtype):
         chosen = chosen | map("uno", x, x)
     outside = -1 if last else x.shape[axis]
-    indices = map("select", chosen, iota(x.shape, "i64", axis), outside)
-    return reduce("max" if last else "min", indices, axis, keepdims=keepdims, initial=outside)
+    # Vectors of f32 have as many lanes as those of i32.
+    dtype = "i32" if x.shape[axis] <= MOST_I32 else "i64"
+    indices = map("select", chosen, iota(x.shape, dtype, axis), outside)
+    return cast(reduce("max" if last else "min", indices, axis, keepdims=keepdims, initial=outside), "i64")
 
 
 def cumulative(accumulation: str, x: Array, axis: int = -1, *, exclusive: bool = False, reverse: bool = False) -> Array:

@@ -25,7 +25,14 @@ class Stride(Enum):
     BROADCAST = "broadcast"
     CONTIGUOUS = "contiguous"
     STRIDED = "strided"
+    FIXED = "fixed"
+    """Other distances between lanes, which are constant: `x[i // 2]`."""
     IRREGULAR = "irregular"
+    """Distances between lanes that depend on other iterations."""
+
+
+APART = (Stride.STRIDED, Stride.FIXED)
+"""Lanes at constant distances that are no broadcast and not contiguous; they are gathered."""
 
 
 def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
@@ -34,7 +41,7 @@ def stride_over(index: tuple[Expr, ...], depth: int) -> Stride:
     if not using:
         return Stride.BROADCAST
     if not all(_linear_in(index[position], depth) for position in using):
-        return Stride.IRREGULAR
+        return Stride.FIXED if all(_is_fixed(index[position], depth) for position in using) else Stride.IRREGULAR
     if using == [len(index) - 1] and index[-1].coefficient(depth) == 1:
         return Stride.CONTIGUOUS
     return Stride.STRIDED
@@ -50,7 +57,7 @@ def lane_stride(index: Sequence[Expr], shape: Sequence[int], depth: int) -> Stri
         return stride
     distance = linear_address(index, shape)
     if not _linear_in(distance, depth):
-        return Stride.IRREGULAR
+        return Stride.FIXED if _is_fixed(distance, depth) else Stride.IRREGULAR
     match distance.coefficient(depth):
         case 0:
             return Stride.BROADCAST
@@ -70,6 +77,12 @@ def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
 
 def _linear_in(expression: Expr, depth: int) -> bool:
     return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
+
+
+def _is_fixed(expression: Expr, depth: int) -> bool:
+    """True if no floor division has both the iteration at `depth` and another one."""
+    divided = (a.numerator.variables() for a, _ in expression.terms if not isinstance(a, int))
+    return all(depth not in found or found == {depth} for found in divided)
 
 
 def lane_problem(
@@ -95,14 +108,15 @@ def lane_problem(
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
-    if stride is Stride.IRREGULAR:
+    if stride is Stride.IRREGULAR or (stride is Stride.FIXED and access is leaf.output):
         return Reason(
-            f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
+            f"the access {described} divides the lane number; vectors read at constant distances, and store contiguous "
+            "or strided elements"
         )
-    if stride is Stride.STRIDED and access.array.buffer.memory.value == "register":
-        return Reason(f"the access {described} is strided, but registers hold whole vectors")
-    if stride is Stride.STRIDED and not machine.gather:
-        return Reason(f"the access {described} is strided, which {machine.name} cannot do")
+    if stride in APART and access.array.buffer.memory.value == "register":
+        return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
+    if stride in APART and not machine.gather:
+        return Reason(f"the access {described} is not contiguous, which {machine.name} cannot do")
     if stride is Stride.CONTIGUOUS and machine.aligned_vectors:
         address = linear_address([index[d] for d in ordered], [shape[d] for d in ordered])
         return _misaligned(access, leaf, scope, address, machine)
@@ -212,7 +226,7 @@ def register_problem(
                         f"{describe_access(access)} is indexed by {describe_scope(scope)}; registers need constants"
                     )
         lanes = leaf.chain[-1] if leaf.chain and leaf.chain[-1].mapping is Mapping.VECTOR else None
-        if lanes is not None and lane_stride(index, shape, lanes.depth) in (Stride.STRIDED, Stride.IRREGULAR):
+        if lanes is not None and lane_stride(index, shape, lanes.depth) in (*APART, Stride.IRREGULAR):
             return Reason(
                 f"{describe_access(access)} is strided over {describe_scope(lanes)}; registers hold whole vectors"
             )

@@ -14,11 +14,10 @@ import pytest
 from benchmarks import chart
 from benchmarks.chart import CHART, drawn, panel_of, shown_files
 from benchmarks.gpu.tables import INEXACT
+from benchmarks.page import README, figures, with_figures
 from benchmarks.records import OURS
 from pdojo.errors import UsageError
 from pdojo.kernels import TABLE_3
-
-ROOT = Path(__file__).parents[3]
 
 
 def ratios(path: Path) -> list[float]:
@@ -71,8 +70,9 @@ def test_the_chart_names_all_ratios_and_their_means() -> None:
     assert means == [f"{geometric_mean(ratios(path)):.2f}" for path in shown_files()]
 
 
-def test_the_readme_quotes_the_stored_results() -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_the_readme_has_the_figures_of_the_stored_results() -> None:
+    readme = README.read_text(encoding="utf-8")
+    assert readme == with_figures(readme, figures()), "run python -m benchmarks.page"
     for path in shown_files():
         assert f"**{geometric_mean(ratios(path)):.2f}**, least {min(ratios(path)):.2f} " in readme
     *_, newest, device = shown_files()

@@ -422,7 +422,7 @@ class TestNoGather:
     """A machine that cannot access memory with a stride."""
 
     MACHINE = replace(TOY, name="strideless", gather=False)
-    STRIDED = "the access {} over scope {{0}} of extent 4{} is strided, which strideless cannot do"
+    STRIDED = "the access {} over scope {{0}} of extent 4{} is not contiguous, which strideless cannot do"
 
     def refusal(self, text: str, move: str) -> str:
         with pytest.raises(IllegalMove) as error:

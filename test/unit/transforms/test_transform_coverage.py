@@ -34,10 +34,10 @@ SHARED = Program, StorageChecks, StorageQuestion
 """Classes whose methods are called on objects that transformations are given."""
 
 ELSEWHERE = {
-    ("*", "is strided, which"): "no machine description lacks gathers; test_moves.py makes one",
+    ("*", "is not contiguous, which"): "no machine description lacks gathers; test_moves.py makes one",
     ("vectorize", "what an earlier lane writes"): "no statement depends on itself; test_planted.py has one that does",
     ("unstage", "is no vector of"): "the copy has the type of the array",
-    ("unstage", "is strided, but registers"): "what is in registers is copied lane by lane",
+    ("unstage", "is not contiguous, but registers"): "what is in registers is copied lane by lane",
     ("reciprocal", "must be between 0"): "a division has a second input",
     ("divide", "not every element of"): "only programs that read what nothing wrote, where no game starts",
     ("async_copy", "only blocks of a grid"): "shared memory outside of a grid is refused where the game starts",
@@ -49,10 +49,10 @@ ELSEWHERE = {
     ("stream", "has no stream registers"): "the question about the machine comes first",
     ("frep", "is not indexed by constants, as registers are"): "no game starts with registers that a loop indexes",
     ("frep", "permit"): "the rule of hardware loops says the same, and first",
-    ("swap_dims", "is strided, but registers"): "the question about registers comes first",
-    ("collapse_dims", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
-    ("pad_dim", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
-    ("unpad_dim", "is strided, but registers"): "another length of rows makes divisions of what was contiguous",
+    ("swap_dims", "is not contiguous, but registers"): "the question about registers comes first",
+    ("collapse_dims", "is not contiguous, but registers"): "another length of rows divides what was contiguous",
+    ("pad_dim", "is not contiguous, but registers"): "another length of rows divides what was contiguous",
+    ("unpad_dim", "is not contiguous, but registers"): "another length of rows divides what was contiguous",
     ("fold_dim", "which registers cannot honour"): "no game starts with such hints",
     ("materialize_dims", "which registers cannot honour"): "no game starts with such hints",
     ("swap_dims", "which registers cannot honour"): "no game starts with such hints",
@@ -68,7 +68,7 @@ ELSEWHERE = {
     ("stage_out", "has no parallel scopes"): "staging asks only whether there are such scopes, and makes none",
     ("stage_in", "is used by several threads"): "what threads read from registers, they wrote in the same scope",
     ("stage_out", "is used by several threads"): "all that threads access goes to the copy",
-    ("async_copy", "is strided, but registers"): "it copies from heap to shared memory",
+    ("async_copy", "is not contiguous, but registers"): "it copies from heap to shared memory",
     **{
         (name, "in its declaration promises more"): "layouts of the kernel's own buffers change, which backends align"
         for name in ("swap_dims", "tile_dim", "collapse_dims", "pad_dim", "unpad_dim", "materialize_dims")

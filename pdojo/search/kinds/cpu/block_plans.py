@@ -141,7 +141,8 @@ def _sized(
         first = load if gathered else max(load, _load(machine, 2 * whole_panel))
         if not packed and not gathered:
             load = first = max(first, _load_in_place(machine, leaf, access, line, vectors))
-        if columns.extent < WORTH_PACKING * lanes * vectors:
+        panels = -(-columns.extent // (lanes * vectors))
+        if len(leaf.reads) > 1 and panels * times_read(outer, leaf.reads[1 - panel]) < WORTH_PACKING:
             # The rows side by side of few panels are not packed.
             beside = _beside(machine, leaf, panel, rows, height)
             load, first = load + beside / vectors, first + beside / vectors
@@ -262,3 +263,8 @@ def least_rest(builder: PassBuilder, identifier: str, depth: int, plan: BlockPla
 def copies_of(outer: Sequence[Scope], panel: Access) -> int:
     """Number of outer loops, counted from the outermost, whose iterations each need their own copy of the panel."""
     return next((k for k, scope in enumerate(outer) if not uses(panel, scope)), len(outer))
+
+
+def times_read(outer: Sequence[Scope], operand: Access) -> int:
+    """The number of iterations of the outer loops that share a copy of the operand."""
+    return prod(s.extent for s in outer[copies_of(outer, operand) :] if not uses(operand, s))

@@ -39,6 +39,7 @@ from pdojo.search.kinds.cpu.block_plans import (
     is_packed,
     least_rest,
     tallest,
+    times_read,
 )
 from pdojo.search.kinds.cpu.epilogue import absorb_epilogue
 from pdojo.search.kinds.cpu.vectors import copy_squares
@@ -179,8 +180,7 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
     for position in (inner + 1, inner):
         builder.make("swap_scopes", builder.loop(identifier, position), "a block is rows of vectors")
     _pack(builder, identifier, inner, plan, whole=whole)
-    if tiled:
-        _pack_rows(builder, identifier, depth, plan)
+    _pack_rows(builder, identifier, inner, plan)
     for piece in _cut(builder, identifier, inner, height, 1, why):
         _block(builder, piece, inner, height, why)
 
@@ -221,25 +221,25 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
             builder.attempt("unroll", scope, "the vectors of one term")
 
 
-def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPlan) -> None:
+def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
     """Copy the other operand with the rows of a block side by side, if rows are long and many blocks reuse them.
 
-    The loop over panels is at the depth `panels`, the loop over rows next to it.
+    The loop over rows is at the depth `rows`.
     """
     leaf = builder.leaf(identifier)
     if plan.rows is None:
         return
     scalar = leaf.reads[1 - plan.panel]
-    name, rows = scalar.array.name, panels + 1
+    name, outer = scalar.array.name, leaf.chain[:rows]
     near = _are_near(builder.game.machine, leaf, scalar, rows, plan.height)
-    if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
+    if times_read(outer, scalar) < WORTH_PACKING or near or not can_pack(leaf, scalar):
         return
     if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
         return
     if _read_copy(builder, identifier, 1 - plan.panel, plan.height):
         return
     why = "the rows of a block lie side by side, not pages apart"
-    if not builder.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
+    if not builder.attempt("stage_in", outer[copies_of(outer, scalar)], why, array=name, location="heap"):
         return
     copied = builder.leaf(identifier).reads[1 - plan.panel].array.name
     index = builder.leaf(identifier).reads[1 - plan.panel].index

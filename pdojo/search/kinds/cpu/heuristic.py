@@ -22,6 +22,7 @@ from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
 from pdojo.search.kinds.cpu.contraction import tile_contractions
 from pdojo.search.kinds.cpu.dots import use_dot_units
 from pdojo.search.kinds.cpu.panels import panel_columns
+from pdojo.search.kinds.cpu.recurrences import join_recurrences
 from pdojo.search.kinds.cpu.streams import join_rows, part_streams, stream
 from pdojo.search.kinds.cpu.tall import split_tall
 from pdojo.search.kinds.cpu.vectors import part_temporaries, shrink_temporaries, unroll_groups, vectorize_statements
@@ -45,6 +46,7 @@ def heuristic(builder: PassBuilder) -> None:
     fuse_outer(builder)
     vectorize_statements(builder)
     join_rows(builder)
+    join_recurrences(builder)
     part_temporaries(builder)
     join_terms(builder, by_columns | by_panels)
     shrink_temporaries(builder)

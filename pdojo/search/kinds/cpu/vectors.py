@@ -77,7 +77,13 @@ def _own_loops(leaf: Leaf) -> list[Scope]:
     return loops
 
 
-_VALUE = {Stride.CONTIGUOUS: 2.0, Stride.BROADCAST: 1.0, Stride.STRIDED: -3.0, Stride.IRREGULAR: -100.0}
+_VALUE = {
+    Stride.CONTIGUOUS: 2.0,
+    Stride.BROADCAST: 1.0,
+    Stride.STRIDED: -3.0,
+    Stride.FIXED: -3.0,
+    Stride.IRREGULAR: -100.0,
+}
 
 
 def _vector_loop(leaf: Leaf) -> Scope | None:
