@@ -21,6 +21,7 @@ PDOJO_UNIVERSE = Universe(
         "snitchx": lazy("pdojo.backends.snitch.ops:SNITCHX"),
     },
     all_passes={
+        "convert-linalg-to-pdojo": lazy("pdojo.frontends.linalg.convert:ConvertLinalgToPdojoPass"),
         "convert-pdojo-to-gpu": lazy("pdojo.backends.gpu.ir.convert:ConvertPdojoToGpuPass"),
         "convert-pdojo-to-llvm": lazy("pdojo.backends.llvm.lowering:ConvertPdojoToLLVMPass"),
         "convert-pdojo-to-loops": lazy("pdojo.backends.loops.convert:ConvertPdojoToLoopsPass"),
