@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, nan
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr
@@ -23,7 +24,8 @@ def elements_of(op: arith.ConstantOp, value: DenseIntOrFPElementsAttr, writer: K
     """The elements of a constant tensor. Raises ConversionError if there are too many different ones."""
     dtype, shape = dtype_of(op, op.result.type), shape_of(op, op.result.type)
     # xDSL gives i1 as 0 and 1 or -1; the dialect's signed values are 0 and -1.
-    numbers = [-bool(n) if dtype == "i1" else float(n) if is_float(dtype) else int(n) for n in value.get_values()]
+    values = cast("Sequence[float]", value.get_values())
+    numbers = [-bool(n) if dtype == "i1" else float(n) if is_float(dtype) else int(n) for n in values]
     if len({repr(number) for number in numbers}) == 1:
         return Elements(dtype, shape, Constant(numbers[0], dtype))
     expression = None if is_float(dtype) else _progression([int(number) for number in numbers], shape)

@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.attributes import Intent, Memory
 from pdojo.dialect.names import name_problem
+from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.nest import Access, Array
 from pdojo.frontends.linalg.constants import elements_of
@@ -72,7 +73,7 @@ class _FunctionReader:
         return self.writer.argument(argument.name_hint or "x", dtype, shape, intent)
 
     def _output(self, operand: SSAValue) -> Array:
-        if isinstance(operand.type, MemRefType | IndexType):
+        if is_memref(operand.type) or isinstance(operand.type, IndexType):
             raise refused(
                 self.function, f"returns a value of type {operand.type}; kernels write arrays of their caller"
             )

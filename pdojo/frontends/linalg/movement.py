@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, TypeAlias
 
 from xdsl.dialects import memref, tensor
-from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase
+from xdsl.dialects.builtin import DYNAMIC_INDEX, DenseArrayBase, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
@@ -18,6 +18,7 @@ from pdojo.frontends.linalg.nests import copy, place_of
 from pdojo.frontends.linalg.refusal import INDEX, dtype_of, refused, shape_of
 from pdojo.frontends.linalg.scalars import Scalars, Surroundings, as_expression
 
+Numbers: TypeAlias = DenseArrayBase[IntegerType]
 View: TypeAlias = Callable[[Any, Surroundings], Elements]
 """The result of an operation as elements of its operands, without a statement."""
 
@@ -128,7 +129,7 @@ def _kept(sizes: Sequence[int], shape: Sequence[int]) -> list[int] | None:
     return kept if len(kept) == len(shape) else None
 
 
-def _known(op: Operation, static: DenseArrayBase, dynamic: Sequence[SSAValue], outside: Surroundings) -> list[int]:
+def _known(op: Operation, static: Numbers, dynamic: Sequence[SSAValue], outside: Surroundings) -> list[int]:
     """Offsets, sizes or strides as numbers. Raises ConversionError if one depends on data."""
     rest = iter(dynamic)
     found: list[int] = []
@@ -138,7 +139,7 @@ def _known(op: Operation, static: DenseArrayBase, dynamic: Sequence[SSAValue], o
             if expression is None or not expression.is_constant:
                 raise refused(op, "has an offset, a size or a stride that is no constant")
             number = expression.constant
-        found.append(int(number))
+        found.append(number)
     return found
 
 

@@ -7,14 +7,17 @@ from xdsl.dialects.builtin import (
     IndexType,
     MemRefType,
     NoneAttr,
+    ShapedType,
     TensorType,
     UnknownLoc,
     UnregisteredOp,
 )
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
 
 from pdojo.dialect.functions import DTYPES, dtype_name, is_element_type
+from pdojo.dialect.narrowing import is_memref
 from pdojo.errors import ConversionError
 
 INDEX = "i64"
@@ -39,9 +42,9 @@ def refused(op: Operation, reason: str) -> ConversionError:
 
 def dtype_of(op: Operation, type: Attribute) -> str:
     """The element type of a tensor, memref or scalar. Raises ConversionError if arrays have no such elements."""
-    element = type.element_type if isinstance(type, TensorType | MemRefType) else type
-    if isinstance(element, IndexType) and element is type:
+    if isinstance(type, IndexType):
         return INDEX
+    element = type.element_type if isa(type, TensorType[Attribute]) or is_memref(type) else type
     if not is_element_type(element):
         raise refused(op, f"has elements of type {element}; kernels have {', '.join(DTYPES)}")
     return dtype_name(element)
@@ -49,7 +52,7 @@ def dtype_of(op: Operation, type: Attribute) -> str:
 
 def shape_of(op: Operation, type: Attribute) -> tuple[int, ...]:
     """The extents of a tensor or memref, () for a scalar. Raises ConversionError for sizes that kernels lack."""
-    if not isinstance(type, TensorType | MemRefType):
+    if not isinstance(type, ShapedType):
         return ()
     shape = type.get_shape()
     if DYNAMIC_INDEX in shape:

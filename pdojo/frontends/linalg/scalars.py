@@ -165,8 +165,8 @@ def as_expression(value: Input) -> Expr | None:
 
 def _affine(op: Operation, inputs: Sequence[Input], extents: Sequence[int]) -> Expr | None:
     """The index expression that an operation on indices computes; None if it is not affine."""
-    operands = [as_expression(value) for value in inputs]
-    if len(operands) != 2 or operands[0] is None or operands[1] is None:
+    operands = [expression for value in inputs if (expression := as_expression(value)) is not None]
+    if len(operands) != 2 or len(inputs) != 2:
         return None
     left, right = operands
     if op.name == "arith.muli":
