@@ -51,6 +51,8 @@ class Scalars:
                 return None, [Index(self.iterations[op.dim.value.data], INDEX)]
             case arith.IndexCastOp():
                 return self._index_cast(op)
+            case arith.SIToFPOp() | arith.ExtSIOp() if isinstance(value := self.value(op.input), Index):
+                return None, [Index(value.expression, dtype_of(op, op.result.type))]
             case tensor.ExtractOp():
                 return None, [self._element(op, op.tensor, op.indices)]
             case memref.LoadOp():
