@@ -24,7 +24,6 @@ from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import ConversionError, InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
 from pdojo.frontends.text import Chunk, SourceModule, TextContext, parse, raised_by_xdsl, split
-from pdojo.universe import gpu_dialect
 
 if TYPE_CHECKING:
     from pdojo.dialect.machines.machine import Machine
@@ -55,8 +54,6 @@ class OptSession:
         self.available_passes = dict(universe.all_passes)
         self.available_targets = dict(universe.all_targets)
         self.ctx = TextContext(allow_unregistered=args.allow_unregistered_dialect)
-        for name, factory in (universe.all_dialects | {"gpu": gpu_dialect}).items():
-            self.ctx.register_dialect(name, factory)
         self.target = self._target(args.target)
         self.machine = _machine(args)
         self._check_steps()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.universe import Universe
 
 from pdojo.api.options import checked
 from pdojo.dialect.flow.program import Program
@@ -126,8 +125,6 @@ def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
 def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
     """The kernel in a text; `name` selects one of several. Raises the errors of `parse`."""
     context = texts.TextContext()
-    for dialect, factory in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(dialect, factory)
     program = texts.parse(chunk, context, None)
     program.verify()
     if not _kernels(program):

@@ -14,6 +14,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation
 from xdsl.parser import AttrParser, Parser, ParserState
+from xdsl.universe import Universe
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
@@ -22,6 +23,7 @@ from pdojo.dialect.notation.lexer import MOST_DIGITS
 from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
+from pdojo.dialect.plugins import lazy
 from pdojo.dialect.verification.exception import KernelVerifyException
 from pdojo.errors import ConversionError, InvalidKernel, NotationError, PdojoError, UsageError
 from pdojo.files import decode, read_bytes
@@ -212,8 +214,20 @@ _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 class TextContext(Context):
     """A context of programs that `parse` reads: in dense constants, `0xFF800000` is a float's bits, as in MLIR.
 
-    xDSL 0.74 reads it as the number 4286578688.
+    xDSL 0.74 reads it as the number 4286578688. It knows all dialects, those completed that xDSL has in part.
     """
+
+    def __init__(self, *, allow_unregistered: bool = False) -> None:
+        super().__init__(allow_unregistered=allow_unregistered)
+        for name, factory in (Universe.get_multiverse().all_dialects | _COMPLETED).items():
+            self.register_dialect(name, factory)
+
+
+_COMPLETED = {
+    "gpu": lazy("pdojo.backends.gpu.ir.dialect:GPU_COMPLETE"),
+    "linalg": lazy("pdojo.frontends.linalg.dialect:LINALG_COMPLETE"),
+}
+"""Dialects of xDSL with operations that it lacks. A tool registers them itself: a universe cannot extend a dialect."""
 
 
 class _Bits(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]  # xDSL has no hook for it

@@ -18,7 +18,7 @@ from pdojo.frontends.linalg.constants import elements_of
 from pdojo.frontends.linalg.elements import Elements
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
 from pdojo.frontends.linalg.movement import PIECES, VIEWS
-from pdojo.frontends.linalg.nests import NestBuilder, as_views, copy
+from pdojo.frontends.linalg.nests import as_views, build, copy
 from pdojo.frontends.linalg.refusal import check_memory, dtype_of, refused, shape_of
 from pdojo.frontends.linalg.scalars import Scalars
 from pdojo.frontends.linalg.structured import Structured, structured
@@ -151,7 +151,7 @@ class _FunctionReader:
 
     def _structured(self, subject: Structured) -> None:
         op = subject.op
-        views = as_views(subject, self.writer, self.elements)
+        views = as_views(subject, self.elements)
         if views is not None:
             self.known.update(zip(op.results, views, strict=True))
             return
@@ -160,7 +160,7 @@ class _FunctionReader:
             self.known.update(zip(op.results, targets, strict=True))
         else:
             targets = [self.elements(operand) for operand in subject.outputs]
-        NestBuilder(subject, self.writer, self.elements, targets).build()
+        build(subject, self.writer, self.elements, targets)
 
     def _target(self, op: Operation, result: SSAValue) -> Elements:
         """A new array for a result: one of the interface, or a temporary."""

@@ -38,15 +38,6 @@ def _splat(op: tensor.SplatOp, outside: Surroundings) -> Elements:
     return outside(op.input).view(shape_of(op, op.result.type), ())
 
 
-def _dim(op: tensor.DimOp | memref.DimOp, outside: Surroundings) -> Elements:
-    source, axis = op.operands
-    position = as_expression(_element(op, outside(axis)))
-    shape = shape_of(op, source.type)
-    if position is None or not position.is_constant or not 0 <= position.constant < len(shape):
-        raise refused(op, "asks for a dimension that is no constant")
-    return Elements(INDEX, (), Index(const(shape[position.constant]), INDEX))
-
-
 def _element(op: Operation, elements: Elements) -> Any:
     if elements.element is None:
         raise refused(op, "reads an unspecified element of a tensor")
@@ -146,13 +137,11 @@ def _known(op: Operation, static: Numbers, dynamic: Sequence[SSAValue], outside:
 VIEWS: dict[type[Operation], View] = {
     tensor.CastOp: _same,
     tensor.CollapseShapeOp: _collapse,
-    tensor.DimOp: _dim,
     tensor.EmptyOp: _empty,
     tensor.ExpandShapeOp: _expand,
     tensor.ExtractSliceOp: _slice,
     tensor.SplatOp: _splat,
     memref.CollapseShapeOp: _collapse,
-    memref.DimOp: _dim,
     memref.ExpandShapeOp: _expand,
     memref.CastOp: _same,
     memref.SubviewOp: _slice,
@@ -210,14 +199,13 @@ def _pad(op: tensor.PadOp, writer: KernelWriter, outside: Surroundings, target: 
     if min(*low, *high, 0) < 0:
         raise refused(op, "has a negative width")
     source = outside(op.source)
-    *body, last = op.region.block.ops
+    last = op.region.block.last_op
+    assert last is not None
     if any((*low, *high)):
         at = writer.iterations()
         index = at.enter_all(target.shape)
-        scalars = Scalars(writer, at, outside)
+        scalars = Scalars(writer, at, outside, op)
         scalars.values.update({a: Index(e, INDEX) for a, e in zip(op.region.block.args, index, strict=True)})
-        for each in body:
-            scalars.compute(each)
         writer.write(at, place_of(at.at(target, index)), [scalars.value(last.operands[0])])
     inside = [var(d) + width for d, width in enumerate(low)]
     copy(writer, target.view(source.shape, inside), _specified(op, source))

@@ -14,10 +14,11 @@ from pdojo.dialect.element_types import is_float
 from pdojo.dialect.functions import accumulates
 from pdojo.dialect.rewriting import substitute_input
 from pdojo.dialect.view.nest import Access
+from pdojo.frontends.linalg.conditions import pieces
 from pdojo.frontends.linalg.elements import Elements, Iterations, Place
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
 from pdojo.frontends.linalg.refusal import dtype_of, name_of, refused
-from pdojo.frontends.linalg.scalars import Scalars, Surroundings, root
+from pdojo.frontends.linalg.scalars import Scalars, StatementNeeded, Surroundings, root
 from pdojo.frontends.linalg.structured import Structured
 
 
@@ -34,28 +35,26 @@ def place_of(element: object) -> Place:
     return element.array, element.index
 
 
-def as_views(subject: Structured, writer: KernelWriter, outside: Surroundings) -> list[Elements] | None:
+def as_views(subject: Structured, outside: Surroundings) -> list[Elements] | None:
     """The results of an operation on tensors that computes nothing: elements of its operands, constants, indices.
 
     None for other operations.
     """
     results, outputs = subject.op.results, range(len(subject.outputs))
-    if not results or subject.reduced or not all(subject.covers(k) for k in outputs):
+    if not results or subject.reduced or pieces(subject, outside) or not all(subject.covers(k) for k in outputs):
         return None
     at = Iterations(Block())
     iterations = [const(0)] * len(subject.extents)
     for d in subject.parallel:
         iterations[d] = at.enter(subject.extents[d])
-    scalars = Scalars(writer, at, outside, iterations)
+    scalars = Scalars(None, at, outside, subject.op, iterations)
     _set_arguments(subject, scalars, {})
-    *body, last = subject.body.ops
-    for op in body:
-        if _is_renaming(op):
-            continue
-        function, inputs = scalars.inputs(op)
-        if function is not None:
-            return None
-        scalars.values[op.results[0]] = inputs[0]
+    last = subject.body.last_op
+    assert last is not None
+    try:
+        values = [scalars.value(operand) for operand in last.operands]
+    except StatementNeeded:
+        return None
     found: list[Elements] = []
     for k, result in enumerate(results):
         dims = [e.used_dims() for e in subject.maps[len(subject.inputs) + k].results]
@@ -64,7 +63,7 @@ def as_views(subject: Structured, writer: KernelWriter, outside: Surroundings) -
         wide = [d for d in subject.parallel if subject.extents[d] > 1]
         axes = {depth: var(order.index(d)) for depth, d in enumerate(wide)}
         _check_type(subject.op, result, last.operands[k])
-        element = substitute_input(scalars.value(last.operands[k]), axes, shape)
+        element = substitute_input(values[k], axes, shape)
         found.append(Elements(dtype_of(subject.op, result.type), tuple(shape), element))
     return found
 
@@ -102,35 +101,76 @@ class _Final:
     accumulate: str | None
 
 
-class NestBuilder:
-    """The nest of a structured operation, with the statements that write initial values."""
+def build(subject: Structured, writer: KernelWriter, outside: Surroundings, targets: Sequence[Elements]) -> None:
+    """Add the nest of a structured operation, one for each piece of its iterations. Raises ConversionError.
+
+    `targets` is the memory of each output: a new array for a tensor, the memref itself.
+    """
+    parts = pieces(subject, outside) or [[range(extent) for extent in subject.extents]]
+    whole = all(len(piece[d]) == subject.extents[d] for piece in parts for d in subject.reduced)
+    initialised = [k for k in range(len(targets)) if _is_initialised(subject, k, outside)]
+    inner = [k for k in initialised if subject.covers(k) and whole]
+    for k in initialised:
+        if k not in inner:
+            copy(writer, targets[k], _initial(subject, k, outside))
+    for piece in parts:
+        _NestBuilder(subject, writer, outside, targets, piece).build(inner)
+
+
+def _argument(subject: Structured, output: int) -> SSAValue | None:
+    """The body's argument with the previous element of an output; None if the body does not read it."""
+    position = len(subject.inputs) + output
+    arguments = subject.body.args
+    return arguments[position] if position < len(arguments) and arguments[position].first_use else None
+
+
+def _is_initialised(subject: Structured, output: int, outside: Surroundings) -> bool:
+    """Whether the elements of a tensor before the operation are needed."""
+    before = subject.outputs[output]
+    if not isinstance(before.type, TensorType):
+        return False
+    partial = not subject.covers(output) and outside(before).element is not None
+    return partial or _argument(subject, output) is not None
+
+
+def _initial(subject: Structured, output: int, outside: Surroundings) -> Elements:
+    initial = outside(subject.outputs[output])
+    if initial.element is None:
+        raise refused(subject.op, f"accumulates into output {output}, whose elements are unspecified")
+    return initial
+
+
+class _NestBuilder:
+    """The nest of a piece of a structured operation's iterations."""
 
     def __init__(
-        self, subject: Structured, writer: KernelWriter, outside: Surroundings, targets: Sequence[Elements]
+        self,
+        subject: Structured,
+        writer: KernelWriter,
+        outside: Surroundings,
+        targets: Sequence[Elements],
+        piece: Sequence[range],
     ) -> None:
         self.subject = subject
+        self.piece = piece
+        """The iterations of each dimension."""
         self.writer = writer
         self.outside = outside
         self.targets = targets
         """The memory of each output: a new array for a tensor, the memref itself."""
         self.at = writer.iterations()
         self.iterations: list[Expr] = [const(0)] * len(subject.extents)
-        self.scalars = Scalars(writer, self.at, outside, self.iterations)
+        self.scalars = Scalars(writer, self.at, outside, subject.op, self.iterations)
         self.places: list[Place] = []
-        self.uses = Counter(root(v) for op in subject.body.ops for v in op.operands if not _is_renaming(op))
+        self.uses = Counter(root(v) for op in subject.body.walk() for v in op.operands if not _is_renaming(op))
         """How often each scalar of the body is used."""
 
-    def build(self) -> None:
-        """Add the nest. Raises ConversionError."""
+    def build(self, inner: Sequence[int]) -> None:
+        """Add the nest; it gives the outputs `inner` their initial elements. Raises ConversionError."""
         subject = self.subject
         outputs = range(len(self.targets))
-        initialised = [k for k in outputs if self._is_initialised(k)]
-        inner = [k for k in initialised if subject.covers(k)]
         # Without a reduction the body reads the initial elements where they are.
         accumulated = [k for k in outputs if k not in inner or subject.reduced]
-        for k in initialised:
-            if k not in inner:
-                copy(self.writer, self.targets[k], self._initial(k))
         self._enter(subject.parallel)
         self.places = [place_of(self.at.at(self.targets[k], self._index(k))) for k in outputs]
         if subject.reduced:
@@ -143,30 +183,16 @@ class NestBuilder:
 
     def _enter(self, dimensions: Sequence[int]) -> None:
         for d in dimensions:
-            self.iterations[d] = self.at.enter(self.subject.extents[d])
+            self.iterations[d] = self.at.enter(len(self.piece[d])) + self.piece[d].start
 
     def _index(self, output: int) -> tuple[Expr, ...]:
         return self.subject.index(len(self.subject.inputs) + output, self.iterations, self.at.extents)
 
     def _argument(self, output: int) -> SSAValue | None:
-        """The body's argument with the previous element of an output; None if the body does not read it."""
-        position = len(self.subject.inputs) + output
-        arguments = self.subject.body.args
-        return arguments[position] if position < len(arguments) and arguments[position].first_use else None
-
-    def _is_initialised(self, output: int) -> bool:
-        """Whether the elements of a tensor before the operation are needed."""
-        before = self.subject.outputs[output]
-        if not isinstance(before.type, TensorType):
-            return False
-        partial = not self.subject.covers(output) and self.outside(before).element is not None
-        return partial or self._argument(output) is not None
+        return _argument(self.subject, output)
 
     def _initial(self, output: int) -> Elements:
-        initial = self.outside(self.subject.outputs[output])
-        if initial.element is None:
-            raise refused(self.subject.op, f"accumulates into output {output}, whose elements are unspecified")
-        return initial
+        return _initial(self.subject, output, self.outside)
 
     def _check_aliases(self) -> None:
         """Raise ConversionError if an input lies in the memory of an output, at another element."""
@@ -181,17 +207,11 @@ class NestBuilder:
                     raise refused(self.subject.op, "reads other elements of a memref that it writes")
 
     def _body(self) -> None:
-        *body, last = self.subject.body.ops
+        last = self.subject.body.last_op
+        assert last is not None
         for k, operand in enumerate(last.operands):
             _check_type(self.subject.op, self.subject.outputs[k], operand)
-        finals = [self._final(k, operand) for k, operand in enumerate(last.operands)]
-        later = [final.op for final in finals] + [
-            root(last.operands[k]).owner for k, final in enumerate(finals) if final.accumulate is not None
-        ]
-        for op in body:
-            if op not in later:
-                self.scalars.compute(op)
-        self._write(finals)
+        self._write([self._final(k, operand) for k, operand in enumerate(last.operands)])
 
     def _final(self, output: int, operand: SSAValue) -> _Final:
         op = self._alone(operand)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from xdsl.dialects import arith, linalg, memref, tensor
+from xdsl.dialects import arith, linalg, memref, scf, tensor
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -14,22 +14,34 @@ from pdojo.dialect.functions import DTYPES, check_types
 from pdojo.dialect.view.nest import Constant, Index, Input
 from pdojo.frontends.linalg.elements import Elements, Iterations
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
-from pdojo.frontends.linalg.refusal import INDEX, dtype_of, name_of, refused
+from pdojo.frontends.linalg.refusal import INDEX, dtype_of, name_of, refused, shape_of
 from pdojo.math.functions import FUNCTIONS
 
 Surroundings: TypeAlias = Callable[[SSAValue], Elements]
 """The elements of an SSA value that is defined outside of a body."""
 
 
+class StatementNeeded(Exception):  # noqa: N818  # no error
+    """A value needs a statement, and none may be written."""
+
+
 class Scalars:
-    """The scalar values of a body, by SSA value."""
+    """The scalar values of a body, by SSA value; those of operations are computed when they are needed."""
 
     def __init__(
-        self, writer: KernelWriter, at: Iterations, outside: Surroundings, iterations: Sequence[Expr] = ()
+        self,
+        writer: KernelWriter | None,
+        at: Iterations,
+        outside: Surroundings,
+        inside: Operation | None = None,
+        iterations: Sequence[Expr] = (),
     ) -> None:
         self.writer = writer
+        """None: values that need a statement raise StatementNeeded."""
         self.at = at
         self.outside = outside
+        self.inside = inside
+        """The operation with the body; None between tensors, where operations are computed in their order."""
         self.iterations = iterations
         """The meaning of `linalg.index`, by dimension."""
         self.values: dict[SSAValue, Input] = {}
@@ -37,7 +49,13 @@ class Scalars:
     def value(self, operand: SSAValue) -> Input:
         """The value of an operand."""
         operand = root(operand)
-        return self.values[operand] if operand in self.values else self.at.at(self.outside(operand), ())
+        owner = operand.owner
+        if operand in self.values:
+            return self.values[operand]
+        if self.inside is None or not isinstance(owner, Operation) or not self.inside.is_ancestor(owner):
+            return self.at.at(self.outside(operand), ())
+        self.compute(owner)
+        return self.values[operand]
 
     def inputs(self, op: Operation) -> tuple[str | None, list[Input]]:
         """The function that an operation computes, and its inputs; no function is a copy.
@@ -53,6 +71,10 @@ class Scalars:
                 return self._index_cast(op)
             case arith.SIToFPOp() | arith.ExtSIOp() if isinstance(value := self.value(op.input), Index):
                 return None, [Index(value.expression, dtype_of(op, op.result.type))]
+            case scf.IfOp():
+                return None, [self._branch(op)]
+            case tensor.DimOp() | memref.DimOp():
+                return None, [self._extent(op)]
             case tensor.ExtractOp():
                 return None, [self._element(op, op.tensor, op.indices)]
             case memref.LoadOp():
@@ -68,6 +90,8 @@ class Scalars:
             return
         function, inputs = self.inputs(op)
         if function is not None:
+            if self.writer is None:
+                raise StatementNeeded
             inputs = [self.writer.computed(self.at, dtype_of(op, op.results[0].type), inputs, function)]
         self.values[op.results[0]] = inputs[0]
 
@@ -97,6 +121,58 @@ class Scalars:
                 return None, [Index(value.expression, target)]
         return "arith.trunci" if DTYPES[source].bitwidth > DTYPES[target].bitwidth else "arith.extsi", [value]
 
+    def _branch(self, op: scf.IfOp) -> Input:
+        """The value of the branch that all iterations take."""
+        truth = self.truth(op.cond)
+        if truth is None:
+            raise refused(op, "chooses by a condition that depends on data; kernels have no branches")
+        block = (op.true_region if truth else op.false_region).block
+        assert block.last_op is not None
+        return self.value(block.last_op.operands[0])
+
+    def truth(self, condition: SSAValue) -> bool | None:
+        """Whether a condition on indices holds in all iterations or in none; None if neither is known."""
+        match root(condition).owner:
+            case arith.AndIOp() | arith.OrIOp() as op:
+                known = {self.truth(operand) for operand in op.operands}
+                decisive = isinstance(op, arith.OrIOp)
+                return decisive if decisive in known else None if None in known else not decisive
+            case arith.CmpiOp() as op:
+                return self._compared(op)
+            case _:
+                return None
+
+    def _compared(self, op: arith.CmpiOp) -> bool | None:
+        difference = self.difference(op)
+        if difference is None:
+            return None
+        low, high = difference.bounds(self.at.extents)
+        predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+        # The difference is linear in one iteration, so that it takes its bounds, and an equality is an interval.
+        if predicate in ("eq", "ne"):
+            holds = {low <= 0 <= high} if low == high or not low <= 0 <= high else set[bool]()
+            holds = {each is (predicate == "eq") for each in holds}
+        else:
+            holds = {HOLDS[predicate[1:]](each) for each in (low, high)}
+        return holds.pop() if len(holds) == 1 else None
+
+    def difference(self, op: arith.CmpiOp) -> Expr | None:
+        """The left side minus the right side of a comparison of indices; None if it depends on data."""
+        sides = [as_expression(self.value(operand)) for operand in op.operands]
+        predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+        found = [side for side in sides if side is not None]
+        if len(found) < 2 or (predicate[0] == "u" and min(side.bounds(self.at.extents)[0] for side in found) < 0):
+            return None
+        return found[0] - found[1]
+
+    def _extent(self, op: tensor.DimOp | memref.DimOp) -> Input:
+        source, axis = op.operands
+        position = as_expression(self.value(axis))
+        shape = shape_of(op, source.type)
+        if position is None or not position.is_constant or not 0 <= position.constant < len(shape):
+            raise refused(op, "asks for a dimension that is no constant")
+        return Index(const(shape[position.constant]), INDEX)
+
     def _element(self, op: Operation, source: SSAValue, indices: Sequence[SSAValue]) -> Input:
         found: list[Expr] = []
         elements = self.outside(source)
@@ -111,6 +187,17 @@ class Scalars:
         if elements.element is None:
             raise refused(op, "reads an unspecified element of a tensor")
         return self.at.at(elements, found)
+
+
+HOLDS: dict[str, Callable[[int], bool]] = {
+    "lt": lambda difference: difference < 0,
+    "le": lambda difference: difference <= 0,
+    "gt": lambda difference: difference > 0,
+    "ge": lambda difference: difference >= 0,
+    "eq": lambda difference: difference == 0,
+    "ne": lambda difference: difference != 0,
+}
+"""Comparisons of the difference of two sides with 0."""
 
 
 def root(value: SSAValue) -> SSAValue:
