@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntElementsAttr,
     FloatAttr,
-    IntegerType,
+    ShapedType,
 )
 from xdsl.dialects.linalg import Linalg
 from xdsl.dialects.linalg.abstract_ops import NamedOperation
@@ -26,7 +26,10 @@ from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAVal
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.irdl import irdl_op_definition, opt_prop_def
 
+from pdojo.dialect.narrowing import is_integer_type
+
 Maps: TypeAlias = Callable[[NamedOperation], Sequence[AffineMap]]
+Maker: TypeAlias = Callable[..., Operation]
 Body: TypeAlias = Callable[..., SSAValue | Operation]
 """The new element of the output, of the elements of the inputs and the previous element."""
 
@@ -108,8 +111,9 @@ def _numbers(attribute: DenseIntElementsAttr | None, count: int) -> Sequence[int
 
 
 def _identity(op: NamedOperation) -> Sequence[AffineMap]:
-    rank = op.outputs[0].type.get_num_dims()
-    return [AffineMap.identity(rank)] * len(op.operands)
+    output = op.outputs[0].type
+    assert isinstance(output, ShapedType)
+    return [AffineMap.identity(output.get_num_dims())] * len(op.operands)
 
 
 def _cast(value: SSAValue, target: Attribute) -> SSAValue:
@@ -120,12 +124,12 @@ def _cast(value: SSAValue, target: Attribute) -> SSAValue:
     if isinstance(source, AnyFloat) and isinstance(target, AnyFloat):
         cast = arith.ExtFOp if source.bitwidth < target.bitwidth else arith.TruncFOp
         return cast(value, target).result
-    if isinstance(source, IntegerType) and isinstance(target, AnyFloat):
+    if isinstance(target, AnyFloat):
         return arith.SIToFPOp(value, target).result
-    if isinstance(source, AnyFloat) and isinstance(target, IntegerType):
+    assert is_integer_type(target)
+    if isinstance(source, AnyFloat):
         return arith.FPToSIOp(value, target).result
-    assert isinstance(source, IntegerType)
-    assert isinstance(target, IntegerType)
+    assert is_integer_type(source)
     narrow = source.bitwidth < target.bitwidth
     return (arith.ExtSIOp if narrow else arith.TruncIOp)(value, target).result
 
@@ -137,19 +141,19 @@ def _sum_of_products(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
     return arith.AddiOp(total, arith.MuliOp(left, right))
 
 
-def _pooled(of_floats: type[Operation] | None, of_integers: type[Operation]) -> Body:
+def _pooled(of_floats: Maker | None, of_integers: Maker) -> Body:
     def combine(a: SSAValue, window: SSAValue, total: SSAValue) -> Operation:
-        operation: Callable[..., Operation] | None = of_floats if isinstance(total.type, AnyFloat) else of_integers
+        operation = of_floats if isinstance(total.type, AnyFloat) else of_integers
         assert operation is not None
         return operation(total, _cast(a, total.type))
 
     return combine
 
 
-def _pointwise(of_floats: type[Operation], of_integers: type[Operation] | None = None) -> Body:
+def _pointwise(of_floats: Maker, of_integers: Maker | None = None) -> Body:
     def combine(*elements: SSAValue) -> Operation:
         *operands, previous = elements
-        operation: Callable[..., Operation] | None = of_floats if isinstance(previous.type, AnyFloat) else of_integers
+        operation = of_floats if isinstance(previous.type, AnyFloat) else of_integers
         assert operation is not None
         return operation(*[_cast(operand, previous.type) for operand in operands])
 
@@ -227,10 +231,11 @@ def _operations() -> Iterator[type[Operation]]:
         yield _named(name, _identity, combine)
 
 
-_KNOWN = {operation.name for operation in Linalg.operations}
-LINALG_COMPLETE = Dialect(
-    "linalg",
-    [*Linalg.operations, *(operation for operation in _operations() if operation.name not in _KNOWN)],
-    [*Linalg.attributes],
-)
+def _completed() -> dict[str, type[Operation]]:
+    # xDSL's `pooling_nchw_max` takes the greatest of elements and window, and forgets the previous element.
+    theirs = {op.name: op for op in Linalg.operations if op.name != "linalg.pooling_nchw_max"}
+    return {op.name: op for op in _operations()} | theirs
+
+
+LINALG_COMPLETE = Dialect("linalg", [*_completed().values()], [*Linalg.attributes])
 """The dialect of xDSL with the operations that it lacks."""

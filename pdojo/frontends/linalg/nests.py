@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import is_float
@@ -17,7 +17,7 @@ from pdojo.dialect.view.nest import Access
 from pdojo.frontends.linalg.conditions import pieces
 from pdojo.frontends.linalg.elements import Elements, Iterations, Place
 from pdojo.frontends.linalg.kernel_writer import KernelWriter
-from pdojo.frontends.linalg.refusal import dtype_of, name_of, refused
+from pdojo.frontends.linalg.refusal import dtype_of, name_of, refused, shape_of
 from pdojo.frontends.linalg.scalars import Scalars, StatementNeeded, Surroundings, root
 from pdojo.frontends.linalg.structured import Structured
 
@@ -57,21 +57,21 @@ def as_views(subject: Structured, outside: Surroundings) -> list[Elements] | Non
         return None
     found: list[Elements] = []
     for k, result in enumerate(results):
-        dims = [e.used_dims() for e in subject.maps[len(subject.inputs) + k].results]
-        order = [d for each in dims for d in each]
-        shape = [subject.extents[d] for d in order]
+        index = subject.maps[len(subject.inputs) + k].results
+        order = [e.position if isinstance(e, AffineDimExpr) else None for e in index]
+        shape = shape_of(subject.op, result.type)
         wide = [d for d in subject.parallel if subject.extents[d] > 1]
         axes = {depth: var(order.index(d)) for depth, d in enumerate(wide)}
         _check_type(subject.op, result, last.operands[k])
         element = substitute_input(values[k], axes, shape)
-        found.append(Elements(dtype_of(subject.op, result.type), tuple(shape), element))
+        found.append(Elements(dtype_of(subject.op, result.type), shape, element))
     return found
 
 
 def _set_arguments(subject: Structured, scalars: Scalars, targets: Mapping[int, Elements]) -> None:
     """Give the arguments that the body reads their values; those of the outputs in `targets` lie there."""
     for position, argument in enumerate(subject.body.args):
-        if argument.first_use is None:
+        if not subject.uses[argument]:
             continue
         output = position - len(subject.inputs)
         operand = (*subject.inputs, *subject.outputs)[position]
@@ -80,10 +80,6 @@ def _set_arguments(subject: Structured, scalars: Scalars, targets: Mapping[int, 
             raise refused(subject.op, f"reads operand {position}, whose elements are unspecified")
         index = subject.index(position, scalars.iterations, scalars.at.extents)
         scalars.values[argument] = scalars.at.at(elements, index)
-
-
-def _is_renaming(op: Operation) -> bool:
-    return len(op.results) == 1 and root(op.results[0]) is not op.results[0]
 
 
 def _check_type(op: Operation, target: SSAValue, value: SSAValue) -> None:
@@ -108,7 +104,7 @@ def build(subject: Structured, writer: KernelWriter, outside: Surroundings, targ
     """
     parts = pieces(subject, outside) or [[range(extent) for extent in subject.extents]]
     whole = all(len(piece[d]) == subject.extents[d] for piece in parts for d in subject.reduced)
-    initialised = [k for k in range(len(targets)) if _is_initialised(subject, k, outside)]
+    initialised = [k for k in subject.needed if _is_initialised(subject, k, outside)]
     inner = [k for k in initialised if subject.covers(k) and whole]
     for k in initialised:
         if k not in inner:
@@ -121,7 +117,7 @@ def _argument(subject: Structured, output: int) -> SSAValue | None:
     """The body's argument with the previous element of an output; None if the body does not read it."""
     position = len(subject.inputs) + output
     arguments = subject.body.args
-    return arguments[position] if position < len(arguments) and arguments[position].first_use else None
+    return arguments[position] if position < len(arguments) and subject.uses[arguments[position]] else None
 
 
 def _is_initialised(subject: Structured, output: int, outside: Surroundings) -> bool:
@@ -161,18 +157,17 @@ class _NestBuilder:
         self.at = writer.iterations()
         self.iterations: list[Expr] = [const(0)] * len(subject.extents)
         self.scalars = Scalars(writer, self.at, outside, subject.op, self.iterations)
-        self.places: list[Place] = []
-        self.uses = Counter(root(v) for op in subject.body.walk() for v in op.operands if not _is_renaming(op))
-        """How often each scalar of the body is used."""
+        self.places: dict[int, Place] = {}
+        """The elements of the needed outputs."""
 
     def build(self, inner: Sequence[int]) -> None:
         """Add the nest; it gives the outputs `inner` their initial elements. Raises ConversionError."""
         subject = self.subject
-        outputs = range(len(self.targets))
+        outputs = subject.needed
         # Without a reduction the body reads the initial elements where they are.
         accumulated = [k for k in outputs if k not in inner or subject.reduced]
         self._enter(subject.parallel)
-        self.places = [place_of(self.at.at(self.targets[k], self._index(k))) for k in outputs]
+        self.places = {k: place_of(self.at.at(self.targets[k], self._index(k))) for k in outputs}
         if subject.reduced:
             for k in inner:
                 self.writer.write(self.at, self.places[k], [self.at.at(self._initial(k), self._index(k))])
@@ -195,10 +190,12 @@ class _NestBuilder:
         return _initial(self.subject, output, self.outside)
 
     def _check_aliases(self) -> None:
-        """Raise ConversionError if an input lies in the memory of an output, at another element."""
+        """Raise ConversionError if an input lies in the memory of an output, at another element, or two outputs do."""
+        if len({array.name for array, _ in self.places.values()}) < len(self.places):
+            raise refused(self.subject.op, "writes one memref as several outputs")
         for argument in self.subject.body.args[: len(self.subject.inputs)]:
             value = self.scalars.values.get(argument)
-            for array, index in self.places:
+            for array, index in self.places.values():
                 if (
                     isinstance(value, Access)
                     and value.array is array
@@ -209,16 +206,16 @@ class _NestBuilder:
     def _body(self) -> None:
         last = self.subject.body.last_op
         assert last is not None
-        for k, operand in enumerate(last.operands):
-            _check_type(self.subject.op, self.subject.outputs[k], operand)
-        self._write([self._final(k, operand) for k, operand in enumerate(last.operands)])
+        for k in self.places:
+            _check_type(self.subject.op, self.subject.outputs[k], last.operands[k])
+        self._write({k: self._final(k, last.operands[k]) for k in self.places})
 
     def _final(self, output: int, operand: SSAValue) -> _Final:
         op = self._alone(operand)
         argument = self._argument(output)
         dtype = self.targets[output].dtype
         operands = [] if op is None else [root(each) for each in op.operands]
-        if op is None or argument not in operands or argument is None or self.uses[argument] > 1:
+        if op is None or argument not in operands or argument is None or self.subject.uses[argument] > 1:
             return _Final(operand, op, None)
         before = self.scalars.values[argument]
         if (
@@ -235,19 +232,19 @@ class _NestBuilder:
         """The operation of the body whose result `value` is used once."""
         owner = root(value).owner
         inside = isinstance(owner, Operation) and owner.parent is self.subject.body
-        return owner if inside and isinstance(owner, Operation) and self.uses[root(value)] == 1 else None
+        return owner if inside and isinstance(owner, Operation) and self.subject.uses[root(value)] == 1 else None
 
-    def _write(self, finals: Sequence[_Final]) -> None:
+    def _write(self, finals: Mapping[int, _Final]) -> None:
         """Add the statements that write the outputs; what a later one reads of an earlier output is computed before."""
-        statements = [
-            (None, [self.scalars.value(final.value)]) if final.op is None else self.scalars.inputs(final.op)
-            for final in finals
-        ]
+        statements = {
+            k: (None, [self.scalars.value(final.value)]) if final.op is None else self.scalars.inputs(final.op)
+            for k, final in finals.items()
+        }
         written: list[str] = []
-        for k, (function, inputs) in enumerate(statements):
+        for k, (function, inputs) in statements.items():
             if any(isinstance(value, Access) and value.array.name in written for value in inputs):
                 dtype = self.targets[k].dtype
                 statements[k] = None, [self.writer.computed(self.at, dtype, inputs, function)]
             written.append(self.places[k][0].name)
-        for place, final, (function, inputs) in zip(self.places, finals, statements, strict=True):
-            self.writer.write(self.at, place, inputs, function, final.accumulate)
+        for k, (function, inputs) in statements.items():
+            self.writer.write(self.at, self.places[k], inputs, function, finals[k].accumulate)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from xdsl.dialects import linalg
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation, PoolingOperation
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from pdojo.dialect.affine import Expr, from_affine
 from pdojo.frontends.linalg.refusal import refused, shape_of
+from pdojo.frontends.linalg.scalars import root
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,42 @@ class Structured:
         """The dimensions of the reduction."""
         return [d for d in range(len(self.extents)) if d not in self.parallel]
 
+    @cached_property
+    def needed(self) -> list[int]:
+        """The outputs that are read: memrefs, results with a use, and what these accumulate from."""
+        used = {k for k in range(len(self.outputs)) if not self.op.results or self.op.results[k].first_use}
+        arguments = self.body.args[len(self.inputs) :]
+        while True:
+            more = used | {k for k, argument in enumerate(arguments) if self._uses(used)[argument]}
+            if more == used:
+                return sorted(used)
+            used = more
+
+    @cached_property
+    def uses(self) -> Counter[SSAValue]:
+        """How often needed outputs use each scalar of the body."""
+        return self._uses(set(self.needed))
+
+    def _uses(self, outputs: set[int]) -> Counter[SSAValue]:
+        assert self.body.last_op is not None
+        waiting = [root(operand) for k, operand in enumerate(self.body.last_op.operands) if k in outputs]
+        found, seen = Counter(waiting), set[Operation]()
+        while waiting:
+            owner = waiting.pop().owner
+            if isinstance(owner, Operation) and owner not in seen and self.op.is_ancestor(owner):
+                seen.add(owner)
+                operands = [root(operand) for each in owner.walk() for operand in each.operands]
+                found.update(operands)
+                waiting += operands
+        return found
+
     def covers(self, output: int) -> bool:
         """Whether every parallel iteration writes an element of its own, and all elements are written."""
+        shape = shape_of(self.op, self.outputs[output].type)
         index = self.maps[len(self.inputs) + output].results
+        units = sum(extent == 1 and e == AffineConstantExpr(0) for e, extent in zip(index, shape, strict=True))
         dims = [e.position for e in index if isinstance(e, AffineDimExpr)]
-        return len(dims) == len(index) and sorted(dims) == sorted(self.parallel)
+        return len(dims) + units == len(index) and sorted(dims) == sorted(self.parallel)
 
     def index(self, operand: int, iterations: Sequence[Expr], extents: Sequence[int]) -> tuple[Expr, ...]:
         """The index of an operand's element over open scopes. Raises ConversionError if it may be out of bounds."""
@@ -83,6 +116,8 @@ class Structured:
 def structured(op: Operation) -> Structured | None:
     """The structured operation, None if `op` is none. Raises ConversionError if its maps are not known."""
     match op:
+        case PoolingOperation() if op.body.block.args[1].first_use is not None:
+            raise refused(op, "has a body that reads the window, as xDSL 0.74 makes it; let pdojo-opt read the program")
         case LinalgStructuredOperation():
             maps = [attribute.data for attribute in op.get_indexing_maps().data]
             return Structured(op, op.inputs, op.outputs, maps, op.body.block)

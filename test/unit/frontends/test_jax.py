@@ -6,6 +6,7 @@ import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -38,9 +39,9 @@ def test_results(name: str, folder: Path) -> None:
     arguments = [data[f"x{k}"] for k in range(sum(key.startswith("x") for key in data.files))]
     expected = [data[f"y{k}"] for k in range(sum(key.startswith("y") for key in data.files))]
     kernel = pdojo.load(folder / f"{name}.mlir")
-    for subject in (kernel, pdojo.tune(kernel, measure=False).kernel):
-        found = pdojo.run(subject, *arguments)
-        results = found if isinstance(found, tuple) else (found,)
+    for subject in (kernel, pdojo.tune(kernel, align=1, measure=False).kernel):
+        found: Any = pdojo.run(subject, *arguments)
+        results = cast("tuple[Any, ...]", found if isinstance(found, tuple) else (found,))
         for have, want in zip(results, expected, strict=True):
             assert have.shape == want.shape
             assert have.dtype == want.dtype

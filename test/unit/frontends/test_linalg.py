@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pytest
@@ -37,12 +37,17 @@ PARALLEL = 'iterator_types = ["parallel", "parallel"]'
 REDUCTION = 'iterator_types = ["parallel", "reduction"]'
 
 
+Meaning: TypeAlias = (
+    Callable[[], Any] | Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+)
+
+
 @dataclass(frozen=True)
 class Case:
     """A function and its meaning."""
 
     text: str
-    meaning: Callable[..., Any]
+    meaning: Meaning
     shapes: Sequence[tuple[int, ...]]
     dtype: str = "float32"
     """The element type of the arguments."""
@@ -414,9 +419,9 @@ CASES = {
 def test_meaning(case: Case) -> None:
     kernel = pdojo.parse(MAPS + case.text)
     arguments = case.arguments()
-    expected = case.meaning(*[argument.copy() for argument in arguments])
+    expected = cast(Any, case.meaning)(*[argument.copy() for argument in arguments])
     found = results(kernel, *arguments)
-    wanted = expected if isinstance(expected, list) else [expected]
+    wanted = cast("list[Any]", expected if isinstance(expected, list) else [expected])
     assert len(found) == len(wanted)
     for have, want in zip(found, wanted, strict=True):
         assert have.shape == np.shape(want)
