@@ -31,5 +31,5 @@ def mlp(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array, b2: jax.Array
 
 
 if __name__ == "__main__":
-    shapes = [(64, 128), (128, 256), (256,), (256, 64), (64,)]
+    shapes = [(16, 32), (32, 64), (64,), (64, 32), (32,)]
     print(linalg_of(mlp, *[jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes]))
