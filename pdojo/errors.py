@@ -78,6 +78,15 @@ class LoweringError(PdojoError):
     """A backend cannot express what the program asks for."""
 
 
+class ConversionError(PdojoError):
+    """A program of another system that no kernel can express; the message names the operation and the reason."""
+
+    def __init__(self, message: str, operation: object = None) -> None:
+        super().__init__(message)
+        self.operation = operation
+        """The operation that is refused, if it is one of xDSL; tools print its place in the text."""
+
+
 class MeasurementError(PdojoError):
     """A measurement that could not be made at all (as opposed to a candidate that failed)."""
 

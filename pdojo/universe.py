@@ -11,9 +11,6 @@ from pdojo.dialect.plugins import lazy
 from pdojo.transforms.pass_names import passes_by_name
 from pdojo.transforms.registry import TRANSFORMATION_NAMES
 
-gpu_dialect = lazy("pdojo.backends.gpu.ir.dialect:GPU_COMPLETE")
-"""xDSL's dialect `gpu`, completed. A tool registers it itself: a universe cannot extend a dialect."""
-
 PDOJO_UNIVERSE = Universe(
     all_dialects={
         "llvmx": lazy("pdojo.backends.llvm.ops:LLVMX"),
@@ -21,6 +18,7 @@ PDOJO_UNIVERSE = Universe(
         "snitchx": lazy("pdojo.backends.snitch.ops:SNITCHX"),
     },
     all_passes={
+        "convert-linalg-to-pdojo": lazy("pdojo.frontends.linalg.convert:ConvertLinalgToPdojoPass"),
         "convert-pdojo-to-gpu": lazy("pdojo.backends.gpu.ir.convert:ConvertPdojoToGpuPass"),
         "convert-pdojo-to-llvm": lazy("pdojo.backends.llvm.lowering:ConvertPdojoToLLVMPass"),
         "convert-pdojo-to-loops": lazy("pdojo.backends.loops.convert:ConvertPdojoToLoopsPass"),

@@ -13,7 +13,6 @@ from pdojo_tools.inputs import read_input
 from pdojo_tools.outputs import write_output
 from pdojo_tools.passes import parse_passes
 from pdojo_tools.steps import CommandStep, suggestion
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
 from xdsl.universe import XDSL_UNIVERSE, Universe
@@ -23,9 +22,8 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.ops import KernelOp
-from pdojo.errors import InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
-from pdojo.frontends.text import Chunk, SourceModule, parse, raised_by_xdsl, split
-from pdojo.universe import gpu_dialect
+from pdojo.errors import ConversionError, InvalidKernel, LoweringError, NotationError, PdojoError, UsageError
+from pdojo.frontends.text import Chunk, SourceModule, TextContext, parse, raised_by_xdsl, split
 
 if TYPE_CHECKING:
     from pdojo.dialect.machines.machine import Machine
@@ -55,9 +53,7 @@ class OptSession:
         universe = Universe.get_multiverse()
         self.available_passes = dict(universe.all_passes)
         self.available_targets = dict(universe.all_targets)
-        self.ctx = Context(allow_unregistered=args.allow_unregistered_dialect)
-        for name, factory in (universe.all_dialects | {"gpu": gpu_dialect}).items():
-            self.ctx.register_dialect(name, factory)
+        self.ctx = TextContext(allow_unregistered=args.allow_unregistered_dialect)
         self.target = self._target(args.target)
         self.machine = _machine(args)
         self._check_steps()
@@ -128,7 +124,7 @@ class OptSession:
             games = self._play(program, output)
         else:
             for step, pipeline in self.steps:
-                self._apply_passes(program.module, step, pipeline)
+                self._apply_passes(program, step, pipeline)
         if before is not None:
             from pdojo_tools.verification import verify_meaning
 
@@ -177,7 +173,7 @@ class OptSession:
         )
         for step, pipeline in self.steps:
             if pipeline is not None:
-                self._apply_passes(program.module, step, pipeline)
+                self._apply_passes(program, step, pipeline)
                 session.restart()
             else:
                 session.take(step)
@@ -192,13 +188,16 @@ class OptSession:
         only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
         return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
 
-    def _apply_passes(self, module: ModuleOp, step: CommandStep, pipeline: PassPipeline | None) -> None:
+    def _apply_passes(self, program: SourceModule, step: CommandStep, pipeline: PassPipeline | None) -> None:
         assert pipeline is not None
+        module = program.module
         for one in pipeline.passes:
             try:
                 one.apply(self.ctx, module)
                 if not self.args.disable_verify:
                     module.verify()
+            except ConversionError as error:
+                raise program.located(error) from None
             except PdojoError:
                 raise
             except DiagnosticException as error:

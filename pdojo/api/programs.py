@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.universe import Universe
 
 from pdojo.api.options import checked
 from pdojo.dialect.flow.program import Program
@@ -15,7 +14,7 @@ from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import host, machine, machine_of
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.rules.validate import validate
-from pdojo.errors import UsageError, did_you_mean
+from pdojo.errors import ConversionError, UsageError, did_you_mean
 from pdojo.files import exists
 from pdojo.frontends import text as texts
 from pdojo.frontends.text import Chunk
@@ -125,14 +124,28 @@ def _of_chunk(chunk: Chunk, name: str | None, title: str) -> Named:
 
 def kernel_in(chunk: Chunk, name: str | None = None) -> KernelOp:
     """The kernel in a text; `name` selects one of several. Raises the errors of `parse`."""
-    context = Context()
-    for dialect, factory in Universe.get_multiverse().all_dialects.items():
-        context.register_dialect(dialect, factory)
+    context = texts.TextContext()
     program = texts.parse(chunk, context, None)
     program.verify()
-    kernel = _chosen([op for op in program.module.walk() if isinstance(op, KernelOp)], name, chunk.name)
+    if not _kernels(program):
+        convert_functions(program, context)
+    kernel = _chosen(_kernels(program), name, chunk.name)
     validate(Program(kernel, host()))
     return kernel
+
+
+def _kernels(program: texts.SourceModule) -> list[KernelOp]:
+    return [op for op in program.module.walk() if isinstance(op, KernelOp)]
+
+
+def convert_functions(program: texts.SourceModule, context: Context) -> None:
+    """Turn functions of tensors and of linalg operations into kernels. Raises ConversionError, with the place."""
+    from pdojo.frontends.linalg.convert import ConvertLinalgToPdojoPass
+
+    try:
+        ConvertLinalgToPdojoPass().apply(context, program.module)
+    except ConversionError as error:
+        raise program.located(error) from None
 
 
 def _is_bare_word(argument: str) -> bool:
@@ -142,7 +155,7 @@ def _is_bare_word(argument: str) -> bool:
 
 def _chosen(kernels: list[KernelOp], wanted: str | None, source: str) -> KernelOp:
     if not kernels:
-        raise UsageError(f"{source} has no pdojo.kernel")
+        raise UsageError(f"{source} has no pdojo.kernel, and no function of linalg")
     by_name = {kernel.sym_name.data: kernel for kernel in kernels}
     if wanted is not None:
         if wanted not in by_name:

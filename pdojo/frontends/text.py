@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation
-from xdsl.parser import Parser, ParserState
+from xdsl.parser import AttrParser, Parser, ParserState
+from xdsl.universe import Universe
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
@@ -21,8 +23,9 @@ from pdojo.dialect.notation.lexer import MOST_DIGITS
 from pdojo.dialect.notation.sizes import KEYWORDS
 from pdojo.dialect.notation.source import Source, Span
 from pdojo.dialect.ops import PDOJO
+from pdojo.dialect.plugins import lazy
 from pdojo.dialect.verification.exception import KernelVerifyException
-from pdojo.errors import InvalidKernel, NotationError, PdojoError, UsageError
+from pdojo.errors import ConversionError, InvalidKernel, NotationError, PdojoError, UsageError
 from pdojo.files import decode, read_bytes
 
 _SEPARATOR = re.compile(r"^(?://|#) -----.*$", re.MULTILINE)
@@ -126,12 +129,21 @@ class SourceModule:
 
     def _located(self, error: VerifyException) -> PdojoError:
         operation = error.operation if isinstance(error, KernelVerifyException) else _broken(self.module)
-        span = self.spans.get(operation) if operation is not None else None
-        if span is None:
-            return InvalidKernel(f"the program does not verify: {error}")
         hint = error.hint if isinstance(error, KernelVerifyException) else ""
-        place = _span(self.chunk, *span)
-        return InvalidKernel(str(Source(self.chunk.padded, self.chunk.name).error(place, str(error), hint)))
+        text = self._at(operation, str(error), hint)
+        return InvalidKernel(f"the program does not verify: {error}" if text is None else text)
+
+    def located(self, error: ConversionError) -> ConversionError:
+        """The error with the place of its operation in the text, if that is known."""
+        text = self._at(error.operation, str(error))
+        return error if text is None else ConversionError(text, error.operation)
+
+    def _at(self, operation: object, message: str, hint: str = "") -> str | None:
+        """A message with the place of an operation in the text; None if that is unknown."""
+        span = self.spans.get(operation) if isinstance(operation, Operation) else None
+        if span is None:
+            return None
+        return str(Source(self.chunk.padded, self.chunk.name).error(_span(self.chunk, *span), message, hint))
 
 
 def _broken(module: ModuleOp) -> Operation | None:
@@ -199,8 +211,40 @@ _OF_TEXT = (MLIRTokenKind.STRING_LIT, MLIRTokenKind.BYTES_LIT)
 _NUMBERS = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.FLOAT_LIT)
 
 
+class TextContext(Context):
+    """A context of programs that `parse` reads: in dense constants, `0xFF800000` is a float's bits, as in MLIR.
+
+    xDSL 0.74 reads it as the number 4286578688. It knows all dialects, those completed that xDSL has in part.
+    """
+
+    def __init__(self, *, allow_unregistered: bool = False) -> None:
+        super().__init__(allow_unregistered=allow_unregistered)
+        for name, factory in (Universe.get_multiverse().all_dialects | _COMPLETED).items():
+            self.register_dialect(name, factory)
+
+
+_COMPLETED = {
+    "gpu": lazy("pdojo.backends.gpu.ir.dialect:GPU_COMPLETE"),
+    "linalg": lazy("pdojo.frontends.linalg.dialect:LINALG_COMPLETE"),
+}
+"""Dialects of xDSL with operations that it lacks. A tool registers them itself: a universe cannot extend a dialect."""
+
+
+class _Bits(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateUsage]  # xDSL has no hook for it
+    """A hexadecimal number in a dense constant."""
+
+    def to_type(self, parser: AttrParser, type: AnyFloat | IntegerType | IndexType | ComplexType) -> Any:
+        """The number; for a floating-point type the one with these bits."""
+        if not isinstance(type, AnyFloat):
+            return super().to_type(parser, type)
+        assert isinstance(self.value, int)
+        if self.value.bit_length() > 8 * type.compile_time_size:
+            parser.raise_error(f"{self.span.text} has more bits than {type}", self.span.start, self.span.end)
+        return next(type.iter_unpack(self.value.to_bytes(type.compile_time_size, "little")))
+
+
 class _Parser(Parser):
-    """xDSL's parser, which also records the positions of operations."""
+    """xDSL's parser, which also records the positions of operations, and reads dense constants as MLIR does."""
 
     def __init__(self, ctx: Context, text: str, name: str) -> None:
         super().__init__(ctx, "", name)
@@ -213,6 +257,12 @@ class _Parser(Parser):
         operation = super().parse_operation()
         self.starts[operation] = start, self.pos
         return operation
+
+    def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:  # pyright: ignore[reportPrivateUsage]
+        element = super()._parse_tensor_literal_element()
+        if element.span.text[:2].lower() != "0x":
+            return element
+        return _Bits(element.is_negative, element.value, element.span)
 
     def source_error(self, chunk: Chunk, message: str) -> NotationError:
         """An error at the current position."""

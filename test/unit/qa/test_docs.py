@@ -10,6 +10,8 @@ A comment in front of a console block makes it small enough for a test. Each of 
     layernorm --pass -> layernorm:16x64 --pass
     -->
 
+A page with the line `<!-- needs: jax -->` is skipped where Python has no module `jax`.
+
 Its commands must succeed; output is compared where the page shows some. A comment `<!-- not run: reason -->` on the
 line before a block exempts it, and the test shows the reason: no block of README.md has one.
 """
@@ -20,6 +22,7 @@ import doctest
 import re
 import subprocess
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
@@ -37,6 +40,7 @@ SHOWN = (
     *("Makefile", "constraints.txt", "pyproject.toml", "setup.py"),
 )
 _RUN = ("console", "python", "pdojo", "mlir")
+_NEEDS = re.compile(r"^<!-- needs: (\w+) -->$", re.MULTILINE)
 _TOGETHER = "<!-- blocks build on each other -->\n"
 
 
@@ -104,6 +108,9 @@ def test_blocks(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PDOJO_DATABASE", str(tmp_path / "searches.db"))
     namespace: dict[str, object] = {}
+    for module in _NEEDS.findall(sequence[0].page.read_text()):
+        if find_spec(module) is None:
+            pytest.skip(f"{sequence[0].page.name} needs {module}")
     for block in sequence:
         if block.exempt is not None:
             pytest.skip(f"documentation block not run: {block.exempt}")
