@@ -182,7 +182,8 @@ def _extended(x: Array, axis: int, before: int, after: int, mode: str) -> Array:
 def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
     """The elements at constant indices along `axis`.
 
-    Up to four runs of evenly spaced indices are views that are put together; more are a view that looks up a table.
+    Up to four runs of evenly spaced indices are views that are put together. More runs, or runs of two indices or fewer
+    on average, are a view that looks up a table.
 
     >>> from pdojo import build
     >>> build.take(build.input("x", "f32", (4, 8)), [7, 0, 1, 2], axis=1)
@@ -195,7 +196,8 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
             raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
     places = [int(index) % extent for index in indices]
     runs = list(_runs(places))
-    if len(runs) > MOST_RUNS and len(places) <= MOST_ENTRIES:
+    is_ragged = len(runs) > 1 and (len(runs) > MOST_RUNS or len(places) <= 2 * len(runs))
+    if is_ragged and len(places) <= MOST_ENTRIES:
         shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
         index = [var(d) for d in range(x.rank)]
         index[axis] = entries(places, (len(places),)).substitute({0: var(axis)}, shape)
