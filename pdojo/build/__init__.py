@@ -26,6 +26,7 @@ from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
 from pdojo.build.pools import avg_pool, pool
 from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
+from pdojo.build.tables import gather, scatter, table
 
 __all__ = [
     "Array",
@@ -55,6 +56,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "flip",
+    "gather",
     "gelu",
     "group_norm",
     "huber_loss",
@@ -84,6 +86,7 @@ __all__ = [
     "repeat",
     "reshape",
     "rms_norm",
+    "scatter",
     "selu",
     "sigmoid",
     "sign",
@@ -95,6 +98,7 @@ __all__ = [
     "squeeze",
     "stack",
     "sum",
+    "table",
     "take",
     "tanh",
     "tile",

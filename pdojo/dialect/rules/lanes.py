@@ -7,10 +7,11 @@ from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Expr, const, lookups_in, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.lookups import along
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
@@ -76,13 +77,14 @@ def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
 
 
 def _linear_in(expression: Expr, depth: int) -> bool:
-    return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
+    return not any(not isinstance(a, int) and a.operand.uses(depth) for a, _ in expression.terms)
 
 
 def _is_fixed(expression: Expr, depth: int) -> bool:
-    """True if no floor division has both the iteration at `depth` and another one."""
-    divided = (a.numerator.variables() for a, _ in expression.terms if not isinstance(a, int))
-    return all(depth not in found or found == {depth} for found in divided)
+    """True if divisions of the iteration at `depth` have no other one, and no table is looked up there."""
+    atoms = (a for a, _ in expression.terms if not isinstance(a, int) and a.operand.uses(depth))
+    looked_up = any(found.operand.uses(depth) for found in lookups_in((expression,)))
+    return not looked_up and all(a.operand.variables() == {depth} for a in atoms)
 
 
 def lane_problem(
@@ -109,9 +111,11 @@ def lane_problem(
     if problem is not None:
         return problem
     if stride is Stride.IRREGULAR or (stride is Stride.FIXED and access is leaf.output):
+        looks_up = any(found.operand.uses(scope.depth) for found in lookups_in(index))
+        does = "looks up the lane number in a table" if looks_up else "divides the lane number"
         return Reason(
-            f"the access {described} divides the lane number; vectors read at constant distances, and store contiguous "
-            "or strided elements"
+            f"the access {described} {does}; vectors read at constant distances, and store contiguous or strided "
+            "elements"
         )
     if stride in APART and access.array.buffer.memory.value == "register":
         return Reason(f"the access {described} is not contiguous, but registers hold whole vectors")
@@ -124,9 +128,10 @@ def lane_problem(
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
-    """The index of an access in slots, if `scope` is a vector."""
+    """The index of an access in slots, if `scope` is a vector; lookups with even steps over its lanes are linear."""
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
-    return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+    index = (slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+    return tuple(along(e, scope.depth, leaf.extents) for e in index)
 
 
 def stride_in_memory(access: Access, leaf: Leaf, scope: Scope) -> Stride:
