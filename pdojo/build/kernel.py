@@ -181,7 +181,8 @@ class _Kernel:
         rows = [(d, title, Intent.IN) for title, d in self.inputs.items()]
         rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
         arguments = [(title, intent, MemRefType(DTYPES[d.dtype], d.shape)) for d, title, intent in rows]
-        kernel = KernelOp(self.name, arguments, numerics=self.numerics)
+        constants = [title for title, definition in self.inputs.items() if definition.constant]
+        kernel = KernelOp(self.name, arguments, numerics=self.numerics, constants=constants)
         for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
             self.names[title] = None
             width = byte_width(definition.dtype)

@@ -10,8 +10,9 @@ from xdsl.ir import Operation
 
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
+from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Leaf, Scope, buffers_of
 from pdojo.errors import LocationError
 
 
@@ -60,6 +61,24 @@ def resolve_site(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: 
     if wanted is Leaf and not isinstance(node, Leaf):
         raise LocationError(f"location '{at}' is a scope; name an op by its output, for example {at.split(':')[0]}")
     return node
+
+
+def is_near_binding(program: Program, site: Site) -> bool:
+    """Whether a move at a site may mix the nests that write constants with others.
+
+    True for such nests and their neighbours, for the arrays that such nests use, and for statements that read them.
+    """
+    binding = program.once("binding nests", lambda: binding_nests(program.nest))
+    if not binding:
+        return False
+    if isinstance(site, Array | Dimension):
+        buffer = site.buffer if isinstance(site, Array) else site.array.buffer
+        return any(buffer in buffers_of(root) for root in binding)
+    root = site.chain[0] if site.chain else site
+    near = program.nest.previous_sibling(root), root, program.nest.next_sibling(root)
+    return any(node in binding for node in near) or (
+        isinstance(site, Leaf) and any(a.array.buffer.constant for a in site.reads)
+    )
 
 
 def kernel_of(op: Operation) -> KernelOp | None:

@@ -21,7 +21,7 @@ FACTS = ("arguments", "numerics", "machine")
 
 @dataclass
 class Declaration:
-    """`x f32 [24576, 512:N, 8:N4, 32^0*4] heap !persistent align 64 -> a, b`."""
+    """`x f32 [24576, 512:N, 8:N4, 32^0*4] heap !persistent const align 64 -> a, b`."""
 
     arrays: list[Token]
     dtype: str
@@ -32,6 +32,7 @@ class Declaration:
     alignment: int | None
     span: Span
     hints: DictionaryAttr
+    constant: bool
 
     @property
     def type(self) -> MemRefType:
@@ -154,7 +155,7 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`."""
+    """`name dtype [d0, d1:N] location [!hint] [const] [align bytes] [-> a, b]`."""
     name = cursor.advance()
     dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
@@ -166,6 +167,9 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
         hint = did_you_mean(location.text, locations)
         raise cursor.error(f"unknown location '{location.text}'", hint, location.span)
     hints = parse_hints(cursor)
+    constant = cursor.at_word("const")
+    if constant:
+        cursor.advance()
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
     arrays = [name]
     if cursor.accept("->"):
@@ -174,7 +178,8 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
             arrays.append(cursor.expect_kind(TokenKind.WORD, "an array name"))
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
-    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, Memory(location.text), alignment, span, hints)
+    memory = Memory(location.text)
+    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, memory, alignment, span, hints, constant)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
 
@@ -267,7 +272,8 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
     if any(rows[n].alignment is not None for n in order):
         alignments = [rows[n].alignment or byte_width(rows[n].dtype) for n in order]
     arguments = [(n, header.intent(n), rows[n].type) for n in order]
-    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments)
+    constants = [n for n in order if rows[n].constant]
+    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments, constants)
     arrays = {
         n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v)
         for n, v in zip(order, kernel.body.block.args, strict=True)
@@ -277,7 +283,8 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
-        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles)
+        constant = row.constant and host is None
+        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles, constant=constant)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

@@ -43,6 +43,10 @@ def verify_interface(kernel: KernelOp) -> None:
     for name, argument in zip(names, arguments, strict=True):
         _verify_array_type(kernel, name, argument)
     _verify_unique(kernel, names)
+    inputs = {name for name, intent in zip(names, kernel.arg_intents.data, strict=True) if intent.data is Intent.IN}
+    for name in kernel.constant_names:
+        if name not in inputs:
+            fail(kernel, f"array '{name}' is constant, but no input of the kernel")
 
 
 def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
@@ -121,10 +125,27 @@ def _verify_buffer(buffer: BufferOp) -> None:
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
         fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
     _verify_swizzles(buffer, names[0])
+    if buffer.constant is not None and (problem := constancy_problem(buffer)) is not None:
+        fail(buffer, f"array '{names[0]}' cannot be constant: {problem}")
     for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
+
+
+def constancy_problem(buffer: BufferOp) -> Reason | None:
+    """The reason why the array of a buffer cannot be kept from call to call; None if it can."""
+    if buffer.host is not None:
+        return Reason("its memory is the caller's")
+    if len(buffer.arrays) > 1:
+        return Reason("it shares its memory with other arrays")
+    if buffer.memory.data is not Memory.HEAP:
+        return Reason(f"it is in {buffer.memory.data.value} memory, not on the heap")
+    if buffer.reuse is not None:
+        return Reason("dimensions are reused or folded")
+    if buffer.swizzle is not None:
+        return Reason("dimensions are swizzled")
+    return Reason("it has hints") if buffer.hints is not None else None
 
 
 def _verify_swizzles(buffer: BufferOp, name: str) -> None:

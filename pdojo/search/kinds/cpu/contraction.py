@@ -19,11 +19,13 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import (
     MOST_STRAIGHT,
+    ONCE,
     WORTH_CHOOSING,
     ContractionShape,
     arrange_copy,
     can_pack,
     contractions,
+    is_bound,
     own_block,
     peel,
     spatial_loops,
@@ -189,7 +191,7 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
     """Copy the panel in the order of the sum's reads, if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if plan.rows is None or not is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+    if not is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
         return
     terms = len(leaf.chain) - rows - 3
     # One copy serves all iterations that do not index it, and all blocks of rows.
@@ -202,11 +204,19 @@ def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, 
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
         # narrow panels would read each line several times.
         again, inner = len(plan.outer), leaf.chain[rows]
-    top = leaf.chain[again] if again < len(plan.outer) else inner
+    bound = is_bound(leaf, panel)
+    top = leaf.chain[0] if bound else leaf.chain[again] if again < len(plan.outer) else inner
     name = panel.array.name
     if not builder.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
         return
     copied = builder.leaf(identifier).reads[plan.panel].array.name
+    _arrange_panel(builder, copied, terms, plan)
+    if bound:
+        builder.attempt("bind_array", copied, ONCE)
+
+
+def _arrange_panel(builder: PassBuilder, copied: str, terms: int, plan: BlockPlan) -> None:
+    """Lay out a copied panel in the order of the sum's reads, and write it by vectors; `terms` loops are the sum's."""
     # The dimensions of the terms come before those of vectors and lanes.
     first = len(builder.nest.arrays[copied].shape) - terms
     before = max(first - 2, 0)
@@ -232,14 +242,15 @@ def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPl
     scalar = leaf.reads[1 - plan.panel]
     name, rows = scalar.array.name, panels + 1
     near = _are_near(builder.game.machine, leaf, scalar, rows, plan.height)
-    if leaf.chain[panels].extent < WORTH_PACKING or near or not can_pack(leaf, scalar):
+    bound = is_bound(leaf, scalar)
+    if (leaf.chain[panels].extent < WORTH_PACKING and not bound) or near or not can_pack(leaf, scalar):
         return
     if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
         return
     if _read_copy(builder, identifier, 1 - plan.panel, plan.height):
         return
     why = "the rows of a block lie side by side, not pages apart"
-    if not builder.attempt("stage_in", leaf.chain[panels], why, array=name, location="heap"):
+    if not builder.attempt("stage_in", leaf.chain[0 if bound else panels], why, array=name, location="heap"):
         return
     copied = builder.leaf(identifier).reads[1 - plan.panel].array.name
     index = builder.leaf(identifier).reads[1 - plan.panel].index
@@ -248,6 +259,8 @@ def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPl
         for d in range(dimension + 1, len(index)):
             builder.attempt("swap_dims", f"{copied}:{d}", why)
         _write_in_order(builder, copied, plan.height)
+    if bound:
+        builder.attempt("bind_array", copied, ONCE)
 
 
 def _write_in_order(builder: PassBuilder, name: str, height: int) -> None:
