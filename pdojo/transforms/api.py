@@ -75,7 +75,7 @@ from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes
 from pdojo.dialect.verification.structure import constancy_problem, swizzle_problem
-from pdojo.dialect.view.binding import binding_problem, constants_of
+from pdojo.dialect.view.binding import binding_nests, binding_problem, constants_of, dependence
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access, describe_scope
@@ -179,6 +179,7 @@ __all__ = [
     "atomics_problem",
     "available",
     "base_alignment",
+    "binding_nests",
     "binding_problem",
     "bounds_over_domain",
     "build_op",
@@ -192,6 +193,7 @@ __all__ = [
     "constants_of",
     "declaration_line",
     "declared",
+    "dependence",
     "describe_access",
     "describe_scope",
     "describe_use",

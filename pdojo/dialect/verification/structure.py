@@ -125,8 +125,10 @@ def _verify_buffer(buffer: BufferOp) -> None:
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
         fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
     _verify_swizzles(buffer, names[0])
-    if buffer.constant is not None and (problem := constancy_problem(buffer)) is not None:
-        fail(buffer, f"array '{names[0]}' cannot be constant: {problem}")
+    if buffer.constant is not None:
+        problem = constancy_problem(buffer)
+        if problem is not None or buffer.host is not None:
+            fail(buffer, str(problem or f"'{names[0]}' lives in the caller's memory, so it is not constant"))
     for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
@@ -134,18 +136,17 @@ def _verify_buffer(buffer: BufferOp) -> None:
 
 
 def constancy_problem(buffer: BufferOp) -> Reason | None:
-    """The reason why the array of a buffer cannot be kept from call to call; None if it can."""
-    if buffer.host is not None:
-        return Reason("its memory is the caller's")
+    """The reason why the array of a buffer with memory of its own cannot be constant; None if it can."""
+    name = names_of(buffer.array_names)[0]
     if len(buffer.arrays) > 1:
-        return Reason("it shares its memory with other arrays")
+        return Reason(f"'{name}' shares its memory with other arrays; a constant is alone")
     if buffer.memory.data is not Memory.HEAP:
-        return Reason(f"it is in {buffer.memory.data.value} memory, not on the heap")
+        return Reason(f"'{name}' is in {buffer.memory.data.value} memory; constants are on the heap")
     if buffer.reuse is not None:
-        return Reason("dimensions are reused or folded")
+        return Reason(f"dimensions of '{name}' are reused or folded; those of a constant are whole")
     if buffer.swizzle is not None:
-        return Reason("dimensions are swizzled")
-    return Reason("it has hints") if buffer.hints is not None else None
+        return Reason(f"dimensions of '{name}' are swizzled; those of a constant are not")
+    return Reason(f"'{name}' has hints; a constant has none") if buffer.hints is not None else None
 
 
 def _verify_swizzles(buffer: BufferOp, name: str) -> None:

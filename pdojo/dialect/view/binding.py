@@ -33,12 +33,12 @@ def binding_problem(nest: Nest, constants: Collection[Buffer] | None = None) -> 
     """
     wanted = constants_of(nest) if constants is None else constants
     for root in binding_nests(nest, wanted):
-        if (problem := _dependence(nest, root, wanted) or _lateness(nest, root, wanted)) is not None:
+        if (problem := dependence(nest, root, wanted) or _lateness(nest, root, wanted)) is not None:
             return root, problem
     return None
 
 
-def _dependence(nest: Nest, root: Node, constants: Collection[Buffer]) -> Reason | None:
+def dependence(nest: Nest, root: Node, constants: Collection[Buffer]) -> Reason | None:
     """The reason why a nest that writes a constant depends on more than constants; None if it does not."""
     used = [buffer for buffer in nest.buffers if buffer in buffers_of(root)]
     constant = next(buffer.names[0] for buffer in used if buffer in constants and buffer in _written_by(root))

@@ -15,9 +15,11 @@ from pdojo.transforms.api import (
     Reason,
     Transformation,
     UnitAttr,
+    binding_nests,
     binding_problem,
     constancy_problem,
     constants_of,
+    dependence,
 )
 from pdojo.transforms.storage.location import callers_memory, temporaries
 
@@ -58,7 +60,7 @@ class BindArray(Transformation[Array]):
             return Reason(f"'{site.name}' is constant already")
         assert site.buffer.op is not None
         if (problem := constancy_problem(site.buffer.op)) is not None:
-            return Reason(f"'{site.name}' cannot be constant: {problem}")
+            return problem
         if not program.nest.writers[site.name]:
             return Reason(f"nothing writes '{site.name}'")
         found = binding_problem(program.nest, {*constants_of(program.nest), site.buffer})
@@ -104,8 +106,9 @@ class UnbindArray(Transformation[Array]):
             return refused
         if not site.buffer.constant:
             return Reason(f"'{site.name}' is not constant")
-        found = binding_problem(program.nest, constants_of(program.nest) - {site.buffer})
-        return None if found is None else found[1]
+        nest, others = program.nest, constants_of(program.nest) - {site.buffer}
+        problems = (dependence(nest, root, others) for root in binding_nests(nest, others))
+        return next((problem for problem in problems if problem is not None), None)
 
     def rewrite(self, program: Program, site: Array, rewriter: PatternRewriter) -> None:
         """Delete the property."""

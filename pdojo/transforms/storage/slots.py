@@ -32,7 +32,7 @@ from pdojo.transforms.api import (
     register_problem,
     reuse_attr,
 )
-from pdojo.transforms.storage.location import fixed_memory, hinted, room, swizzled, temporaries
+from pdojo.transforms.storage.location import callers_memory, fixed_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
 """Slot counts that `fold_dim` proposes besides the one from the distances of the accesses."""
@@ -275,7 +275,7 @@ class MaterializeDims(Transformation[Dimension]):
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
         """Requires a reused dimension, and memory for the whole one."""
-        if (refused := fixed_memory(site.array)) is not None:
+        if (refused := callers_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
         if not buffer.reuse[site.index]:

@@ -29,7 +29,7 @@ p f32 [8] stack const
 8 p[{0}] = w[{0}]
 8 y[{0}] = p[{0}]
 """,
-        "array 'p' cannot be constant: it is in stack memory, not on the heap",
+        "'p' is in stack memory; constants are on the heap",
         id="stack",
     ),
     pytest.param(
@@ -43,7 +43,7 @@ p f32 [8:N] heap const
 | p[{0}] = w[{0}]
 | y[{0}] = p[{0}]
 """,
-        "array 'p' cannot be constant: dimensions are reused or folded",
+        "dimensions of 'p' are reused or folded; those of a constant are whole",
         id="reused",
     ),
     pytest.param(
@@ -56,7 +56,7 @@ p f32 [4, 4^0] heap const
 4 4 p[{0},{1}] = w[{0},{1}]
 4 4 y[{0},{1}] = p[{0},{1}]
 """,
-        "array 'p' cannot be constant: dimensions are swizzled",
+        "dimensions of 'p' are swizzled; those of a constant are not",
         id="swizzled",
     ),
     pytest.param(
@@ -69,7 +69,7 @@ p f32 [8] heap const -> p, t
 8 p[{0}] = w[{0}]
 8 y[{0}] = p[{0}]
 """,
-        "array 'p' cannot be constant: it shares its memory with other arrays",
+        "'p' shares its memory with other arrays; a constant is alone",
         id="shared",
     ),
     pytest.param(

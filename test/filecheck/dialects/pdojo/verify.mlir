@@ -96,7 +96,7 @@ pdojo.kernel @parallel(out y %y: memref<8x8xf32>) {
 
 // -----
 
-// CHECK: array 's' cannot be constant: its memory is the caller's
+// CHECK: 's' lives in the caller's memory, so it is not constant
 pdojo.kernel @guest(out y %y: memref<8xf32>) {
   %s = "pdojo.buffer"(%y) <{array_names = ["s"], memory = #pdojo<memory heap>, constant}> : (memref<8xf32>) -> memref<8xf32>
   pdojo.scope %i = 8 {
@@ -106,7 +106,7 @@ pdojo.kernel @guest(out y %y: memref<8xf32>) {
 
 // -----
 
-// CHECK: array 't' cannot be constant: it has hints
+// CHECK: 't' has hints; a constant has none
 pdojo.kernel @hints(out y %y: memref<8xf32>) {
   %t = pdojo.buffer t : f32[8] heap hints{persistent} const
   pdojo.scope %i = 8 {
