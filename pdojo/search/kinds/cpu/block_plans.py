@@ -138,7 +138,7 @@ def _sized(
     whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
 
     def cycles(height: int, vectors: int) -> float:
-        packed = is_packed(machine, leaf, access, count, height)
+        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height)
         gathered = apart and not packed and rows is not None
         load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
         # The first block of rows brings its panel into the core's caches.
@@ -202,13 +202,11 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
     )
 
 
-def is_packed(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
-    """True if the panel is packed once for all calls, or enough blocks of `height` rows reuse it to repay packing.
+def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
+    """True if enough blocks of `height` rows reuse the panel to repay packing in each call.
 
     Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
     """
-    if is_bound(leaf, panel):
-        return True
     return rows >= 2 * height and (can_pack(leaf, panel) or _collides(machine, leaf, panel))
 
 

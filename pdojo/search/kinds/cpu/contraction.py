@@ -38,7 +38,7 @@ from pdojo.search.kinds.cpu.block_plans import (
     BlockPlan,
     block_plans,
     copies_of,
-    is_packed,
+    is_repaid,
     least_rest,
     tallest,
 )
@@ -188,47 +188,52 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
 
 
 def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, whole: bool) -> None:
-    """Copy the panel in the order of the sum's reads, if that pays."""
+    """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if not is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+    if is_bound(leaf, panel) and _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
+        builder.attempt("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
         return
-    terms = len(leaf.chain) - rows - 3
+    if not is_repaid(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+        return
     # One copy serves all iterations that do not index it, and all blocks of rows.
     again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     line = builder.game.machine.cache_line
-    is_contiguous = lane_stride(panel.index, panel.array.shape, len(leaf.chain) - terms - 1) is Stride.CONTIGUOUS
+    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
     narrow = is_contiguous and plan.lanes * plan.vectors * byte_width(panel.array.dtype) < line
     if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not narrow):
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
         # narrow panels would read each line several times.
         again, inner = len(plan.outer), leaf.chain[rows]
-    bound = is_bound(leaf, panel)
-    top = leaf.chain[0] if bound else leaf.chain[again] if again < len(plan.outer) else inner
-    name = panel.array.name
-    if not builder.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
-        return
-    copied = builder.leaf(identifier).reads[plan.panel].array.name
-    _arrange_panel(builder, copied, terms, plan)
-    if bound:
-        builder.attempt("bind_array", copied, ONCE)
+    _pack_panel(builder, identifier, leaf.chain[again] if again < len(plan.outer) else inner, rows, plan)
 
 
-def _arrange_panel(builder: PassBuilder, copied: str, terms: int, plan: BlockPlan) -> None:
-    """Lay out a copied panel in the order of the sum's reads, and write it by vectors; `terms` loops are the sum's."""
-    # The dimensions of the terms come before those of vectors and lanes.
-    first = len(builder.nest.arrays[copied].shape) - terms
-    before = max(first - 2, 0)
-    order = [*range(before), *range(first, first + terms), *range(before, first)]
+def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int, plan: BlockPlan) -> bool:
+    """Copy the panel before the loop `around`; returns True if that was possible.
+
+    The loop over rows of blocks is at the depth `rows`, around those over the vectors and the lanes of a block.
+    """
+    name = builder.leaf(identifier).reads[plan.panel].array.name
+    if not builder.attempt("stage_in", around, "the sum reads contiguous memory", array=name, location="heap"):
+        return False
+    read = builder.leaf(identifier).reads[plan.panel]
+    copied = read.array.name
+
+    def place(dimension: int) -> int:
+        depth = max(read.index[dimension].variables(), default=0)
+        return 0 if depth <= rows else 2 if depth <= rows + 2 else 1
+
+    order = sorted(range(len(read.index)), key=place)
     arrange_copy(builder, copied, order, "vectors of one term lie together")
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     if copy_squares(builder, writer.id):
-        return
+        return True
     for scope in writer.chain[-2:-1]:
         if scope.extent <= plan.vectors + 1:
             builder.attempt("unroll", scope, "the vectors of one term")
+    return True
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, panels: int, plan: BlockPlan) -> None:
