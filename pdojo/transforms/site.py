@@ -66,7 +66,8 @@ def resolve_site(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: 
 def is_near_binding(program: Program, site: Site) -> bool:
     """Whether a move at a site may mix the nests that write constants with others.
 
-    True for such nests and their neighbours, for the arrays that such nests use, and for statements that read them.
+    True for top-level nodes that are such nests or stand beside one, for statements in such nests, for statements that
+    read constants, and for the arrays that such nests use. Moves on inner scopes stay inside one nest.
     """
     binding = program.once("binding nests", lambda: binding_nests(program.nest))
     if not binding:
@@ -74,10 +75,13 @@ def is_near_binding(program: Program, site: Site) -> bool:
     if isinstance(site, Array | Dimension):
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
         return any(buffer in buffers_of(root) for root in binding)
-    root = site.chain[0] if site.chain else site
-    near = program.nest.previous_sibling(root), root, program.nest.next_sibling(root)
-    return any(node in binding for node in near) or (
-        isinstance(site, Leaf) and any(a.array.buffer.constant for a in site.reads)
+    nest = program.nest
+    if site.parent is None and any(
+        node in binding for node in (nest.previous_sibling(site), site, nest.next_sibling(site))
+    ):
+        return True
+    return isinstance(site, Leaf) and (
+        (site.chain and site.chain[0] in binding) or any(access.array.buffer.constant for access in site.reads)
     )
 
 
