@@ -23,6 +23,7 @@ PDOJO_UNIVERSE = Universe(
         "convert-pdojo-to-llvm": lazy("pdojo.backends.llvm.lowering:ConvertPdojoToLLVMPass"),
         "convert-pdojo-to-loops": lazy("pdojo.backends.loops.convert:ConvertPdojoToLoopsPass"),
         "convert-pdojo-to-snitch": lazy("pdojo.backends.snitch.lowering:ConvertPdojoToSnitchPass"),
+        "pdojo-split-constants": lazy("pdojo.backends.common.binding:PdojoSplitConstantsPass"),
         **passes_by_name(TRANSFORMATION_NAMES),
     },
     # xDSL has its own target `llvm`; pdojo-opt calls pdojo's targets `llvm`, `asm`, `obj`, ... for short.

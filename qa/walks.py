@@ -10,21 +10,30 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
+from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import DiagnosticException
 
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.binding import split_kernel
+from pdojo.backends.measure.arrays import random_inputs
+from pdojo.backends.measure.check import same_bits
+from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import parse_notation, plain_mlir, print_notation
 from pdojo.dialect.ops import PDOJO, KernelOp, ScopeOp, StatementOp
 from pdojo.dialect.rules.validate import validate
+from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.semantics.oracle import IntegerSetOracle, Oracle
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError
 from pdojo.transforms.apply import Applied, apply
 from pdojo.transforms.game import Game
@@ -136,6 +145,7 @@ class Referee:
         failure = self._meaning(applied.program, number) or _inverse(before, applied)
         if failure is None and number % SOME == 0:
             failure = _replay(before, applied) or _texts(applied.program) or _kept(applied.program)
+            failure = failure or bound_run_differs(applied.program, number)
         if failure is None and self.lowers and (self.emits_all or number % SOME == 2):
             failure = _lowered(applied.program)
         if failure is None and self.sets_every and number % self.sets_every == 0:
@@ -168,6 +178,29 @@ def _kept(program: Program) -> Failure | None:
     except PdojoError as error:
         return Failure("validity", str(error))
     return None
+
+
+def bound_run_differs(program: Program, seed: int) -> Failure | None:
+    """A difference of a run without the nests that write constants, on kept constants, from a whole run; or None."""
+    parts = split_kernel(program.nest)
+    if parts is None:
+        return None
+    parts.binding.verify()
+    parts.calling.verify()
+    parameters = parameters_of(program.nest)
+    inputs = random_inputs(parameters, seed)
+    wanted = interpret(program.nest, inputs)
+    known = {**inputs, **interpret(parts.binding, _of(parts.binding, inputs))}
+    found = interpret(parts.calling, _of(parts.calling, known))
+    for parameter in (p for p in parameters if p.written):
+        if not same_bits(found[parameter.name], wanted[parameter.name], parameter.dtype):
+            return Failure("constants", f"'{parameter.name}' differs if the constants are kept from an earlier call")
+    return None
+
+
+def _of(kernel: KernelOp, known: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays that a kernel reads."""
+    return {p.name: known[p.name] for p in parameters_of(nest_of(kernel)) if p.intent is not Intent.OUT}
 
 
 def _lowered(program: Program) -> Failure | None:

@@ -20,6 +20,7 @@ from rich.console import Console
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.calling.calls import run_on_random
 from pdojo.backends.common.backend import backend_of
+from pdojo.backends.common.binding import binding_note
 from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Outcome, Success
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.machines.machine import Machine
@@ -114,6 +115,8 @@ def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool
     rate = data_bytes(parameters_of(nest_of(kernel))) / outcome.median
     write(f"time: median {outcome.median * 1e3:.4g} ms, minimum {outcome.minimum * 1e3:.4g} ms, ")
     write(f"spread {outcome.spread:.0%} of {len(outcome.samples)} samples, {rate / 1e9:.3g} GB/s\n")
+    if note := binding_note(nest_of(kernel), machine):
+        write(f"{note}\n")
     for note in timing_notes([(name, outcome)]):
         sys.stderr.write(f"warning: {note}\n")
 

@@ -223,18 +223,19 @@ class Array:
     __hash__ = object.__hash__
 
 
-def input(name: str, dtype: str, shape: Sequence[int]) -> Array:
+def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -> Array:
     """An array that the caller of the kernel passes.
 
     `dtype` is an element type of the notation, `bool` (`i1`), or `u8 u16 u32 u64`: callers pass these as signed
-    integers with the same bits.
+    integers with the same bits. A `const` array, for example of weights, has the same bytes at every call after it was
+    bound (`LoadedKernel.bind_constants`).
 
     >>> from pdojo import build
     >>> build.input("x", "f32", (4, 8))
     <Array f32 [4, 8]>
     """
     extents, kind = check_shape(shape), check_dtype(dtype)
-    definition = Definition(storage_of(kind), extents, name=name)
+    definition = Definition(storage_of(kind), extents, name=name, constant=const)
     return Array(kind, extents, Read(definition, identity(extents)))
 
 

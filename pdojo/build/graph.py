@@ -31,6 +31,8 @@ class Definition:
     """The nests that write it, in order; none for an input."""
     name: str = ""
     """The name of an input."""
+    constant: bool = False
+    """Whether callers bind the input once."""
     casts: dict[tuple[str, str], Definition] = field(init=False, default_factory=dict["tuple[str, str]", "Definition"])
     """Its casts by function and type of handle, so that there is one of each."""
     serial: int = field(init=False, default_factory=lambda: next(_serial))

@@ -185,7 +185,10 @@ class _Kernel:
         for title in (*self.inputs, *self.results.values()):
             self.names[title] = None
         tables = self._tables(made)
-        kernel = KernelOp(self.name, arguments, numerics=self.numerics, tables=list(tables.values()))
+        constants = [title for title, definition in self.inputs.items() if definition.constant]
+        kernel = KernelOp(
+            self.name, arguments, numerics=self.numerics, tables=list(tables.values()), constants=constants
+        )
         for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
             width = byte_width(definition.dtype)
             reuse = (0,) * len(definition.shape)

@@ -74,7 +74,8 @@ from pdojo.dialect.rules.tensor import available, match
 from pdojo.dialect.syntax import names_of
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import async_problem, folded_lanes, index_bounds, swizzled_lanes
-from pdojo.dialect.verification.structure import swizzle_problem
+from pdojo.dialect.verification.structure import constancy_problem, swizzle_problem
+from pdojo.dialect.view.binding import binding_nests, binding_problem, constants_of, dependence
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.grids import is_in_grid
 from pdojo.dialect.view.messages import describe_access, describe_scope
@@ -179,6 +180,8 @@ __all__ = [
     "atomics_problem",
     "available",
     "base_alignment",
+    "binding_nests",
+    "binding_problem",
     "bounds_over_domain",
     "build_op",
     "byte_width",
@@ -187,8 +190,11 @@ __all__ = [
     "common_depth",
     "conditions_of",
     "const",
+    "constancy_problem",
+    "constants_of",
     "declaration_line",
     "declared",
+    "dependence",
     "describe_access",
     "describe_scope",
     "describe_use",

@@ -50,6 +50,7 @@ from pdojo.transforms.site import (
     SiteKind,
     SiteT,
     identify,
+    is_near_binding,
     kernel_of,
     locate,
     resolve_site,
@@ -195,14 +196,15 @@ class Transformation(RewritePattern, Generic[SiteT]):
 
         A local move rewrites an excerpt only. If the program violates no rule, the move violates one iff the excerpt
         after the move does: rules are about nests and the buffers that bind them, which the excerpt contains.
-        Exceptions are the rules of special mappings and memory capacity.
+        Exceptions are the rules of special mappings, of constants, and memory capacity.
         """
         if isinstance(site, Array | Dimension) and self.promises.is_local:
             prospect = self._foreseen_layout(program, site)
             if prospect.is_known:
                 return prospect.fault
         excerpt = self._rewritten_part(program, site)
-        if excerpt is None or is_special(program) or conditions_of(program).problems:
+        is_exception = is_special(program) or is_near_binding(program, site)
+        if excerpt is None or is_exception or conditions_of(program).problems:
             return self._rehearsed(program, site)
         only_room = self.proof(program, site) is Proof.ALL_BUT_ROOM
         question = "after", self, identify(site), only_room
@@ -273,6 +275,8 @@ class Transformation(RewritePattern, Generic[SiteT]):
         """The part of the conditions that a check proves by accepting the move, if the check is right."""
         promises = self.promises
         if promises.conditions is False or not is_used("promises") or is_special(program) or is_long(program):
+            return Proof.NOTHING
+        if is_near_binding(program, site):
             return Proof.NOTHING
         if not self._promised(promises.conditions, program, site):
             return Proof.NOTHING

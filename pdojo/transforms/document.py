@@ -37,7 +37,7 @@ PERMITTED = f"numerics {' '.join(n for n in Numerics if n is not Numerics.EXACT)
 
 _MOVE = re.compile(r"`(\w+@\S[^`]*)`:")
 _ARROW = "-->"
-DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?:![a-z_]+)*(?: -> (.*))?")
+DECLARATION = re.compile(r"([a-z]\w*) [a-z]+\d+ \[.*\] [a-z]+(?:![a-z_]+)*(?: const)?(?: -> (.*))?")
 """A declaration; the groups are its name and the arrays that share the memory."""
 _ACCESS = re.compile(r"\b([a-z]\w*)\[([^\]]*)\]")
 _HEAD = re.compile(r"((?:\d+(?::[a-z])?(?: where \([^)]*\))? ?)*)(.*)")

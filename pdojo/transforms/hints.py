@@ -40,7 +40,7 @@ from pdojo.transforms.api import (
     streams_of,
     value_of,
 )
-from pdojo.transforms.storage.location import callers_memory, temporaries
+from pdojo.transforms.storage.location import fixed_memory, temporaries
 
 PREFETCH_DISTANCES = (256, 1024, 4096)
 """Distances in bytes that candidates propose."""
@@ -238,7 +238,7 @@ class HintBuffer(Transformation[Array]):
 
     def check(self, program: Program, site: Array) -> Reason | None:
         """Requires a temporary, and a hint that the machine supports."""
-        if (refused := callers_memory(site)) is not None:
+        if (refused := fixed_memory(site)) is not None:
             return refused
         if self.kind in site.buffer.hints.data:
             return Reason(f"'{site.name}' has the hint already")

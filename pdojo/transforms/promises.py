@@ -23,7 +23,7 @@ class Promises:
     """Whether the check proves that the program after the move keeps the `conditions` of every state.
 
     Then they are checked only when the move is made, not for each candidate. Special mappings, and memory capacity, are
-    beyond such proofs.
+    beyond such proofs, and so are moves on nests and arrays of the binding part.
     """
     grows: bool | Callable[[Any, Program, Any], bool] = True
     """Whether the move may need more bytes of stack or registers at once, and `check` does not test capacity."""

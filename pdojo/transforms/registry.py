@@ -48,6 +48,8 @@ _MODULES = {
     "unshare_buffer": ("storage.sharing", "UnshareBuffer"),
     "rename_array": ("storage.renaming", "RenameArray"),
     "merge_arrays": ("storage.renaming", "MergeArrays"),
+    "bind_array": ("storage.binding", "BindArray"),
+    "unbind_array": ("storage.binding", "UnbindArray"),
     "set_location": ("storage.location", "SetLocation"),
     "swap_dims": ("storage.layout", "SwapDims"),
     "swizzle_dim": ("storage.swizzling", "SwizzleDim"),

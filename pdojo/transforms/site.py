@@ -10,8 +10,9 @@ from xdsl.ir import Operation
 
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp
+from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.locations import find_array, find_dimension, find_node, location_of
-from pdojo.dialect.view.nest import Array, Leaf, Scope
+from pdojo.dialect.view.nest import Array, Leaf, Scope, buffers_of
 from pdojo.errors import LocationError
 
 
@@ -60,6 +61,28 @@ def resolve_site(program: Program, wanted: SiteKind | tuple[SiteKind, ...], at: 
     if wanted is Leaf and not isinstance(node, Leaf):
         raise LocationError(f"location '{at}' is a scope; name an op by its output, for example {at.split(':')[0]}")
     return node
+
+
+def is_near_binding(program: Program, site: Site) -> bool:
+    """Whether a move at a site may mix the nests that write constants with others.
+
+    True for top-level nodes that are such nests or stand beside one, for statements in such nests, for statements that
+    read constants, and for the arrays that such nests use. Moves on inner scopes stay inside one nest.
+    """
+    binding = program.once("binding nests", lambda: binding_nests(program.nest))
+    if not binding:
+        return False
+    if isinstance(site, Array | Dimension):
+        buffer = site.buffer if isinstance(site, Array) else site.array.buffer
+        return any(buffer in buffers_of(root) for root in binding)
+    nest = program.nest
+    if site.parent is None and any(
+        node in binding for node in (nest.previous_sibling(site), site, nest.next_sibling(site))
+    ):
+        return True
+    return isinstance(site, Leaf) and (
+        (site.chain and site.chain[0] in binding) or any(access.array.buffer.constant for access in site.reads)
+    )
 
 
 def kernel_of(op: Operation) -> KernelOp | None:

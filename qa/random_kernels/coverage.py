@@ -40,6 +40,8 @@ def features_of(nest: Nest) -> frozenset[str]:
             found.add("shared buffer" if buffer.intent is None else "buffer shared with the caller")
         if buffer.intent is Intent.INOUT:
             found.add("inout array")
+        if buffer.constant:
+            found.add("constant input" if buffer.op is None else "constant temporary")
     return frozenset(found)
 
 

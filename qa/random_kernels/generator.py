@@ -258,4 +258,6 @@ class Generator(Nests):
             f"{n}{('', ':N', f':N{r}')[min(r, 2)]}" for n, r in zip(array.shape, array.reuse, strict=True)
         )
         align = " align 64" if array.role != "temp" and self.features.facts and self.choose.chance(6) else ""
-        return f"{array.name} {array.dtype} [{shape}] {array.memory}{align}"
+        # Every second input is constant, without a choice: the meaning does not change.
+        constant = " const" if array.role == "in" and self.arrays.index(array) % 2 == 0 else ""
+        return f"{array.name} {array.dtype} [{shape}] {array.memory}{constant}{align}"

@@ -13,6 +13,7 @@ from pdojo_tools.tuning.live import Display, best_text
 from rich.console import Console
 
 from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.binding import binding_note
 from pdojo.backends.measure import Ok
 from pdojo.backends.measure.arrays import data_bytes
 from pdojo.dialect.view.build import nest_of
@@ -85,6 +86,8 @@ class ConsoleReporter(TuneListener):
         print_program(self._console, "before", tuning.before)
         print_program(self._console, "after", tuning.after)
         print_trace(self._console, "trace", tuning)
+        if note := binding_note(nest_of(tuning.after), self._subject.machine):
+            self.say(note)
 
     def verified(self, decision: Verification) -> None:
         """Print the verification."""

@@ -30,6 +30,8 @@ class Parameter:
     shape: tuple[int, ...]
     intent: Intent
     alignment: int
+    constant: bool = False
+    """Whether callers may bind it once: then its bytes are the same at every call."""
 
     @property
     def written(self) -> bool:
@@ -41,7 +43,9 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
     """The interface of a kernel, in order."""
     interface = [b for b in nest.buffers if b.intent is not None]
     return tuple(
-        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment) for b in interface if b.intent is not None
+        Parameter(b.names[0], b.dtype, b.shape, b.intent, b.alignment, b.constant)
+        for b in interface
+        if b.intent is not None
     )
 
 

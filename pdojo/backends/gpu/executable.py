@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from numpy.typing import NDArray
 
@@ -118,6 +118,13 @@ class GpuKernel:
         call(handle)
         found = [arrays[k] for k in self._returned]
         return None if not found else found[0] if len(found) == 1 else tuple(found)
+
+    def bind_constants(self, **_: AnyArray) -> NoReturn:
+        """Raise UsageError: on a device, every call computes the constants."""
+        raise UsageError(
+            f"kernel '{self.name}': calls on a GPU compute all constants; the pass 'pdojo-split-constants' makes a "
+            f"kernel for binding and one for calls"
+        )
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check host arrays once. The returned function copies them to the device, runs the kernel, and copies results

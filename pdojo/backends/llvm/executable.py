@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, Outputs
-from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, parameters_of
+from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of
+from pdojo.backends.common.binding import SplitKernel, split_kernel
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -56,6 +57,22 @@ class LoadedCode(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Constants:
+    """The computation of a kernel's constant temporaries, and the interface of the code that reads them."""
+
+    binding: LoadedKernel
+    """The kernel that computes the constants from the constant inputs."""
+    arguments: tuple[Parameter, ...]
+    """The arguments of the code that runs in every call: interface arrays and constants."""
+
+    def computed(self, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """New arrays with the constants for some constant inputs, by name."""
+        arrays = {p.name: empty_for(p) if p.written else given[p.name] for p in self.binding.parameters}
+        self.binding(**arrays)
+        return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
+
+
 @dataclass(eq=False, repr=False)
 class LoadedKernel:
     """A kernel that can be called.
@@ -63,6 +80,9 @@ class LoadedKernel:
     Call it with arrays in the order of the interface or by name. `out` arrays may be left out: then they are allocated,
     aligned to 64 bytes. The call returns the `out` arrays: tensors if the caller gave tensors, else NumPy arrays.
     Nothing is copied. Several threads may call it at once.
+
+    A kernel with constants (`docs/notation.md`) computes them in every call. `bind` and `bind_constants` compute them
+    once, for all calls of their result.
     """
 
     name: str
@@ -70,23 +90,75 @@ class LoadedKernel:
     code: LoadedCode
     threads: int
     """Largest number of threads for parallel scopes."""
+    constants: Constants | None = None
+    """The computation of constant temporaries; None if there are none. `code` is the rest of the kernel."""
     _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
     """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
-        kinds = [*([ctypes.c_void_p] * (len(self.parameters) + 1)), ctypes.c_int]
+        kinds = [*([ctypes.c_void_p] * (len(self.arguments) + 1)), ctypes.c_int]
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
         self._concurrent = self.code.source.parallel and self.threads > 1
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
         arguments = CallArguments.of(self.name, self.parameters, arrays, named)
-        self._run([v.ctypes.data for v in arguments.views])
+        self.run(self._memory(arguments.views))
         return arguments.outputs
 
+    @property
+    def arguments(self) -> tuple[Parameter, ...]:
+        """The arguments of the code: the interface, or a part of it and the constants."""
+        return self.parameters if self.constants is None else self.constants.arguments
+
+    def _memory(self, views: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        """The arrays for the code, from those of the interface; constants are computed."""
+        if self.constants is None:
+            return views
+        given = {p.name: array for p, array in zip(self.parameters, views, strict=True)}
+        known = {**given, **self.constants.computed(given)}
+        return [known[p.name] for p in self.arguments]
+
+    def bind_constants(self, **named: AnyArray) -> BoundKernel:
+        """Bind the constant inputs, by name, and compute the constants once.
+
+        The result takes the other arrays. The bytes of the constant inputs must not change as long as it is used.
+        Raises UsageError for a kernel without constants, and for an array that is missing or does not fit.
+
+        >>> import numpy as np
+        >>> import pdojo
+        >>> scale = pdojo.compile('''
+        ... kernel scale(x, w) -> (y)
+        ... x f32 [4] heap
+        ... w f32 [4] heap const
+        ... y f32 [4] heap
+        ... p f32 [4] heap const
+        ...
+        ... 4 p[{0}] = exp(w[{0}])
+        ... 4 y[{0}] = x[{0}] * p[{0}]
+        ... ''')
+        >>> bound = scale.bind_constants(w=np.zeros(4, np.float32))
+        >>> bound(np.arange(4, dtype=np.float32))
+        array([0., 1., 2., 3.], dtype=float32)
+        """
+        bound = tuple(p for p in self.parameters if p.constant)
+        if not bound and self.constants is None:
+            raise UsageError(f"kernel '{self.name}' has no constant arrays; they are declared 'const'")
+        views = CallArguments.of(self.name, bound, (), named).views
+        given = {p.name: array for p, array in zip(bound, views, strict=True)}
+        made = {} if self.constants is None else self.constants.computed(given)
+        known = {**given, **made}
+        return BoundKernel(self, {p.name: known[p.name] for p in self.arguments if p.name in known})
+
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
-        """Check the arrays once. The returned function runs the kernel on them with almost no overhead."""
-        views = CallArguments.of(self.name, self.parameters, arrays, named).views
+        """Check the arrays once, and compute the constants.
+
+        The returned function runs the kernel on the arrays with almost no overhead.
+        """
+        return self.bound(self._memory(CallArguments.of(self.name, self.parameters, arrays, named).views))
+
+    def bound(self, views: Sequence[NDArray[Any]]) -> Callable[[], None]:
+        """A function that runs the code on checked arrays."""
         pointers = [v.ctypes.data for v in views]
         workspace = self._allocate()
         function, threads = self._function, self.threads
@@ -112,7 +184,9 @@ class LoadedKernel:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {threads}>"
 
-    def _run(self, pointers: list[int]) -> None:
+    def run(self, views: Sequence[NDArray[Any]]) -> None:
+        """Run the code on checked arrays."""
+        pointers = [v.ctypes.data for v in views]
         if self._concurrent:
             start_threads()
         try:
@@ -137,6 +211,42 @@ class LoadedKernel:
 
 
 @dataclass(eq=False, repr=False)
+class BoundKernel:
+    """A kernel with its constants, which were computed once. `LoadedKernel.bind_constants` makes it.
+
+    Call it like the kernel, without the constant inputs.
+    """
+
+    kernel: LoadedKernel
+    held: dict[str, NDArray[Any]]
+    """The constant inputs and the constants that every call reads, by name."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The interface arrays that are not constant."""
+        return tuple(p for p in self.kernel.parameters if not p.constant)
+
+    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
+        """Run the kernel; raises UsageError, naming the array, if one does not fit."""
+        arguments = CallArguments.of(self.kernel.name, self.parameters, arrays, named)
+        self.kernel.run(self._memory(arguments.views))
+        return arguments.outputs
+
+    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+        """Check the arrays once. The returned function runs the kernel on them with almost no overhead."""
+        return self.kernel.bound(self._memory(CallArguments.of(self.kernel.name, self.parameters, arrays, named).views))
+
+    def _memory(self, views: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
+        known = {**self.held, **{p.name: array for p, array in zip(self.parameters, views, strict=True)}}
+        arrays = [known[p.name] for p in self.kernel.arguments]
+        check_overlap(arrays, self.kernel.arguments)
+        return arrays
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.kernel!r}>"
+
+
+@dataclass(eq=False, repr=False)
 class Executable(LoadedKernel):
     """A kernel compiled in this process, which also shows its code. `pdojo.compile` makes it.
 
@@ -146,6 +256,7 @@ class Executable(LoadedKernel):
     """
 
     native: Native = field(kw_only=True)
+    """The code. The code that computes constants is that of `constants.binding`."""
 
     @property
     def llvm_ir(self) -> str:
@@ -178,12 +289,21 @@ def compile(
     """
     from pdojo.backends.llvm.build import build, emit
 
-    native = build(emit(kernel, machine), optimize)
+    nest = nest_of(kernel)
+    parts = split_kernel(nest)
+    native = build(emit(kernel if parts is None else parts.calling, machine), optimize)
     if threads is None:
         threads = _default_threads(machine, parallel=native.source.parallel)
     if threads < 1:
         raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
-    return Executable(kernel.sym_name.data, parameters_of(nest_of(kernel)), native, threads, native=native)
+    constants = None
+    if parts is not None:
+        constants = _constants(parts, compile(parts.binding, machine, threads=threads, optimize=optimize))
+    return Executable(kernel.sym_name.data, parameters_of(nest), native, threads, constants, native=native)
+
+
+def _constants(parts: SplitKernel, binding: LoadedKernel) -> Constants:
+    return Constants(binding, parameters_of(nest_of(parts.calling)))
 
 
 def assemble(
@@ -193,14 +313,23 @@ def assemble(
     from pdojo.backends.llvm import objects
     from pdojo.backends.llvm.build import emit
 
-    return objects.assemble(emit(kernel, machine), optimize)
+    parts = split_kernel(nest_of(kernel))
+    if parts is None:
+        return objects.assemble(emit(kernel, machine), optimize)
+    binding, calling = (objects.assemble(emit(part, machine), optimize) for part in (parts.binding, parts.calling))
+    return replace(calling, binding=binding)
 
 
 def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
     """Make object code from `assemble` callable in this process."""
     from pdojo.backends.llvm import objects
 
-    return LoadedKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), objects.load(code), threads)
+    nest = nest_of(kernel)
+    parts, constants = split_kernel(nest), None
+    if parts is not None:
+        assert code.binding is not None
+        constants = _constants(parts, load(parts.binding, code.binding, threads))
+    return LoadedKernel(kernel.sym_name.data, parameters_of(nest), objects.load(code), threads, constants)
 
 
 def _default_threads(machine: Machine | None, *, parallel: bool) -> int:

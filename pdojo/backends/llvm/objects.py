@@ -32,16 +32,20 @@ class ObjectCode:
     """Whether the kernel calls an OpenMP runtime."""
     tiles: bool
     """Whether the kernel needs permission to use AMX tiles."""
+    binding: ObjectCode | None = None
+    """The code that computes the kernel's constants; None if it has none. `code` is then that of the rest."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
-        return {**self.__dict__, "code": base64.b64encode(self.code).decode()}
+        binding = None if self.binding is None else self.binding.to_json()
+        return {**self.__dict__, "code": base64.b64encode(self.code).decode(), "binding": binding}
 
     @staticmethod
     def from_json(data: JSON) -> ObjectCode:
         """The code that `to_json` wrote."""
         values = dict(data)
         values["code"] = base64.b64decode(data["code"])
+        values["binding"] = None if data["binding"] is None else ObjectCode.from_json(data["binding"])
         return ObjectCode(**values)
 
 

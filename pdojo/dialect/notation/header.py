@@ -22,7 +22,7 @@ FACTS = ("arguments", "numerics", "machine")
 
 @dataclass
 class Declaration:
-    """`x f32 [24576, 512:N, 8:N4, 32^0*4] heap !persistent align 64 -> a, b`."""
+    """`x f32 [24576, 512:N, 8:N4, 32^0*4] heap !persistent const align 64 -> a, b`."""
 
     arrays: list[Token]
     dtype: str
@@ -33,6 +33,7 @@ class Declaration:
     alignment: int | None
     span: Span
     hints: DictionaryAttr
+    constant: bool
 
     @property
     def type(self) -> MemRefType:
@@ -156,7 +157,7 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`, or `name i64 [n] table e0, e1, ...`."""
+    """`name dtype [d0, d1:N] location [!hint] [const] [align bytes] [-> a, b]`, or `name i64 [n] table e0, e1, ...`."""
     name = cursor.advance()
     dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
@@ -172,6 +173,9 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
         hint = did_you_mean(location.text, locations)
         raise cursor.error(f"unknown location '{location.text}'", hint, location.span)
     hints = parse_hints(cursor)
+    constant = cursor.at_word("const")
+    if constant:
+        cursor.advance()
     alignment = _alignment(cursor, dtype.text) if cursor.at_word("align") else None
     arrays = [name]
     if cursor.accept("->"):
@@ -180,7 +184,8 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
             arrays.append(cursor.expect_kind(TokenKind.WORD, "an array name"))
     cursor.expect_end("after a declaration")
     span = name.span.to(cursor.previous.span)
-    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, Memory(location.text), alignment, span, hints)
+    memory = Memory(location.text)
+    row = Declaration(arrays, dtype.text, shape, reuse, swizzles, memory, alignment, span, hints, constant)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
 
@@ -305,7 +310,8 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Na
         alignments = [rows[n].alignment or byte_width(rows[n].dtype) for n in order]
     arguments = [(n, header.intent(n), rows[n].type) for n in order]
     tables = [table for table, _ in header.tables]
-    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments, tables)
+    constants = [n for n in order if rows[n].constant]
+    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments, tables, constants)
     values = dict(zip(order, kernel.body.block.args, strict=True))
     arrays: dict[str, Named] = {n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v) for n, v in values.items()}
     arrays |= {table.name: table for table in tables}
@@ -314,7 +320,8 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Na
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]
-        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles)
+        constant = row.constant and host is None
+        buffer = BufferOp(names, row.type, row.memory, row.reuse, host, row.hints, row.swizzles, constant=constant)
         kernel.body.block.add_op(buffer)
         buffers.append((buffer, row.span))
         for name, value in zip(names, buffer.arrays, strict=True):

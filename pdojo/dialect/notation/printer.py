@@ -66,6 +66,8 @@ def declaration_line(buffer: Buffer, *, aligned: bool = False) -> str:
     extents = enumerate(zip(buffer.shape, buffer.reuse, strict=True))
     shape = ", ".join(f"{n}{swizzles.get(d, '')}{spell_slots(slots)}" for d, (n, slots) in extents)
     text = f"{buffer.names[0]} {buffer.dtype} [{shape}] {buffer.memory.value}{spell_hints(buffer.hints)}"
+    if buffer.constant:
+        text += " const"
     if aligned:
         text += f" align {buffer.alignment}"
     return text if len(buffer.names) == 1 else f"{text} -> {', '.join(buffer.names)}"

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     SymbolNameConstraint,
+    UnitAttr,
     i64,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
@@ -80,6 +81,8 @@ class KernelOp(IRDLOperation):
     """Whether each argument is read (in), read and written (inout) or only written (out)."""
     arg_alignments = opt_prop_def(ArrayAttr[IntegerAttr])
     """Alignment in bytes that callers guarantee for each argument; the element size if absent."""
+    constants = opt_prop_def(ArrayAttr[StringAttr])
+    """Names of the constant inputs: callers bind them once, and their bytes are then the same at every call."""
     numerics = opt_prop_def(ArrayAttr[NumericsAttr])
     """Numerics classes that moves may use; `DEFAULT_NUMERICS` if absent."""
     machine = opt_prop_def(StringAttr)
@@ -100,6 +103,7 @@ class KernelOp(IRDLOperation):
         machine: str | None = None,
         alignments: Sequence[int] | None = None,
         tables: Sequence[Table] = (),
+        constants: Sequence[str] = (),
     ) -> None:
         super().__init__(
             properties={
@@ -107,6 +111,7 @@ class KernelOp(IRDLOperation):
                 "arg_names": ArrayAttr(StringAttr(n) for n, _, _ in arguments),
                 "arg_intents": ArrayAttr(IntentAttr(i) for _, i, _ in arguments),
                 "arg_alignments": None if alignments is None else ArrayAttr(IntegerAttr(a, i64) for a in alignments),
+                "constants": ArrayAttr(StringAttr(n) for n in constants) if constants else None,
                 "numerics": None if numerics is None else ArrayAttr(NumericsAttr(n) for n in numerics),
                 "machine": None if machine is None else StringAttr(machine),
                 "tables": tables_attr(tables),
@@ -128,6 +133,11 @@ class KernelOp(IRDLOperation):
             return {}
         return {name: _table(name, each) for name, each in self.tables.data.items()}
 
+    @property
+    def constant_names(self) -> tuple[str, ...]:
+        """Names of the constant inputs."""
+        return () if self.constants is None else names_of(self.constants)
+
     def buffers(self) -> Iterator[BufferOp]:
         """The declarations of buffers with memory of their own, in order."""
         return (op for op in self.body.block.ops if isinstance(op, BufferOp) and op.host is None)
@@ -142,21 +152,24 @@ class KernelOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:
-        """Parse `@name(in x %x : memref<..>, ...) attributes {...} { ... }`."""
+        """Parse `@name(in x %x : memref<..>, const w %w : memref<..>, ...) attributes {...} { ... }`."""
         name = parser.parse_symbol_name()
         names: list[str] = []
         intents: list[Intent] = []
+        constants: list[str] = []
 
         def argument() -> Parser.Argument:
-            intents.append(parser.parse_str_enum(Intent))
+            is_constant = parser.parse_optional_keyword("const") is not None
+            intents.append(Intent.IN if is_constant else parser.parse_str_enum(Intent))
             names.append(parser.parse_identifier_or_str_literal("the name of the array"))
+            constants.extend(names[-1:] if is_constant else ())
             return parser.parse_argument()
 
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument)
         attributes = parser.parse_optional_attr_dict_with_keyword(("sym_name", "arg_names", "arg_intents"))
         region = parser.parse_region(arguments)
         types = [a.type for a in arguments]
-        kernel = cls(name.data, list(zip(names, intents, types, strict=True)), region)
+        kernel = cls(name.data, list(zip(names, intents, types, strict=True)), region, constants=constants)
         for key, value in attributes.data.items() if attributes else ():
             target = kernel.properties if key in _FACTS else kernel.attributes
             target[key] = value
@@ -166,11 +179,11 @@ class KernelOp(IRDLOperation):
         """Print the form that `parse` reads."""
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
-        names = names_of(self.arg_names)
+        names, constants = names_of(self.arg_names), self.constant_names
         rows = list(zip(self.arg_intents.data, names, self.body.block.args, strict=True))
 
         def argument(row: tuple[IntentAttr, str, BlockArgument]) -> None:
-            printer.print_string(f"{row[0].data.value} {row[1]} ")
+            printer.print_string(f"{'const' if row[1] in constants else row[0].data.value} {row[1]} ")
             printer.print_block_argument(row[2])
 
         with printer.in_parens():
@@ -214,6 +227,8 @@ class BufferOp(IRDLOperation):
     """Per swizzled dimension: its number, the number of the swizzling dimension, the size of a granule."""
     memory = prop_def(MemoryAttr)
     """The location of the buffer."""
+    constant = opt_prop_def(UnitAttr)
+    """Present if the array is computed once, when a caller binds the constant inputs, and kept from call to call."""
     hints = opt_prop_def(DictionaryAttr)
     """Facts that generated code may use; they never change meaning. Absent if there are none."""
     arrays = var_result_def(MemRefType)
@@ -230,6 +245,8 @@ class BufferOp(IRDLOperation):
         host: SSAValue | None = None,
         hints: DictionaryAttr | None = None,
         swizzles: Mapping[int, Swizzle] | None = None,
+        *,
+        constant: bool = False,
     ) -> None:
         super().__init__(
             operands=[host],
@@ -238,6 +255,7 @@ class BufferOp(IRDLOperation):
                 "reuse": reuse_attr(reuse),
                 "swizzle": swizzle_attr(swizzles or {}),
                 "memory": MemoryAttr(memory),
+                "constant": UnitAttr() if constant else None,
                 "hints": hints if hints is not None and hints.data else None,
             },
             result_types=[[array_type] * len(names)],
@@ -267,7 +285,7 @@ class BufferOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> BufferOp:
-        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`, `e : f32[8] in %y`, `t : f32[8, 32 xor 0 * 4] shared`."""
+        """Parse `a, b : f32[24576:N, 512:N4, 8] heap`, `e : f32[8] in %y`, `t : f32[8, 32 xor 0 * 4] heap const`."""
         names = parser.parse_comma_separated_list(
             parser.Delimiter.NONE, lambda: parser.parse_identifier_or_str_literal("the name of an array")
         )
@@ -286,8 +304,9 @@ class BufferOp(IRDLOperation):
         shape = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, extent)
         array_type = MemRefType(element, shape)
         if parser.parse_optional_keyword("in") is None:
-            memory = parser.parse_str_enum(Memory)
-            return cls(names, array_type, memory, reuse, hints=parse_hints(parser), swizzles=swizzles)
+            memory, hints = parser.parse_str_enum(Memory), parse_hints(parser)
+            constant = parser.parse_optional_keyword("const") is not None
+            return cls(names, array_type, memory, reuse, hints=hints, swizzles=swizzles, constant=constant)
         host = parser.resolve_operand(parser.parse_unresolved_operand(), array_type)
         return cls(names, array_type, Memory.HEAP, reuse, host, swizzles=swizzles)
 
@@ -303,6 +322,7 @@ class BufferOp(IRDLOperation):
         if self.host is None:
             printer.print_string(f"[{text}] {self.memory.data.value}")
             print_hints(printer, self.hints)
+            printer.print_string(" const" if self.constant is not None else "")
             return
         printer.print_string(f"[{text}] in ")
         printer.print_ssa_value(self.host)

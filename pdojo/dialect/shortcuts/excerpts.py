@@ -19,7 +19,7 @@ from pdojo.dialect.rules.capacity import MOST_STATEMENTS, Growth, limit_of, load
 from pdojo.dialect.rules.lanes import bytes_in_memory
 from pdojo.dialect.view.copying import copy_nest
 from pdojo.dialect.view.grids import is_in_grid
-from pdojo.dialect.view.nest import Buffer, Leaf, Node, fact, leaves_of, subtree
+from pdojo.dialect.view.nest import Buffer, Leaf, Node, buffers_of, fact, leaves_of, subtree
 from pdojo.dialect.view.storage import accesses_of
 
 LARGE = 32
@@ -75,7 +75,7 @@ def _excerpt(program: Program, places: frozenset[int]) -> Excerpt:
     wanted = sorted(set[int]().union(*(joined[place] for place in places)))
     roots = [program.nest.children[place] for place in wanted]
     whole = len(wanted) == len(program.nest.children) or _is_most(program, roots)
-    used = frozenset[Buffer]().union(*(_buffers_of(root) for root in roots))
+    used = frozenset[Buffer]().union(*(buffers_of(root) for root in roots))
     part = program.known.remembered.part(_content(program, roots, used))
     return Excerpt(program, tuple(wanted), part.verdicts, used, None if whole else part)
 
@@ -102,15 +102,6 @@ def _root(node: Node) -> Node:
     return node.chain[0] if node.chain else node
 
 
-def _buffers_of(root: Node) -> frozenset[Buffer]:
-    """The buffers that a top-level node uses."""
-
-    def used() -> frozenset[Buffer]:
-        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
-
-    return fact(root.facts, "buffers", used)
-
-
 def _digest_of(node: Node) -> Content:
     """The digest of a node's text and of its identifiers."""
     from pdojo.dialect.notation.printer import scope_text, tree_lines
@@ -128,7 +119,7 @@ def _joined(program: Program) -> list[set[int]]:
     joined = [{place} for place in range(len(program.nest.children))]
     first: dict[Buffer, int] = {}
     for place, root in enumerate(program.nest.children):
-        for buffer in fact(root.facts, "binding", lambda r=root: tuple(filter(_binds, _buffers_of(r)))):
+        for buffer in fact(root.facts, "binding", lambda r=root: tuple(filter(_binds, buffers_of(r)))):
             other = joined[first.setdefault(buffer, place)]
             if other is not joined[place]:
                 other |= joined[place]

@@ -43,6 +43,10 @@ def verify_interface(kernel: KernelOp) -> None:
         fail(kernel, f"kernel has {len(names)} arguments but {len(kernel.arg_alignments.data)} alignments")
     for name, argument in zip(names, arguments, strict=True):
         _verify_array_type(kernel, name, argument)
+    inputs = {name for name, intent in zip(names, kernel.arg_intents.data, strict=True) if intent.data is Intent.IN}
+    for name in kernel.constant_names:
+        if name not in inputs:
+            fail(kernel, f"array '{name}' is constant, but no input of the kernel")
     _verify_tables(kernel)
     _verify_unique(kernel, [*names, *kernel.known_tables()])
 
@@ -133,10 +137,28 @@ def _verify_buffer(buffer: BufferOp) -> None:
     if buffer.reuse is not None and len(buffer.reuse.data) != len(buffer.array_type.get_shape()):
         fail(buffer, f"buffer '{names[0]}' has {len(buffer.reuse.data)} numbers of slots for its dimensions")
     _verify_swizzles(buffer, names[0])
+    if buffer.constant is not None:
+        problem = constancy_problem(buffer)
+        if problem is not None or buffer.host is not None:
+            fail(buffer, str(problem or f"'{names[0]}' lives in the caller's memory, so it is not constant"))
     for extent, slots in zip(buffer.array_type.get_shape(), buffer.slots, strict=True):
         if slots < 0 or (slots > 1 and slots >= extent):
             known = "a circular buffer has at least 2, and fewer than there are indices"
             fail(buffer, f"buffer '{names[0]}' has {slots} slots for {extent} indices; {known}")
+
+
+def constancy_problem(buffer: BufferOp) -> Reason | None:
+    """The reason why the array of a buffer with memory of its own cannot be constant; None if it can."""
+    name = names_of(buffer.array_names)[0]
+    if len(buffer.arrays) > 1:
+        return Reason(f"'{name}' shares its memory with other arrays; a constant is alone")
+    if buffer.memory.data is not Memory.HEAP:
+        return Reason(f"'{name}' is in {buffer.memory.data.value} memory; constants are on the heap")
+    if buffer.reuse is not None:
+        return Reason(f"dimensions of '{name}' are reused or folded; those of a constant are whole")
+    if buffer.swizzle is not None:
+        return Reason(f"dimensions of '{name}' are swizzled; those of a constant are not")
+    return Reason(f"'{name}' has hints; a constant has none") if buffer.hints is not None else None
 
 
 def _verify_swizzles(buffer: BufferOp, name: str) -> None:

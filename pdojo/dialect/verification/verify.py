@@ -13,6 +13,7 @@ from pdojo.dialect.verification.exception import fail
 from pdojo.dialect.verification.mappings import misplaced_mapping
 from pdojo.dialect.verification.statements import verify_statement
 from pdojo.dialect.verification.structure import verify_body, verify_declarations, verify_interface, verify_operation
+from pdojo.dialect.view.binding import binding_problem
 from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Leaf, Nest, Node, Scope, leaves_of
 
@@ -50,6 +51,7 @@ def verify_nest(nest: Nest) -> None:
         node.sound = True
         if isinstance(node, Scope):
             node.settled = True
+    _verify_binding(nest)
 
 
 def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
@@ -65,6 +67,13 @@ def _unsettled(nodes: Iterable[Node]) -> Iterator[Node]:
 def _verify_tree(nest: Nest) -> None:
     _verify_ids(nest)
     _verify_nodes([*nest.scopes, *nest.leaves])
+    _verify_binding(nest)
+
+
+def _verify_binding(nest: Nest) -> None:
+    if (found := binding_problem(nest)) is not None:
+        node, problem = found
+        fail(node.op, problem.text)
 
 
 def _verify_nodes(nodes: Sequence[Node]) -> None:

@@ -147,16 +147,17 @@ class _Builder:
 
     def _interface(self, said: Sequence[Said]) -> None:
         kernel = self.kernel
-        aligned = kernel.arg_alignments
+        aligned, constants = kernel.arg_alignments, kernel.constant_names
         guests = {op.host: op for op, (_, operands, _) in zip(self.declarations, said, strict=True) if operands}
         rows = zip(kernel.body.block.args, names_of(kernel.arg_names), kernel.arg_intents.data, strict=True)
         for position, (argument, name, intent) in enumerate(rows):
             dtype, shape = element_and_shape(argument)
             alignment = byte_width(dtype) if aligned is None else aligned.data[position].value.data
             flags = (0,) * len(shape)
-            hosted = guests.get(argument)
+            hosted, constant = guests.get(argument), name in constants
             names = (name, *(names_of(hosted.array_names) if hosted is not None else ()))
-            buffer = Buffer(names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
+            facts = (names, dtype, shape, flags, Memory.HEAP, intent.data, None, alignment, hosted)
+            buffer = Buffer(*facts, constant=constant)
             self._add(buffer, [name], [argument])
 
     def _add(self, buffer: Buffer, names: Sequence[str], values: Sequence[SSAValue]) -> None:
@@ -189,10 +190,8 @@ class _Builder:
                 self._name(name, self.arrays[op.host].buffer, value)
             return
         dtype, shape = element_and_shape(op.arrays[0])
-        width, swizzles = byte_width(dtype), op.swizzles
-        buffer = Buffer(
-            names, dtype, shape, op.slots, op.memory.data, None, op, width, swizzles=swizzles, source=source
-        )
+        facts = (names, dtype, shape, op.slots, op.memory.data, None, op, byte_width(dtype))
+        buffer = Buffer(*facts, swizzles=op.swizzles, source=source, constant=op.constant is not None)
         self._add(buffer, names, op.arrays)
 
     def _children(

@@ -50,6 +50,8 @@ class Buffer:
     """Per dimension, the swizzle of its positions by the index in another dimension."""
     source: tuple[object, ...] = ()
     """The declaration's properties and types, from which the buffer was computed (`build.py`); () if there is none."""
+    constant: bool = False
+    """Whether it is a constant input, or a temporary that is computed once, at binding (`binding.py`)."""
 
     @property
     def hints(self) -> DictionaryAttr:
@@ -438,6 +440,15 @@ class Nest:
 def leaves_of(node: Node) -> list[Leaf]:
     """The statements in a subtree, in textual order."""
     return [node] if isinstance(node, Leaf) else node.leaves
+
+
+def buffers_of(root: Node) -> frozenset[Buffer]:
+    """The buffers that a top-level node uses."""
+
+    def used() -> frozenset[Buffer]:
+        return frozenset(access.array.buffer for leaf in leaves_of(root) for access in leaf.accesses)
+
+    return fact(root.facts, "buffers", used)
 
 
 def inside_of(nodes: Sequence[Node]) -> tuple[list[Leaf], list[Scope]]:

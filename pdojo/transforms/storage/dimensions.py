@@ -53,7 +53,8 @@ def redeclare(
     old = buffer.op
     assert old is not None
     names = names_of(old.array_names)
-    new = BufferOp(names, MemRefType(old.array_type.element_type, shape), buffer.memory, slots)
+    kind = MemRefType(old.array_type.element_type, shape)
+    new = BufferOp(names, kind, buffer.memory, slots, constant=buffer.constant)
 
     def reindexed(value: Input, extents: Sequence[int]) -> Input:
         if isinstance(value, Access) and value.array.buffer is buffer:

@@ -84,7 +84,7 @@ class SwapDims(Transformation[Dimension]):
         shape = [buffer.shape[d] for d in order]
         element = MemRefType(old.array_type.element_type, shape)
         slots = [buffer.reuse[d] for d in order]
-        new = BufferOp(names_of(old.array_names), element, buffer.memory, slots)
+        new = BufferOp(names_of(old.array_names), element, buffer.memory, slots, constant=buffer.constant)
         affected = dict.fromkeys(leaf for leaf, _ in accesses_of(program.nest, buffer))
         for leaf in affected:
             _permute(leaf, buffer, order, rewriter)

@@ -48,6 +48,13 @@ def callers_memory(array: Array) -> Reason | None:
     return Reason(f"'{array.name}' {kind}, its memory is the caller's; {remedy}")
 
 
+def fixed_memory(array: Array) -> Reason | None:
+    """The refusal of moves that change the memory of a constant, or of an array of the caller's; or None."""
+    if array.buffer.constant and array.buffer.op is not None:
+        return Reason(f"'{array.name}' is constant: it is kept in memory of its own; unbind_array first")
+    return callers_memory(array)
+
+
 def hinted(program: Program, buffer: Buffer) -> Reason | None:
     """The reason why the layout must stay: hints for it; None if there are none."""
     for _, access in accesses_of(program.nest, buffer):
@@ -91,7 +98,7 @@ class SetLocation(Transformation[Array]):
 
     def check(self, program: Program, site: Array) -> Reason | None:
         """Requires a temporary, a memory that the machine has, and room in it."""
-        if (refused := callers_memory(site)) is not None:
+        if (refused := fixed_memory(site)) is not None:
             return refused
         known = [m.value for m in Memory]
         if self.location not in known:

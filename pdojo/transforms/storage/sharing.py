@@ -31,7 +31,7 @@ from pdojo.transforms.api import (
     find_race,
 )
 from pdojo.transforms.storage.declaring import add_buffer
-from pdojo.transforms.storage.location import callers_memory
+from pdojo.transforms.storage.location import fixed_memory
 
 
 def unlike_in(guest: Buffer, host: Buffer) -> str | None:
@@ -43,6 +43,7 @@ def unlike_in(guest: Buffer, host: Buffer) -> str | None:
         "swizzles": (dict(guest.swizzles), dict(host.swizzles)),
         "location": (guest.memory, host.memory),
         "hints": (guest.hints, host.hints),
+        "the time of binding": (guest.constant, host.constant),
     }
     return next((what for what, (mine, other) in pairs.items() if mine != other), None)
 
@@ -67,7 +68,8 @@ def _several_threads(nest: Nest, buffers: Iterable[Buffer]) -> Reason | None:
 def buffer_like(like: Buffer, names: Sequence[str], host: SSAValue | None = None) -> BufferOp:
     """A declaration of arrays in a buffer of the same kind; in the memory of the interface array `host` if given."""
     kind = MemRefType(DTYPES[like.dtype], like.shape)
-    return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles)
+    constant = like.constant and like.op is not None
+    return BufferOp(names, kind, like.memory, like.reuse, host, like.hints, like.swizzles, constant=constant)
 
 
 def _declare(program: Program, host: Buffer, names: Sequence[str], rewriter: PatternRewriter) -> BufferOp | None:
@@ -139,7 +141,7 @@ class ShareBuffer(Transformation[Array]):
         host = program.nest.arrays.get(self.with_)
         if host is None:
             return Reason(f"there is no array '{self.with_}'")
-        if (refused := callers_memory(site) or self._unlike(site, host)) is not None:
+        if (refused := fixed_memory(site) or self._unlike(site, host)) is not None:
             return refused
         fixed = pinned(program.nest, site) or _several_threads(program.nest, [site.buffer, host.buffer])
         return fixed or self._loss(program, site, host)

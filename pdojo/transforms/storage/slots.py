@@ -32,7 +32,7 @@ from pdojo.transforms.api import (
     register_problem,
     reuse_attr,
 )
-from pdojo.transforms.storage.location import callers_memory, hinted, room, swizzled, temporaries
+from pdojo.transforms.storage.location import callers_memory, fixed_memory, hinted, room, swizzled, temporaries
 
 PROPOSED_SLOTS = (2, 4, 8)
 """Slot counts that `fold_dim` proposes besides the one from the distances of the accesses."""
@@ -142,7 +142,7 @@ class ReuseDims(Transformation[Dimension]):
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
         """Requires a temporary's dimension that is not reused yet, and whose values survive."""
-        if (refused := callers_memory(site.array)) is not None:
+        if (refused := fixed_memory(site.array)) is not None:
             return refused
         buffer = site.array.buffer
         if _takes_part(site) and (fixed := swizzled(buffer)) is not None:
@@ -218,7 +218,7 @@ class FoldDim(Transformation[Dimension]):
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
         """Requires a temporary, a valid number of slots, and values that survive."""
-        if (refused := callers_memory(site.array)) is not None:
+        if (refused := fixed_memory(site.array)) is not None:
             return refused
         buffer, extent = site.array.buffer, site.array.shape[site.index]
         if _takes_part(site) and (fixed := swizzled(buffer)) is not None:

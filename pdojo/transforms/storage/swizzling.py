@@ -23,7 +23,7 @@ from pdojo.transforms.api import (
     swizzle_problem,
     swizzled_lanes,
 )
-from pdojo.transforms.storage.location import callers_memory, hinted, temporaries
+from pdojo.transforms.storage.location import fixed_memory, hinted, temporaries
 
 
 def _set_swizzles(buffer: Buffer, swizzles: dict[int, Swizzle], rewriter: PatternRewriter) -> None:
@@ -68,7 +68,7 @@ class SwizzleDim(Transformation[Dimension]):
 
     def check(self, program: Program, site: Dimension) -> Reason | None:
         """Requires a temporary with addresses, two whole dimensions, fitting granules, and vectors within granules."""
-        if (refused := callers_memory(site.array)) is not None:
+        if (refused := fixed_memory(site.array)) is not None:
             return refused
         buffer, swizzle = site.array.buffer, Swizzle(self.by, self.granule)
         if buffer.memory is Memory.REGISTER:

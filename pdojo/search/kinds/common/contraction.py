@@ -19,6 +19,7 @@ WORTH_CHOOSING = 1 << 20
 """Fewest products of a contraction whose plan is left open."""
 MOST_PADDED = 1.25
 """Greatest size of a packed copy, as a multiple of the array's."""
+ONCE = "the operand is constant: it is packed once, at binding"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,11 @@ def can_pack(leaf: Leaf, panel: Access) -> bool:
     """
     loops = {v for e in panel.index for v in e.variables()}
     return prod(leaf.chain[v].extent for v in loops) <= MOST_PADDED * prod(panel.array.shape)
+
+
+def is_bound(leaf: Leaf, panel: Access) -> bool:
+    """True if a copy of the panel in loop order may be made once, at binding, because the panel is constant."""
+    return panel.array.buffer.constant and can_pack(leaf, panel)
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -18,6 +18,7 @@ from pdojo.search.kinds.common.contraction import (
     ContractionShape,
     best_blocks,
     can_pack,
+    is_bound,
     spatial_loops,
     tiles_of,
     uses,
@@ -85,7 +86,10 @@ def block_plans(builder: PassBuilder, shape: ContractionShape) -> list[BlockPlan
         for columns in shape.own[panel]:
             lengths = _lengths(builder, leaf, columns.extent)
             sharing = others[0] if others else ()
-            if not sharing and not _is_near(leaf, columns, vector):
+            is_near = _is_near(leaf, columns, vector) or (
+                is_bound(leaf, vector) and _is_contiguous(leaf.output, columns)
+            )
+            if not sharing and not is_near:
                 continue
             if not _is_contiguous(vector, columns) and sharing and not can_pack(leaf, vector):
                 continue
@@ -134,7 +138,7 @@ def _sized(
     whole_panel = prod(access.array.shape) * byte_width(access.array.dtype) // prod(others)
 
     def cycles(height: int, vectors: int) -> float:
-        packed = rows is not None and is_packed(machine, leaf, access, count, height)
+        packed = is_bound(leaf, access) or is_repaid(machine, leaf, access, count, height)
         gathered = apart and not packed and rows is not None
         load = _gather(machine, lanes, vectors) if gathered else _load(machine, steps * vectors * line)
         # The first block of rows brings its panel into the core's caches.
@@ -155,7 +159,8 @@ def _sized(
             if n * b
         ]
         total = sum(n * (steps * _step(machine, line, h, v, near) + overhead * h * v) for h, v, n, near in blocks)
-        return (total * prod(others) + (packing if packed else 0)) / balance(shared, machine.threads)
+        again = packing if packed and not is_bound(leaf, access) else 0
+        return (total * prod(others) + again) / balance(shared, machine.threads)
 
     fitting = takewhile(lambda vectors: vectors == 1 or lanes * (vectors - 1) < columns.extent, VECTORS)
     for block in best_blocks(count, fitting, machine.vector_registers, cycles):
@@ -198,8 +203,8 @@ def _gather(machine: Machine, lanes: int, vectors: int) -> float:
     )
 
 
-def is_packed(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
-    """True if enough blocks of `height` rows reuse the panel to repay packing.
+def is_repaid(machine: Machine, leaf: Leaf, panel: Access, rows: int, height: int) -> bool:
+    """True if enough blocks of `height` rows reuse the panel to repay packing in each call.
 
     Overlapping windows are packed, and so copied several times, only if their terms share sets of the first cache.
     """

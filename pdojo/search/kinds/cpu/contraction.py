@@ -19,11 +19,13 @@ from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import (
     MOST_STRAIGHT,
+    ONCE,
     WORTH_CHOOSING,
     ContractionShape,
     arrange_copy,
     can_pack,
     contractions,
+    is_bound,
     own_block,
     peel,
     spatial_loops,
@@ -36,7 +38,7 @@ from pdojo.search.kinds.cpu.block_plans import (
     BlockPlan,
     block_plans,
     copies_of,
-    is_packed,
+    is_repaid,
     least_rest,
     tallest,
     times_read,
@@ -186,39 +188,52 @@ def _columns(builder: PassBuilder, identifier: str, depth: int, plan: BlockPlan,
 
 
 def _pack(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan, *, whole: bool) -> None:
-    """Copy the panel in the order of the sum's reads, if that pays."""
+    """Copy the panel in the order of the sum's reads: once, at binding, if it is constant, or if that pays."""
     leaf = builder.leaf(identifier)
     panel = leaf.reads[plan.panel]
-    if plan.rows is None or not is_packed(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+    if is_bound(leaf, panel) and _pack_panel(builder, identifier, leaf.chain[0], rows, plan):
+        builder.attempt("bind_array", builder.leaf(identifier).reads[plan.panel].array.name, ONCE)
         return
-    terms = len(leaf.chain) - rows - 3
+    if not is_repaid(builder.game.machine, leaf, panel, leaf.chain[rows].extent, plan.height):
+        return
     # One copy serves all iterations that do not index it, and all blocks of rows.
     again = copies_of(leaf.chain[: len(plan.outer)], panel)
     inner = next((s for s in leaf.chain[len(plan.outer) : rows] if uses(panel, s)), leaf.chain[rows])
     line = builder.game.machine.cache_line
-    is_contiguous = lane_stride(panel.index, panel.array.shape, len(leaf.chain) - terms - 1) is Stride.CONTIGUOUS
+    is_contiguous = lane_stride(panel.index, panel.array.shape, rows + 2) is Stride.CONTIGUOUS
     narrow = is_contiguous and plan.lanes * plan.vectors * byte_width(panel.array.dtype) < line
     if not can_pack(leaf, panel) or (again == len(plan.outer) and not whole and not narrow):
         # Windows are larger than the array. A panel of its own is still in the core's cache when it is used, but
         # narrow panels would read each line several times.
         again, inner = len(plan.outer), leaf.chain[rows]
-    top = leaf.chain[again] if again < len(plan.outer) else inner
-    name = panel.array.name
-    if not builder.attempt("stage_in", top, "the sum reads contiguous memory", array=name, location="heap"):
-        return
-    copied = builder.leaf(identifier).reads[plan.panel].array.name
-    # The dimensions of the terms come before those of vectors and lanes.
-    first = len(builder.nest.arrays[copied].shape) - terms
-    before = max(first - 2, 0)
-    order = [*range(before), *range(first, first + terms), *range(before, first)]
+    _pack_panel(builder, identifier, leaf.chain[again] if again < len(plan.outer) else inner, rows, plan)
+
+
+def _pack_panel(builder: PassBuilder, identifier: str, around: Scope, rows: int, plan: BlockPlan) -> bool:
+    """Copy the panel before the loop `around`; returns True if that was possible.
+
+    The loop over rows of blocks is at the depth `rows`, around those over the vectors and the lanes of a block.
+    """
+    name = builder.leaf(identifier).reads[plan.panel].array.name
+    if not builder.attempt("stage_in", around, "the sum reads contiguous memory", array=name, location="heap"):
+        return False
+    read = builder.leaf(identifier).reads[plan.panel]
+    copied = read.array.name
+
+    def place(dimension: int) -> int:
+        depth = max(read.index[dimension].variables(), default=0)
+        return 0 if depth <= rows else 2 if depth <= rows + 2 else 1
+
+    order = sorted(range(len(read.index)), key=place)
     arrange_copy(builder, copied, order, "vectors of one term lie together")
     (writer,) = builder.nest.writers[copied]
     builder.attempt("vectorize", writer.chain[-1], "the lanes of a vector")
     if copy_squares(builder, writer.id):
-        return
+        return True
     for scope in writer.chain[-2:-1]:
         if scope.extent <= plan.vectors + 1:
             builder.attempt("unroll", scope, "the vectors of one term")
+    return True
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan) -> None:
@@ -232,14 +247,16 @@ def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan
     scalar = leaf.reads[1 - plan.panel]
     name, outer = scalar.array.name, leaf.chain[:rows]
     near = _are_near(builder.game.machine, leaf, scalar, rows, plan.height)
-    if times_read(outer, scalar) < WORTH_PACKING or near or not can_pack(leaf, scalar):
+    bound = is_bound(leaf, scalar)
+    if (times_read(outer, scalar) < WORTH_PACKING and not bound) or near or not can_pack(leaf, scalar):
         return
     if builder.choices.choose("rows of blocks", ("packed", "in place")) == "in place":
         return
     if _read_copy(builder, identifier, 1 - plan.panel, plan.height):
         return
     why = "the rows of a block lie side by side, not pages apart"
-    if not builder.attempt("stage_in", outer[copies_of(outer, scalar)], why, array=name, location="heap"):
+    top = leaf.chain[0 if bound else copies_of(outer, scalar)]
+    if not builder.attempt("stage_in", top, why, array=name, location="heap"):
         return
     copied = builder.leaf(identifier).reads[1 - plan.panel].array.name
     index = builder.leaf(identifier).reads[1 - plan.panel].index
@@ -248,6 +265,8 @@ def _pack_rows(builder: PassBuilder, identifier: str, rows: int, plan: BlockPlan
         for d in range(dimension + 1, len(index)):
             builder.attempt("swap_dims", f"{copied}:{d}", why)
         _write_in_order(builder, copied, plan.height)
+    if bound:
+        builder.attempt("bind_array", copied, ONCE)
 
 
 def _write_in_order(builder: PassBuilder, name: str, height: int) -> None:

@@ -14,6 +14,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.functions import byte_width, is_float
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.lanes import Stride, lane_stride
+from pdojo.dialect.view.binding import binding_nests
 from pdojo.dialect.view.nest import Access, Leaf, Nest, Node, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
@@ -44,13 +45,17 @@ class ModelCost:
 
 
 def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
-    """The cost of one call; None for programs with mappings of machines other than CPUs."""
+    """The cost of one call; None for programs with mappings of machines other than CPUs.
+
+    The nests that write constants run at binding, not in a call.
+    """
     if any(scope.mapping not in _UNMAPPED and scope.mapping is not Mapping.TENSOR for scope in nest.scopes):
         return None
     model = _Model(nest, machine)
     total = compute = starts = 0.0
     memory = [0.0] * len(machine.cache_bytes)
-    for node in nest.children:
+    early = binding_nests(nest)
+    for node in (node for node in nest.children if node not in early):
         work, begun = model.compute(node)
         waits = model.waits(node)
         total += max(work, *waits) + begun if waits else work + begun

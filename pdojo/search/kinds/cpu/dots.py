@@ -22,6 +22,7 @@ from pdojo.dialect.view.nest import Leaf
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import (
     MOST_STRAIGHT,
+    ONCE,
     VECTORS,
     WORTH_CHOOSING,
     Block,
@@ -32,6 +33,7 @@ from pdojo.search.kinds.common.contraction import (
     contraction_shape,
     has_terms,
     is_alone,
+    is_bound,
     narrow_factors,
     own_block,
     peel,
@@ -270,7 +272,8 @@ def _pack(builder: PassBuilder, identifier: str, top: int, inner: int, position:
     unit = plan.unit
     read = _factor(builder, identifier, position).reads[0]
     chain = builder.leaf(identifier).chain
-    around = next((s for s in chain[top:inner] if uses(read, s)), chain[inner])
+    bound = is_bound(builder.leaf(identifier), read)
+    around = chain[0] if bound else next((s for s in chain[top:inner] if uses(read, s)), chain[inner])
     why = "the instruction reads contiguous memory"
     builder.make("stage_in", around, why, array=read.array.name, location="heap")
     copied = _factor(builder, identifier, position).reads[0]
@@ -293,6 +296,8 @@ def _pack(builder: PassBuilder, identifier: str, top: int, inner: int, position:
             builder.attempt("unroll", scope, "the tiles of one term")
     elif builder.attempt("swap_scopes", writer.chain[-2], "the lanes of a vector"):
         builder.attempt("vectorize", builder.loop(writer.id, -1), "the lanes of a vector")
+    if bound:
+        builder.attempt("bind_array", name, ONCE)
 
 
 def _pack_rows(builder: PassBuilder, identifier: str, top: int, inner: int, plan: DotPlan) -> None:

@@ -2,7 +2,8 @@
 
 It takes shorter forms of functions, simplifies loops (`loops.py`), turns shared divisors into reciprocals
 (`reciprocals.py`) and splits rows under strided windows (`windows.py`). Contractions get register tiles
-(`contraction.py`) or the machine's dot products (`dots.py`). For everything else it fuses the outer loops
+(`contraction.py`) or the machine's dot products (`dots.py`); what depends on constants only is computed at binding
+(`constants.py`). For everything else it fuses the outer loops
 (`fusion.py`); gives every statement its own innermost vector loop along contiguous memory, with several accumulators
 for reductions, and fuses the loops over vectors, so that intermediate values stay in registers (`vectors.py`); reuses
 memory, also of outputs (`output_sharing.py`); parallelises the loops that balance best (`threads.py`); unrolls; and
@@ -19,6 +20,7 @@ from pdojo.search.kinds.common.output_sharing import share_outputs
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
 from pdojo.search.kinds.common.threads import share_work
 from pdojo.search.kinds.cpu.columns import join_terms, sum_columns
+from pdojo.search.kinds.cpu.constants import bind_temporaries
 from pdojo.search.kinds.cpu.contraction import tile_contractions
 from pdojo.search.kinds.cpu.dots import use_dot_units
 from pdojo.search.kinds.cpu.panels import panel_columns
@@ -39,6 +41,7 @@ def heuristic(builder: PassBuilder) -> None:
     share_reciprocals(builder)
     use_dot_units(builder)
     part_windows(builder)
+    bind_temporaries(builder)
     by_panels = panel_columns(builder)
     by_columns = sum_columns(builder, by_panels)
     split_tall(builder)

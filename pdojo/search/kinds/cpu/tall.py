@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pdojo.dialect.functions import byte_width
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.contraction import ContractionShape, contractions
+from pdojo.search.kinds.common.contraction import ContractionShape, contractions, is_bound
 from pdojo.search.kinds.common.loops import isolate, reorder
 from pdojo.search.kinds.common.sums import split_terms
 
@@ -18,6 +18,8 @@ BLOCKS = 4
 """Blocks of results per thread from which a contraction is not split."""
 BLOCK = 512
 """Results of a block in registers, roughly."""
+ORDERED = 32
+"""The limit of results is divided by this number if an operand is packed at binding."""
 
 
 def split_tall(builder: PassBuilder) -> None:
@@ -33,7 +35,9 @@ def _parts(builder: PassBuilder, shape: ContractionShape) -> int:
     machine, terms = builder.game.machine, shape.terms
     if len(shape.leaf.reads) != 2 or len(terms) != 1 or terms[0].extent < 2 * PART:
         return 1
-    if shape.results > BLOCKS * BLOCK * machine.threads * 2:
+    # Panels that were packed at binding are read in order, however long they are.
+    is_ordered = any(is_bound(shape.leaf, read) for read in shape.leaf.reads)
+    if shape.results > BLOCKS * BLOCK * machine.threads * 2 // (ORDERED if is_ordered else 1):
         return 1
     count = -(-terms[0].extent // PART)
     count = -(-count // machine.threads) * machine.threads

@@ -147,3 +147,34 @@ pdojo.kernel @beyond(in x %x: memref<8xf32>, out y %y: memref<4xf32>) attributes
     "pdojo.op"(%y, %x, %i) <{output_map = affine_map<(d0, d1) -> (d0)>, inputs = [affine_map<(d0, d1) -> (d1)>], lookups = [#pdojo.lookup<"idx", affine_map<(d0, d1) -> (d1)>>], operandSegmentSizes = array<i32: 1, 1, 1>}> : (memref<3xf32>, memref<8xf32>, index) -> ()
   }) : () -> ()
 }) : () -> ()
+
+// -----
+
+// CHECK: array 'y' is constant, but no input of the kernel
+"pdojo.kernel"() <{sym_name = "k", arg_names = ["y"], arg_intents = [#pdojo<intent out>], constants = ["y"]}> ({
+^bb0(%y: memref<8xf32>):
+  "pdojo.scope"() <{extent = 8 : index, mapping = #pdojo<mapping seq>}> ({
+  ^bb1(%i: index):
+    "pdojo.op"(%y, %i) <{output_map = affine_map<(d0) -> (d0)>, inputs = [1.000000e+00 : f32], operandSegmentSizes = array<i32: 1, 0, 1>}> : (memref<8xf32>, index) -> ()
+  }) : () -> ()
+}) : () -> ()
+
+// -----
+
+// CHECK: 's' lives in the caller's memory, so it is not constant
+pdojo.kernel @guest(out y %y: memref<8xf32>) {
+  %s = "pdojo.buffer"(%y) <{array_names = ["s"], memory = #pdojo<memory heap>, constant}> : (memref<8xf32>) -> memref<8xf32>
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
+
+// -----
+
+// CHECK: 't' has hints; a constant has none
+pdojo.kernel @hints(out y %y: memref<8xf32>) {
+  %t = pdojo.buffer t : f32[8] heap hints{persistent} const
+  pdojo.scope %i = 8 {
+    pdojo.op %y[%i] = 1.000000e+00 : f32
+  }
+}
