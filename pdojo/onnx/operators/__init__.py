@@ -1,0 +1,1 @@
+"""Lowerings of ONNX operators to handles of `pdojo.build`."""
