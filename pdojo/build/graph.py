@@ -39,6 +39,10 @@ class Definition:
         """Whether the caller passes it."""
         return bool(self.name)
 
+    def renew(self) -> None:
+        """Put it behind all definitions so far, on which its nests may depend."""
+        self.serial = next(_serial)
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -74,6 +78,10 @@ class Reduction:
     """Whether a running result leaves out the element of its own iteration."""
 
 
+class Loop:
+    """A loop around several nests, compared by identity: they run one after the other in each iteration."""
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """A perfect nest that writes one value per iteration, or reduces over the last scopes."""
@@ -84,6 +92,8 @@ class Write:
     guard: tuple[Expr, ...] = ()
     """Constraints `e >= 0`; iterations that break one write nothing."""
     reduction: Reduction | None = None
+    loop: Loop | None = None
+    """The loop whose iterations are those of the first scope; nests of one loop share this scope."""
 
     @property
     def outer(self) -> int:
@@ -106,7 +116,7 @@ class Write:
 
         reduction = None if self.reduction is None else replace(self.reduction, rank=rank)
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
-        return Write(tuple(extents), target, mapped(self.value, put), guard, reduction)
+        return Write(tuple(extents), target, mapped(self.value, put), guard, reduction, self.loop)
 
 
 def identity(shape: Sequence[int]) -> tuple[Expr, ...]:

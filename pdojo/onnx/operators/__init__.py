@@ -1,1 +1,47 @@
-"""Lowerings of ONNX operators to handles of `pdojo.build`."""
+"""Lowerings of ONNX operators to handles of `pdojo.build`; importing a module registers its operators."""
+
+from pdojo.onnx.operators import (
+    activations,
+    attention,
+    casts,
+    contractions,
+    convolutions,
+    elementwise,
+    generators,
+    image,
+    indexing,
+    logic,
+    losses,
+    normalisations,
+    pools,
+    quantisation,
+    recurrences,
+    reductions,
+    sampling,
+    shapes,
+    signal,
+    training,
+)
+
+__all__ = [
+    "activations",
+    "attention",
+    "casts",
+    "contractions",
+    "convolutions",
+    "elementwise",
+    "generators",
+    "image",
+    "indexing",
+    "logic",
+    "losses",
+    "normalisations",
+    "pools",
+    "quantisation",
+    "recurrences",
+    "reductions",
+    "sampling",
+    "shapes",
+    "signal",
+    "training",
+]

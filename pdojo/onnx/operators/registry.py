@@ -84,6 +84,11 @@ class Node:
             self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape)
         return self.constants[operand]
 
+    def constant(self, values: Known) -> build.Array:
+        """The handle of values that a lowering made: a further operand, which is known."""
+        self.inputs = (*self.inputs, values)
+        return self.array(len(self.inputs) - 1)
+
     def static(self, operand: int) -> Known:
         """The value of an operand. Raises NeedsValue if it is not known before the model runs."""
         value = self.value(operand)
