@@ -7,7 +7,7 @@ results, and again in the kernel of its group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -78,7 +78,8 @@ class Operation:
     """The operator, for names of kernels."""
     lower: Lower
     operands: tuple[Operand | None, ...]
-    results: tuple[Operand, ...]
+    results: tuple[Operand | None, ...]
+    """The results; None for those that nothing needs."""
     kind: Kind
     row: int
     """The largest number of elements that are reduced to one."""
@@ -138,12 +139,11 @@ class GraphBuilder:
             results.append(_result(value, title, sources, inputs))
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
         operation = Operation(name, lower, tuple(operands), tuple(results), kind_of(handles), longest_row(handles))
-        if not operation.made:
-            return operation.results
-        if not inputs:
+        if operation.made and not inputs:
             return self.fold(operation)
-        self.operations.append(operation)
-        return operation.results
+        if operation.made:
+            self.operations.append(operation)
+        return tuple(results)
 
     def finish(self, name: str, outputs: Sequence[tuple[str, Operand]]) -> Graph:
         """The graph of the operations that the outputs need."""
@@ -152,7 +152,8 @@ class GraphBuilder:
         for operation in reversed(self.operations):
             if wanted.intersection(operation.made):
                 wanted.update(operation.tensors)
-                kept.append(operation)
+                results = tuple(r if isinstance(r, Tensor) and r in wanted else None for r in operation.results)
+                kept.append(replace(operation, results=results))
         return Graph(name, tuple(self.inputs), tuple(outputs), kept[::-1])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def folded(operation: Operation) -> tuple[Known, ...]:
     inputs = [operand for operand in step.inputs if not isinstance(operand, Tensor)]
     outputs = tuple((tensor.name, tensor) for tensor in results)
     values = iter(Model(operation.name, (), outputs, (Step(step.kernel, tuple(inputs), step.outputs),)).interpret())
-    return tuple(next(values) if isinstance(result, Tensor) else result for result in operation.results)
+    return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
 
 
 def dtype_of(value: Operand) -> str:

@@ -12,6 +12,7 @@ try:
 except ImportError:
     raise UsageError("pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'") from None
 
+from pdojo.onnx import operators as _operators  # noqa: F401  # registers them
 from pdojo.onnx.model import CallableOnnxModel, OnnxModel, load
 from pdojo.onnx.operators.registry import UnsupportedNode
 
