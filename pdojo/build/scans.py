@@ -51,7 +51,9 @@ def scan(
     lifted.add_definitions(results)
     return [
         lifted.result(array, start)
-        for array, start in zip(results, [*zip(before, initial, strict=True), *repeat(None, len(results))], strict=False)
+        for array, start in zip(
+            results, [*zip(before, initial, strict=True), *repeat(None, len(results))], strict=False
+        )
     ]
 
 

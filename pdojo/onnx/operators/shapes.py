@@ -193,7 +193,8 @@ def space_to_depth(node: Node) -> Array:
     x, size = node.array(0), node.attribute("blocksize")
     n, channels, height, width = x.shape
     blocks = build.reshape(x, (n, channels, height // size, size, width // size, size))
-    moved = build.transpose(blocks, (0, 3, 5, 1, 2, 4))
+    channel_first = node.attribute("mode", "DCR") == "CRD"
+    moved = build.transpose(blocks, (0, 1, 3, 5, 2, 4) if channel_first else (0, 3, 5, 1, 2, 4))
     return build.reshape(moved, (n, channels * size * size, height // size, width // size))
 
 
