@@ -81,7 +81,7 @@ class LoadedKernel:
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
         arguments = CallArguments.of(self.name, self.parameters, arrays, named)
-        self._run([v.ctypes.data for v in arguments.views])
+        self.run_at([v.ctypes.data for v in arguments.views])
         return arguments.outputs
 
     def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
@@ -112,7 +112,8 @@ class LoadedKernel:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
         return f"<{type(self).__name__} {self.name}({', '.join(rows)}), {threads}>"
 
-    def _run(self, pointers: list[int]) -> None:
+    def run_at(self, pointers: list[int]) -> None:
+        """Run the kernel on arrays at these addresses, in the order of the interface; nothing is checked."""
         if self._concurrent:
             start_threads()
         try:
