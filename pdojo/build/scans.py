@@ -21,8 +21,8 @@ def scan(
 ) -> list[Array]:
     """The results of steps in order, one array for each: `[steps, *shape]`.
 
-    `step(states, elements)` gets the states before the step, and its elements of `sequences`, along their first axis. It
-    returns the states after the step, of the shapes and types of `initial`, and may return further results. All
+    `step(states, elements)` gets the states before the step, and its elements of `sequences`, along their first axis.
+    It returns the states after the step, of the shapes and types of `initial`, and may return further results. All
     statements of a step are in one scope; what depends on neither states nor elements is computed before.
 
     >>> from pdojo import build

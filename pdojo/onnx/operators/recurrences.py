@@ -39,7 +39,7 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[_Function]]:
     """The activations of each direction."""
-    names = list(node.attribute("activations") or defaults * directions)
+    names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
     if len(names) != len(defaults) * directions:
         node.refuse(f"{len(names)} activations for {directions} directions of {len(defaults)}")
     alphas, betas = (iter(node.attribute(f"activation_{name}") or ()) for name in ("alpha", "beta"))

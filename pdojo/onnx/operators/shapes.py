@@ -220,10 +220,11 @@ def _shape(value: Value) -> tuple[int, ...]:
 def reverse_sequence(node: Node) -> Array:
     """The sequences of a batch, each with its first elements in reverse order."""
     x, lengths = node.array(0), integers(node, 1)
-    time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
+    time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
     parts: list[Array] = []
+    count = x.shape[time]
     for k, length in enumerate(lengths):
         row = x[tuple(slice(k, k + 1) if d == batch else slice(None) for d in range(x.rank))]
-        first, rest = build.split(row, [length, x.shape[time] - length], time)
+        first, rest = build.split(row, [length, count - length], time)
         parts.append(build.concatenate([build.flip(first, time), rest], time))
     return build.concatenate(parts, batch)
