@@ -122,6 +122,10 @@ class _Lifted:
             return _whole(array.dtype, Definition(array.storage, shape, (nest,)))
         before, initial = start
         state = self.states[before]
+        if any(read.definition is state for read in reads(nest.value)):
+            # No statement depends on another iteration of itself.
+            own = Definition(array.storage, shape, (nest,))
+            nest = replace(nest, value=Read(own, identity(shape)))
         first = Write(initial.shape, (const(0), *identity(initial.shape)), initial.operand)
         state.writes = (first, replace(nest, target=(var(0) + 1, *nest.target[1:])))
         state.renew()
