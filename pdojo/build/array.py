@@ -134,7 +134,8 @@ class Array:
     def __invert__(self) -> Array:
         if is_float(self.dtype):
             raise UsageError(f"'~' takes integers and i1, not {self.dtype}")
-        return map("^", self, True if self.dtype == "i1" else -1)
+        ones = (1 << int(self.dtype[1:])) - 1 if is_unsigned(self.dtype) else -1
+        return map("^", self, ones)
 
     def __add__(self, other: Like) -> Array:
         return _arithmetic("+", self, other)

@@ -234,9 +234,7 @@ class _Kernel:
         buffer = view.Buffer((name,), dtype, tuple(shape), slots, memory, None, op, width)
         return view.Array(name, buffer, op.arrays[0])
 
-    def _nest(
-        self, body: Block, array: view.Array, write: Write, loops: dict[Loop, ScopeOp]
-    ) -> list[ScopeOp]:
+    def _nest(self, body: Block, array: view.Array, write: Write, loops: dict[Loop, ScopeOp]) -> list[ScopeOp]:
         """Add a nest to `body`; returns its scopes, outermost first."""
         chain: list[ScopeOp] = []
         block = body

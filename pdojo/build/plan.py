@@ -83,7 +83,7 @@ def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Co
                 source not in writes
                 or source in outputs
                 or uses[source] > 1
-                or any(nest.loop is not copy.loop for nest in writes[source])
+                or any(nest.loop is not copy.loop or _reads(nest, each) for nest in writes[source])
             ):
                 nests.append(copy)
                 continue
@@ -93,6 +93,10 @@ def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Co
                 continue
             nests += [straight(_redirected(nest, whole)) for nest in writes.pop(source)]
         writes[each] = tuple(nests)
+
+
+def _reads(nest: Write, definition: Definition) -> bool:
+    return any(read.definition is definition for read in reads(nest.value))
 
 
 def _redirected(nest: Write, copy: Write) -> Write:

@@ -21,8 +21,8 @@ def scan(
 ) -> list[Array]:
     """The results of steps in order, one array for each: `[steps, *shape]`.
 
-    `step(states, elements)` gets the states before the step, and its elements of `sequences`, along their first axis. It
-    returns the states after the step, of the shapes and types of `initial`, and may return further results. All
+    `step(states, elements)` gets the states before the step, and its elements of `sequences`, along their first axis.
+    It returns the states after the step, of the shapes and types of `initial`, and may return further results. All
     statements of a step are in one scope; what depends on neither states nor elements is computed before.
 
     >>> from pdojo import build
@@ -51,7 +51,9 @@ def scan(
     lifted.add_definitions(results)
     return [
         lifted.result(array, start)
-        for array, start in zip(results, [*zip(before, initial, strict=True), *repeat(None, len(results))], strict=False)
+        for array, start in zip(
+            results, [*zip(before, initial, strict=True), *repeat(None, len(results))], strict=False
+        )
     ]
 
 
@@ -120,6 +122,10 @@ class _Lifted:
             return _whole(array.dtype, Definition(array.storage, shape, (nest,)))
         before, initial = start
         state = self.states[before]
+        if any(read.definition is state for read in reads(nest.value)):
+            # No statement depends on another iteration of itself.
+            own = Definition(array.storage, shape, (nest,))
+            nest = replace(nest, value=Read(own, identity(shape)))
         first = Write(initial.shape, (const(0), *identity(initial.shape)), initial.operand)
         state.writes = (first, replace(nest, target=(var(0) + 1, *nest.target[1:])))
         state.renew()

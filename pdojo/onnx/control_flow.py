@@ -78,7 +78,9 @@ def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
     backward = attributes.get("scan_input_directions") or (0,) * scanned
     lengths = {value.shape[axis] for value, axis in zip(operands[count:], axes, strict=True)}
     if len(lengths) != 1 or max(lengths) > _LONGEST:
-        refuse(proto, f"its scanned operands have {sorted(lengths)} elements; equal numbers up to {_LONGEST} are unrolled")
+        refuse(
+            proto, f"its scanned operands have {sorted(lengths)} elements; equal numbers up to {_LONGEST} are unrolled"
+        )
     (length,) = lengths
     rows: list[list[Operand]] = [[] for _ in body.output[count:]]
     for number in range(length):

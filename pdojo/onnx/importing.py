@@ -277,7 +277,7 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         results = (made,) if isinstance(made, build.Array | np.ndarray | np.generic) else tuple(made)
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
             given.refuse(f"only the first {len(results)} of its results are computed")
-        constants = [(handle, cast("Known", inputs[n])) for n, handle in given.constants.items()]
+        constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]
         return Lowered(results, tuple(constants))
 
     return lower

@@ -24,10 +24,7 @@ def _allowed(node: Node, queries: int, keys: int, past: int) -> Array | None:
     lengths = build.reshape(node.array(6), (-1, 1, 1, 1)) if node.given(6) else None
     # The position of query i is `distance` more than that of the key j with the same number.
     i, j = build.iota((1, 1, queries, 1), "i64", 2), build.iota((1, 1, 1, keys), "i64", 3)
-    if lengths is not None and not node.given(4):
-        distance = i - j + (lengths - queries)
-    else:
-        distance = i - j + past
+    distance = i - j + (past if lengths is None or node.given(4) else lengths - queries)
     if node.attribute("is_causal", 0):
         found.append(distance >= 0)
     left, right = node.attribute("left_window_size", -1), node.attribute("right_window_size", -1)

@@ -63,6 +63,16 @@ def _atanh(x: Array) -> Array:
     return build.map("copysign", build.map("log1p", size * 2 / (1 - size)) * 0.5, x)
 
 
+def _asin(x: Array) -> Array:
+    # The tangent of asin(x) is x / sqrt(1 - x^2).
+    return build.map("atan", x / build.sqrt((1 - x) * (x + 1)))
+
+
+def _acos(x: Array) -> Array:
+    # The tangent of acos(x) / 2 is sqrt((1 - x) / (1 + x)), also where acos(x) is tiny.
+    return build.map("atan", build.sqrt((1 - x) / (x + 1))) * 2
+
+
 def _named(function: str) -> Callable[[Array], Array]:
     def apply(x: Array) -> Array:
         return build.map(function, x)
@@ -79,10 +89,15 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "Tan": in_f32(lambda x: build.map("sin", x) / build.map("cos", x)),
     "Sinh": in_f32(_sinh),
     "Cosh": in_f32(_cosh),
+    "Asin": in_f32(_asin),
+    "Acos": in_f32(_acos),
     "Asinh": in_f32(_asinh),
     "Acosh": in_f32(_acosh),
     "Atanh": in_f32(_atanh),
-    **{name: _named(name.lower()) for name in ("Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Sin", "Sqrt", "Tanh")},
+    **{
+        name: _named(name.lower())
+        for name in ("Atan", "Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Sin", "Sqrt", "Tanh")
+    },
     "Round": _named("roundeven"),
 }
 for _name, _function in _FUNCTIONS.items():

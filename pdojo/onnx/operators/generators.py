@@ -64,9 +64,11 @@ def mel_weight_matrix(node: Node) -> Known:
     mels = np.arange(bands + 2) * ((high - low) / (bands + 2)) + low
     bins = (((length + 1) * (700 * (10 ** (mels / 2595) - 1))) // rate).astype(int)
     weights = np.zeros((length // 2 + 1, bands))
-    for band, (left, middle, right) in enumerate(zip(bins, bins[1:], bins[2:], strict=False)):
-        rising = np.arange(left, middle + 1)
-        weights[rising, band] = 1 if middle == left else (rising - left) / (middle - left)
-        falling = np.arange(middle, right)
-        weights[falling, band] = (right - falling) / max(right - middle, 1)
+    numbers = np.arange(length // 2 + 1)
+    for band in range(bands):
+        left, middle, right = (int(place) for place in bins[band : band + 3])
+        rising = (numbers - left) / max(middle - left, 1) if middle > left else numbers == middle
+        falling = (right - numbers) / max(right - middle, 1)
+        up, down = (numbers >= left) & (numbers <= middle), (numbers >= middle) & (numbers < right)
+        weights[:, band] = np.where(down, falling, np.where(up, rising, 0))
     return weights.astype(numpy_type(element_of(node, node.attribute("output_datatype", 1))))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,70 +47,78 @@ def _cubic(x: _Numbers, a: float) -> _Numbers:
     return np.where(x <= 1, near, np.where(x < 2, ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, 0))
 
 
-def _weights(node: Node, places: _Numbers, extent: int, scale: float) -> tuple[NDArray[np.int64], _Numbers]:
-    """Indices of elements and their factors, a row for each element of the result, as in ONNX's reference."""
-    mode, antialias = node.attribute("mode", "nearest"), bool(node.attribute("antialias", 0))
+@dataclass(frozen=True)
+class _Kind:
+    """The interpolation of an image in another size."""
+
+    mode: str
+    places: str
+    nearest: str
+    cubic: float = -0.75
+    antialias: bool = False
+    exclude_outside: bool = False
+    extrapolation: float = 0.0
+
+
+def _weights(kind: _Kind, places: _Numbers, extent: int, scale: float) -> _Numbers:
+    """The factors [results, elements] of all elements of an axis, as in ONNX's reference."""
     whole = np.ceil(places) - 1
     ratio = places - whole  # in (0, 1]: an exact place is the right one of two neighbours
-    shrunk = min(scale, 1.0) if antialias else 1.0
-    reach = {"linear": 1, "cubic": 2}[mode]
-    first = int(np.floor(-reach / shrunk) + 1)
+    shrunk = min(scale, 1.0) if kind.antialias else 1.0
+    first = int(np.floor(-(1 if kind.mode == "linear" else 2) / shrunk) + 1)
     offsets = np.arange(first, 2 - first)
     distance = (offsets - ratio[:, None]) * shrunk
-    if mode == "linear":
-        factors = np.clip(1 - np.abs(distance), 0, 1)
-    else:
-        factors = _cubic(distance, node.attribute("cubic_coeff_a", -0.75))
+    factors = np.clip(1 - np.abs(distance), 0, 1) if kind.mode == "linear" else _cubic(distance, kind.cubic)
     indices = (whole[:, None] + offsets).astype(np.int64)
-    if antialias:
+    if kind.antialias:
         factors = factors / factors.sum(-1, keepdims=True)
-    if node.attribute("exclude_outside", 0):
+    if kind.exclude_outside:
         factors = np.where((indices < 0) | (indices >= extent), 0, factors)
         factors = factors / np.where((total := factors.sum(-1, keepdims=True)) == 0, 1, total)
-    return np.clip(indices, 0, extent - 1), factors
+    matrix = np.zeros((len(places), extent))
+    np.add.at(matrix, (np.arange(len(places))[:, None], np.clip(indices, 0, extent - 1)), factors)
+    return matrix
 
 
-def _nearest(node: Node, places: _Numbers, extent: int) -> list[int]:
-    kinds: dict[str, Callable[[_Numbers], _Numbers]] = {
-        "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-        "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-        "floor": np.floor,
-        "ceil": np.ceil,
-    }
-    kind = node.attribute("nearest_mode", "round_prefer_floor")
-    if kind not in kinds:
-        node.refuse(f"'{kind}' is no kind of rounding")
-    return [int(place) for place in np.clip(kinds[kind](places), 0, extent - 1)]
+_ROUNDINGS: dict[str, Callable[[_Numbers], _Numbers]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
 
 
-def _resized(node: Node, x: Array, axis: int, count: int, scale: float, roi: Sequence[float]) -> Array:
+def _resized(node: Node, x: Array, axis: int, count: int, scale: float, roi: Sequence[float], kind: _Kind) -> Array:
     """The array with `count` elements along an axis."""
     extent = x.shape[axis]
-    mode = node.attribute("coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric")
-    places = _places(mode, count, extent, scale, roi)
-    if node.attribute("mode", "nearest") == "nearest":
-        if node.opset < 11:
-            node.attributes = {**node.attributes, "nearest_mode": "floor"}
-        found = taken(node, x, _nearest(node, places, extent), axis)
+    places = _places(kind.places, count, extent, scale, roi)
+    if kind.mode == "nearest":
+        nearest = np.clip(_ROUNDINGS[kind.nearest](places), 0, extent - 1)
+        found = taken(node, x, [int(place) for place in nearest], axis)
     else:
-        indices, factors = _weights(node, places, extent, scale)
-        matrix = np.zeros((count, extent))
-        np.add.at(matrix, (np.arange(count)[:, None], indices), factors)
-        found = _weighted(node, x, axis, matrix)
+        factors = node.constant(_weights(kind, places, extent, scale).astype(numpy_type(x.dtype)))
+        letters = "abcdefgh"[: x.rank]
+        found = build.contract(f"{letters},z{letters[axis]}->{letters.replace(letters[axis], 'z')}", x, factors)
     outside = (places < 0) | (places > extent - 1)
-    if mode != "tf_crop_and_resize" or not outside.any():
+    if kind.places != "tf_crop_and_resize" or not outside.any():
         return found
-    value = node.attribute("extrapolation_value", 0.0)
     mask = node.constant(outside.reshape([-1 if d == axis else 1 for d in range(x.rank)]))
-    return build.where(mask, build.constant(value, x.dtype), found)
+    return build.where(mask, build.constant(kind.extrapolation, x.dtype), found)
 
 
-def _weighted(node: Node, x: Array, axis: int, matrix: _Numbers) -> Array:
-    """The sums of elements along an axis, with factors [results, elements]."""
-    factors = node.constant(matrix.astype(numpy_type(x.dtype)))
-    letters = "abcdefgh"[: x.rank]
-    result = letters[:axis] + "z" + letters[axis + 1 :]
-    return build.contract(f"{letters},z{letters[axis]}->{result}", x, factors)
+def _kind(node: Node) -> _Kind:
+    kind = _Kind(
+        node.attribute("mode", "nearest"),
+        node.attribute("coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric"),
+        node.attribute("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor"),
+        node.attribute("cubic_coeff_a", -0.75),
+        bool(node.attribute("antialias", 0)),
+        bool(node.attribute("exclude_outside", 0)),
+        node.attribute("extrapolation_value", 0.0),
+    )
+    if kind.mode not in ("nearest", "linear", "cubic") or kind.nearest not in _ROUNDINGS:
+        node.refuse(f"'{kind.mode}' with '{kind.nearest}' is no interpolation")
+    return kind
 
 
 @operator("Resize")
@@ -131,19 +140,19 @@ def resize(node: Node) -> Array:
     else:
         scales = [float(v) for v in node.static(scales_at).reshape(-1)]
         counts = [int(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
-    return _resized_along(node, x, axes, counts, scales, roi)
+    return _resized_along(node, axes, counts, scales, roi, _kind(node))
 
 
 def _resized_along(
-    node: Node, x: Array, axes: Sequence[int], counts: Sequence[int], scales: Sequence[float], roi: Sequence[float]
+    node: Node, axes: Sequence[int], counts: Sequence[int], scales: Sequence[float], roi: Sequence[float], kind: _Kind
 ) -> Array:
-    nearest = node.attribute("mode", "nearest") == "nearest"
+    x = node.array(0)
+    nearest = kind.mode == "nearest"
     found = x if nearest else build.cast(x, wide_type(x.dtype) if x.dtype in FLOATS else "f64")
     for k, axis in enumerate(axes):
         part = (roi[k], roi[k + len(axes)])
-        same = math.isclose(scales[k], 1.0) and counts[k] == x.shape[axis] and part == (0.0, 1.0)
-        if not same:
-            found = _resized(node, found, axis, counts[k], scales[k], part)
+        if not math.isclose(scales[k], 1.0) or counts[k] != x.shape[axis] or part != (0.0, 1.0):
+            found = _resized(node, found, axis, counts[k], scales[k], part, kind)
     if x.dtype not in FLOATS and not nearest:
         bits = int(x.dtype[1:])
         least = 0 if x.dtype[0] == "u" else -(1 << bits - 1)
@@ -153,17 +162,16 @@ def _resized_along(
 
 @operator("Upsample")
 def upsample(node: Node) -> Array:
-    """The image enlarged, with the first element of each that would be asked for."""
+    """The image enlarged, each element next to its copies, or with linear interpolation."""
     x = node.array(0)
     given = node.attribute("scales")
     if given is None and node.attribute("height_scale") is not None:
         given = (1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale"))
     scales = [float(v) for v in (node.static(1).reshape(-1) if given is None else given)]
     counts = [int(scale * extent) for scale, extent in zip(scales, x.shape, strict=True)]
-    modes: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
-    kind = {"bilinear": "linear"}.get(node.attribute("mode", "nearest"), node.attribute("mode", "nearest"))
-    node.attributes = {**node.attributes, **modes, "mode": kind}
-    return _resized_along(node, x, list(range(x.rank)), counts, scales, [0.0] * x.rank + [1.0] * x.rank)
+    linear = node.attribute("mode", "nearest") in ("linear", "bilinear")
+    kind = _Kind("linear" if linear else "nearest", "asymmetric", "floor")
+    return _resized_along(node, list(range(x.rank)), counts, scales, [0.0] * x.rank + [1.0] * x.rank, kind)
 
 
 @operator("AffineGrid")

@@ -77,8 +77,8 @@ def gather_elements(node: Node) -> Array:
 
 def _flat_places(places: _Places, shape: Sequence[int], axis: int) -> _Places:
     """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
-    grid = list(np.indices(places.shape))
-    grid[axis] = places
+    own = np.indices(places.shape)
+    grid = [places if d == axis else own[d] for d in range(places.ndim)]
     return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from pdojo import build
 from pdojo.build import Array
 from pdojo.onnx.operators.arguments import axis_of, optional, wide_type

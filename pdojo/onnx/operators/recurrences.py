@@ -39,7 +39,7 @@ def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
 
 def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[_Function]]:
     """The activations of each direction."""
-    names = list(node.attribute("activations") or defaults * directions)
+    names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
     if len(names) != len(defaults) * directions:
         node.refuse(f"{len(names)} activations for {directions} directions of {len(defaults)}")
     alphas, betas = (iter(node.attribute(f"activation_{name}") or ()) for name in ("alpha", "beta"))
@@ -99,13 +99,15 @@ class _Cell:
         def masked(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
             new = list(step(old, elements[0]))
             if self.lengths is None:
-                return [*new, new[0]]
+                return new
             going = build.expand_dims(self.lengths > elements[1], 1)
             kept = [build.where(going, after, before) for after, before in zip(new, old, strict=True)]
             return [*kept, build.where(going, new[0], 0)]
 
-        *after, outputs = build.scan(masked, states, sequences)
-        return build.flip(outputs, 0) if self.backwards else outputs, [each[count - 1] for each in after]
+        found = build.scan(masked, states, sequences)
+        outputs = found[0] if self.lengths is None else found[-1]
+        last = [each[count - 1] for each in found[: len(states)]]
+        return build.flip(outputs, 0) if self.backwards else outputs, last
 
 
 _Network = Callable[[_Cell, Sequence[Array], "Array | None"], "tuple[Array, list[Array]]"]
@@ -128,9 +130,7 @@ def _directions(
     found: list[tuple[Array, list[Array]]] = []
     for d in range(w.shape[0]):
         bias = build.cast(node.array(3), x.dtype)[d] if node.given(3) else None
-        cell = _Cell(
-            x, w[d], r[d], bias, functions[d], lengths, kind == "reverse" or d == 1, node.attribute("clip")
-        )
+        cell = _Cell(x, w[d], r[d], bias, functions[d], lengths, kind == "reverse" or d == 1, node.attribute("clip"))
         states = [_state(node, operand, d, x, r.shape[-1], batch_first=batch_first) for operand in state_operands]
         weights = None
         if peephole is not None and node.given(peephole):

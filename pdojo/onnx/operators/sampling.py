@@ -75,7 +75,7 @@ def _weights(neighbours: Sequence[tuple[Array, Array | None]], extent: int) -> A
 
 
 def _sampled(x: Array, weights: Sequence[Array]) -> Array:
-    """The sums over the elements of images [n, c, *spatial] with weights [n, places, extent] of each axis: [n, c, places].
+    """The sums over images [n, c, *spatial] with weights [n, places, extent] of each axis: [n, c, places].
 
     An element whose weight is 0 counts as 0, even if it is not finite.
     """
@@ -109,9 +109,11 @@ def grid_sample(node: Node) -> Array:
         least, most = (0.0, extent - 1.0) if corners else (-0.5, extent - 0.5)
         found: list[tuple[Array, Array | None]] = []
         for index, factor in _neighbours(node, places, mode):
-            moved = {"border": lambda i, e=extent: build.clip(i, 0, e - 1),
-                     "reflection": lambda i, a=least, b=most: _reflected(i, a, b)}.get(kind)  # fmt: skip
-            found.append((index if moved is None else moved(index), factor))
+            if kind == "border":
+                index = build.clip(index, 0, extent - 1)
+            elif kind == "reflection":
+                index = _reflected(index, least, most)
+            found.append((index, factor))
         weights.append(_weights(found, extent))
     sums = _sampled(x, weights)
     return build.cast(build.reshape(sums, (*x.shape[:2], *grid.shape[1:-1])), given.dtype)

@@ -193,7 +193,8 @@ def space_to_depth(node: Node) -> Array:
     x, size = node.array(0), node.attribute("blocksize")
     n, channels, height, width = x.shape
     blocks = build.reshape(x, (n, channels, height // size, size, width // size, size))
-    moved = build.transpose(blocks, (0, 3, 5, 1, 2, 4))
+    channel_first = node.attribute("mode", "DCR") == "CRD"
+    moved = build.transpose(blocks, (0, 1, 3, 5, 2, 4) if channel_first else (0, 3, 5, 1, 2, 4))
     return build.reshape(moved, (n, channels * size * size, height // size, width // size))
 
 
@@ -219,10 +220,11 @@ def _shape(value: Value) -> tuple[int, ...]:
 def reverse_sequence(node: Node) -> Array:
     """The sequences of a batch, each with its first elements in reverse order."""
     x, lengths = node.array(0), integers(node, 1)
-    time, batch = node.attribute("time_axis", 0), node.attribute("batch_axis", 1)
+    time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
     parts: list[Array] = []
+    count = x.shape[time]
     for k, length in enumerate(lengths):
         row = x[tuple(slice(k, k + 1) if d == batch else slice(None) for d in range(x.rank))]
-        first, rest = build.split(row, [length, x.shape[time] - length], time)
+        first, rest = build.split(row, [length, count - length], time)
         parts.append(build.concatenate([build.flip(first, time), rest], time))
     return build.concatenate(parts, batch)

@@ -75,10 +75,8 @@ def dft(node: Node) -> Array:
     """The discrete Fourier transform along an axis."""
     x = node.array(0)
     length = _number(node, 1) if node.given(1) else None
-    if node.opset < 20:
-        axis = node.attribute("axis", 1)
-    else:
-        axis = _number(node, 2) if node.given(2) else -2
+    given = _number(node, 2) if node.given(2) else -2
+    axis = node.attribute("axis", 1) if node.opset < 20 else given
     inverse, onesided = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
     return _transformed(node, x, axis_of(node, axis, x.rank), length, inverse=inverse, onesided=onesided)
 
