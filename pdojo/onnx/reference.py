@@ -22,39 +22,40 @@ def reference(model: ModelProto) -> ReferenceEvaluator:
     return ReferenceEvaluator(model, new_ops=[Softmax, LogSoftmax, Hardmax] if old else None)
 
 
-def _rows(x: NDArray[Any], axis: int) -> NDArray[Any]:
-    """The matrix whose rows are normalised: all axes from `axis` on are one row."""
-    return x.reshape(prod(x.shape[: axis % x.ndim]), -1)
-
-
-class Softmax(OpRun):
-    """Softmax before version 13."""
+class _Old(OpRun):
+    """An operator that normalises rows: all axes from `axis` on, by default from 1, are one row."""
 
     op_domain = ""
 
-    def _run(self, x: NDArray[Any], axis: int = 1) -> tuple[NDArray[Any]]:
-        rows = _rows(x, 1 if axis is None else axis)  # pyright: ignore[reportUnnecessaryComparison]  # absent
+    def rows(self, x: NDArray[Any]) -> NDArray[Any]:
+        """The matrix of the rows."""
+        # The evaluator passes the default of the newest version for an absent attribute.
+        axis = next((each.i for each in self.onnx_node.attribute if each.name == "axis"), 1)
+        return x.reshape(prod(x.shape[: axis % x.ndim]), -1)
+
+
+class Softmax(_Old):
+    """Softmax before version 13."""
+
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
         powers = np.exp(rows - rows.max(axis=1, keepdims=True))
         return ((powers / powers.sum(axis=1, keepdims=True)).reshape(x.shape),)
 
 
-class LogSoftmax(OpRun):
+class LogSoftmax(_Old):
     """LogSoftmax before version 13."""
 
-    op_domain = ""
-
-    def _run(self, x: NDArray[Any], axis: int = 1) -> tuple[NDArray[Any]]:
-        rows = _rows(x, 1 if axis is None else axis)  # pyright: ignore[reportUnnecessaryComparison]  # absent
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
         shifted = rows - rows.max(axis=1, keepdims=True)
         return ((shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).reshape(x.shape),)
 
 
-class Hardmax(OpRun):
+class Hardmax(_Old):
     """Hardmax before version 13."""
 
-    op_domain = ""
-
-    def _run(self, x: NDArray[Any], axis: int = 1) -> tuple[NDArray[Any]]:
-        rows = _rows(x, 1 if axis is None else axis)  # pyright: ignore[reportUnnecessaryComparison]  # absent
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
         largest = rows.argmax(axis=1)[:, None] == np.arange(rows.shape[1])
         return (largest.astype(x.dtype).reshape(x.shape),)
