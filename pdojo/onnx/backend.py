@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
 from pdojo.errors import UsageError
@@ -63,12 +63,16 @@ class PdojoBackend(Backend):
         arrays = [np.asarray(each) for each in (inputs if isinstance(inputs, Sequence) else [inputs])]
         names = [name for name in node.input if name]
         given = [helper.make_tensor_value_info(n, _number(a), a.shape) for n, a in zip(names, arrays, strict=True)]
-        made = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name]
+        made = [ValueInfoProto(name=name) for name in node.output if name]
         version = kwargs.get("opset_version")
         opsets = None if version is None else [helper.make_opsetid(node.domain, version)]
         graph = helper.make_graph([node], "node", given, made)
         model = helper.make_model(graph, **({} if opsets is None else {"opset_imports": opsets}))
-        return cls.prepare(model, device).run(arrays)
+        try:
+            super().run_node(node, inputs, device, outputs_info, **kwargs)
+        except Exception as error:  # noqa: BLE001  # of onnx's C++ part
+            raise UsageError(f"node '{node.name}' ({node.op_type}) is invalid: {error}") from error
+        return PdojoBackendRep(OnnxModel(model), cls.engine).run(arrays)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
