@@ -20,12 +20,19 @@ import unittest
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from pathlib import Path
 from time import process_time
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pdojo.onnx.backend import Engine
+    from pdojo.onnx.model import OnnxModel
 
 LIMIT = 120
 """Time limit of a test in seconds."""
+LARGE = 1 << 14
+"""Elements of an input from which on models are compiled: the interpreter takes minutes for a model of images."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class TestResult:
     """Processor seconds."""
 
 
-def results(words: Sequence[str], engine: str) -> Iterator[TestResult]:
+def results(words: Sequence[str], engine: Engine) -> Iterator[TestResult]:
     """Run the tests whose names contain all words."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ONNX_HOME"] = folder
@@ -54,7 +61,7 @@ def results(words: Sequence[str], engine: str) -> Iterator[TestResult]:
                     yield _result(cases(name), name, category, markers)
 
 
-def _suite(engine: str) -> list[tuple[str, Any, dict[str, Any]]]:
+def _suite(engine: Engine) -> list[tuple[str, Any, dict[str, Any]]]:
     import onnx.backend.test.runner as runner
 
     from pdojo.errors import UsageError
@@ -71,7 +78,8 @@ def _suite(engine: str) -> list[tuple[str, Any, dict[str, Any]]]:
         @classmethod
         def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> PdojoBackendRep:
             try:
-                return Rep(super().prepare(model, device).model, engine)  # pyright: ignore[reportArgumentType]
+                prepared = super().prepare(model, device).model
+                return Rep(prepared, "none" if engine == "interpreter" and _is_large(prepared) else engine)
             except UsageError as error:
                 raise unittest.SkipTest(str(error)) from error
 
@@ -82,6 +90,11 @@ def _suite(engine: str) -> list[tuple[str, Any, dict[str, Any]]]:
         category = title.removeprefix("OnnxBackend").removesuffix("Test")
         found.append((category.removesuffix("Model"), cases, items[category]))
     return found
+
+
+def _is_large(model: OnnxModel) -> bool:
+    extents = [[e if isinstance(e, int) else 1 for e in each.shape or ()] for each in model.inputs]
+    return max(map(prod, extents), default=1) > LARGE
 
 
 def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str, Any]) -> TestResult:
@@ -134,8 +147,11 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--plain", action="store_true", help="run compiled kernels without the pass")
     parser.add_argument("--json", metavar="FILE", help="write every result")
     given = parser.parse_args(args)
-    engine = "pass" if given.compiled else "none" if given.plain else "interpreter"
-    found = list(results(given.only, engine))
+    engine: Engine = "pass" if given.compiled else "none" if given.plain else "interpreter"
+    found: list[TestResult] = []
+    for each in results(given.only, engine):
+        found.append(each)
+        print(f"{each.outcome} {each.seconds:.2f} s {each.category} {each.name}", file=sys.stderr, flush=True)
     print(table(found))
     if given.json:
         rows = {"engine": engine, "tests": [asdict(each) for each in found]}
