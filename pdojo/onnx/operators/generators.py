@@ -12,17 +12,6 @@ from pdojo.onnx.operators.arguments import element_of, integers
 from pdojo.onnx.operators.registry import Known, Node, operator
 
 
-@operator("Constant")
-def constant(node: Node) -> Known:
-    """An array, a number or numbers that are an attribute."""
-    for name, dtype in (("float", np.float32), ("floats", np.float32), ("int", np.int64), ("ints", np.int64)):
-        if (value := node.attribute(f"value_{name}")) is not None:
-            return np.array(value, dtype)
-    if node.attribute("value") is None:
-        node.refuse("its value is neither an array nor numbers")
-    return np.asarray(node.attribute("value"))
-
-
 @operator("ConstantOfShape")
 def constant_of_shape(node: Node) -> Known:
     """An array of one number."""
