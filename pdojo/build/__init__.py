@@ -27,6 +27,7 @@ from pdojo.build.pools import avg_pool, pool
 from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
 from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
+from pdojo.build.tables import gather, scatter, table
 
 __all__ = [
     "Array",
@@ -56,6 +57,7 @@ __all__ = [
     "exp",
     "expand_dims",
     "flip",
+    "gather",
     "gelu",
     "group_norm",
     "huber_loss",
@@ -86,6 +88,7 @@ __all__ = [
     "reshape",
     "rms_norm",
     "scan",
+    "scatter",
     "selu",
     "sigmoid",
     "sign",
@@ -97,6 +100,7 @@ __all__ = [
     "squeeze",
     "stack",
     "sum",
+    "table",
     "take",
     "tanh",
     "tile",

@@ -7,12 +7,14 @@ array, such as slices and transposes, are index expressions and no definitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias
 
 from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.lookups import with_tables
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
 
 _serial = count()
@@ -115,8 +117,15 @@ class Write:
             return expression.substitute(dict(enumerate(replacements)), extents)
 
         reduction = None if self.reduction is None else replace(self.reduction, rank=rank)
+        return self._mapped(put, tuple(extents), reduction)
+
+    def with_tables(self, tables: Mapping[Table, Table]) -> Write:
+        """The write with lookups in other tables."""
+        return self._mapped(lambda e: with_tables(e, tables, self.extents), self.extents, self.reduction)
+
+    def _mapped(self, put: Callable[[Expr], Expr], extents: tuple[int, ...], reduction: Reduction | None) -> Write:
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
-        return Write(tuple(extents), target, mapped(self.value, put), guard, reduction, self.loop)
+        return Write(extents, target, mapped(self.value, put), guard, reduction, self.loop)
 
 
 def identity(shape: Sequence[int]) -> tuple[Expr, ...]:

@@ -12,9 +12,9 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.build.array import Array, define, is_whole
-from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, identity
+from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, expressions, identity
 from pdojo.build.plan import Plan, needed, plan
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import Expr, lookups_in, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
 from pdojo.dialect.canonical import canonicalize
 from pdojo.dialect.element_types import is_float
@@ -22,6 +22,7 @@ from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp
 from pdojo.dialect.rewriting import build_op, place_guards
+from pdojo.dialect.table import Table
 from pdojo.dialect.view import nest as view
 from pdojo.errors import UsageError, did_you_mean
 
@@ -191,9 +192,11 @@ class _Kernel:
         rows = [(d, title, Intent.IN) for title, d in self.inputs.items()]
         rows += [(d, title, Intent.OUT) for d, title in self.results.items()]
         arguments = [(title, intent, MemRefType(DTYPES[d.dtype], d.shape)) for d, title, intent in rows]
-        kernel = KernelOp(self.name, arguments, numerics=self.numerics)
-        for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
+        for title in (*self.inputs, *self.results.values()):
             self.names[title] = None
+        tables = self._tables(made)
+        kernel = KernelOp(self.name, arguments, numerics=self.numerics, tables=list(tables.values()))
+        for (definition, title, intent), value in zip(rows, kernel.body.block.args, strict=True):
             width = byte_width(definition.dtype)
             reuse = (0,) * len(definition.shape)
             buffer = view.Buffer((title,), definition.dtype, definition.shape, reuse, Memory.HEAP, intent, None, width)
@@ -201,7 +204,8 @@ class _Kernel:
         nests: list[tuple[list[ScopeOp], Write]] = []
         loops: dict[Loop, ScopeOp] = {}
         body = Block()
-        for definition, write in _in_order(made.writes):
+        for definition, plain in _in_order(made.writes):
+            write = plain.with_tables(tables)
             nests.append((self._nest(body, self._array(definition, made), write, loops), write))
         kernel.body.block.add_ops(self.buffers)
         for operation in tuple(body.ops):
@@ -214,6 +218,11 @@ class _Kernel:
         canonicalize(kernel)
         kernel.verify()
         return kernel
+
+    def _tables(self, made: Plan) -> dict[Table, Table]:
+        """The tables that nests look up, and the same ones with names of their own."""
+        used = (found.table for writes in made.writes.values() for w in writes for found in lookups_in(expressions(w)))
+        return {table: Table(_fresh(table.name, self.names), table.entries) for table in dict.fromkeys(used)}
 
     def _array(self, definition: Definition, made: Plan) -> view.Array:
         """The array of a definition, declared if it is a temporary with memory of its own."""

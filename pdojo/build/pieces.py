@@ -8,12 +8,19 @@ from typing import Literal, TypeAlias
 from pdojo.build.array import Array, Item, Scalar, axes_of, broadcast_to, constant, define, shown, sliced
 from pdojo.build.graph import Definition, Read, Write, identity
 from pdojo.build.shapes import expand_dims, flip
+from pdojo.build.tables import entries
+from pdojo.dialect.affine import var
+from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.errors import UsageError
 
 Widths: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]]
 """Elements to add at all ends; (before, after) for all axes; or such a pair for each axis."""
 Piece: TypeAlias = tuple[Item | tuple[Item, ...], Array]
 """The place of a piece, as in `x[place]`, and the piece."""
+
+
+MOST_RUNS = 4
+"""Most pieces of `take`."""
 
 
 def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar = 0) -> Array:
@@ -173,7 +180,10 @@ def _extended(x: Array, axis: int, before: int, after: int, mode: str) -> Array:
 
 
 def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
-    """The elements at constant indices along `axis`; each run of evenly spaced ones is copied by a nest.
+    """The elements at constant indices along `axis`.
+
+    Up to four runs of evenly spaced indices are views that are put together. More runs, or runs of two indices or fewer
+    on average, are a view that looks up a table.
 
     >>> from pdojo import build
     >>> build.take(build.input("x", "f32", (4, 8)), [7, 0, 1, 2], axis=1)
@@ -185,7 +195,14 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
         if not -extent <= index < extent:
             raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
     places = [int(index) % extent for index in indices]
-    parts = [x[(*[slice(None)] * axis, part)] for part in _runs(places)]
+    runs = list(_runs(places))
+    is_ragged = len(runs) > 1 and (len(runs) > MOST_RUNS or len(places) <= 2 * len(runs))
+    if is_ragged and len(places) <= MOST_ENTRIES:
+        shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
+        index = [var(d) for d in range(x.rank)]
+        index[axis] = entries(places, (len(places),)).substitute({0: var(axis)}, shape)
+        return x.view(shape, index)
+    parts = [x[(*[slice(None)] * axis, part)] for part in runs]
     return concatenate(parts, axis) if parts else x[(*[slice(None)] * axis, slice(0, 0))]
 
 

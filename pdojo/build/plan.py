@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from pdojo.build.graph import Computed, Definition, Operand, Read, Write, expressions, identity, reads
-from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import Div, Expr, const, floordiv, modulo, var
 from pdojo.math.functions import FUNCTIONS, Signature
 
 
@@ -171,7 +171,8 @@ def _split(nest: Write) -> Write:
 
 
 def _divisions(expression: Expr) -> int:
-    return sum(1 + _divisions(atom.numerator) for atom, _ in expression.terms if not isinstance(atom, int))
+    atoms = (atom for atom, _ in expression.terms if not isinstance(atom, int))
+    return sum(isinstance(atom, Div) + _divisions(atom.operand) for atom in atoms)
 
 
 def _splits(nest: Write) -> Iterator[Write]:
@@ -191,12 +192,12 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
     for atom, _ in expression.terms:
         if isinstance(atom, int):
             continue
-        for variable, factor in atom.numerator.terms:
-            if isinstance(variable, int) and factor > 0 and atom.divisor % factor == 0:
+        for variable, factor in atom.operand.terms if isinstance(atom, Div) else ():
+            if isinstance(atom, Div) and isinstance(variable, int) and factor > 0 and atom.divisor % factor == 0:
                 inner = atom.divisor // factor
                 if 1 < inner < extents[variable] and extents[variable] % inner == 0:
                     yield variable, inner
-        yield from _places(atom.numerator, extents)
+        yield from _places(atom.operand, extents)
 
 
 def by_source(copy: Write) -> Write | None:

@@ -1,9 +1,10 @@
 """Quasi-affine expressions in one canonical, range-aware normal form.
 
 An expression is a constant plus integer multiples of *atoms*. An atom is the induction variable of the enclosing
-scope at some depth, or `numerator floordiv divisor` of another expression. `e mod c` is not an atom: it is held as
-`e - c * (e floordiv c)`, so that `16 * (i floordiv 16) + i mod 16` is `i`, and taking a tiling back restores the
-text to the letter. Simplification uses the extents of the scopes: with `j < 16`, `(16 * i + j) floordiv 16` is `i`.
+scope at some depth, `numerator floordiv divisor` of another expression, or an entry of a table. `e mod c` is not an
+atom: it is held as `e - c * (e floordiv c)`, so that `16 * (i floordiv 16) + i mod 16` is `i`, and taking a tiling back
+restores the text to the letter. Simplification uses the extents of the scopes: with `j < 16`, `(16 * i + j) floordiv
+16` is `i`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir.affine import (
     AffineBinaryOpExpr,
@@ -20,6 +21,8 @@ from xdsl.ir.affine import (
     AffineDimExpr,
     AffineExpr,
 )
+
+from pdojo.dialect.table import Table
 
 Extents: TypeAlias = Sequence[int]
 """`extents[k]` is the extent of the scope at depth k; its induction variable runs over `range(extents[k])`."""
@@ -34,18 +37,69 @@ class Div:
     numerator: Expr
     divisor: int
 
+    @property
+    def operand(self) -> Expr:
+        """The numerator."""
+        return self.numerator
+
+    @property
+    def key(self) -> SortKey:
+        """A total order of divisions."""
+        return (1, self.divisor, *self.numerator.key)
+
+    def of(self, value: int) -> int:
+        """The quotient for a numerator of this value."""
+        return value // self.divisor
+
+    def bounds(self, extents: Extents) -> tuple[int, int]:
+        """Least and greatest value over the box (an enclosure)."""
+        first, last = self.numerator.bounds(extents)
+        return first // self.divisor, last // self.divisor
+
+    def with_operand(self, numerator: Expr, extents: Extents) -> Expr:
+        """The quotient of another numerator."""
+        return floordiv(numerator, self.divisor, extents)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The atom `table[operand]`."""
+
+    table: Table
+    operand: Expr
+
+    @property
+    def key(self) -> SortKey:
+        """A total order of lookups in the tables of one program."""
+        return (2, len(self.table.name), *map(ord, self.table.name), *self.operand.key)
+
+    def of(self, value: int) -> int:
+        """The entry for an operand of this value."""
+        return self.table.at(value)
+
+    def bounds(self, extents: Extents) -> tuple[int, int]:
+        """Least and greatest value over the box (an enclosure)."""
+        return self.table.bounds(*self.operand.bounds(extents))
+
+    def with_operand(self, operand: Expr, extents: Extents) -> Expr:
+        """The entry at another place."""
+        return lookup(self.table, operand, extents)
+
 
 MOST_ATOMS = 500
 """Most atoms of a written expression, including atoms inside others; each remainder counts twice."""
 
-Atom: TypeAlias = int | Div
-"""An induction variable, by the depth of its scope, or a floor division."""
+Atom: TypeAlias = int | Div | Lookup
+"""An induction variable, by the depth of its scope, a floor division, or an entry of a table."""
 
 
 def _atom_key(atom: Atom) -> SortKey:
-    if isinstance(atom, int):
-        return (0, atom)
-    return (1, atom.divisor, *atom.numerator.key)
+    return (0, atom) if isinstance(atom, int) else atom.key
+
+
+def atom_variables(atom: Atom) -> frozenset[int]:
+    """The depths of all induction variables in an atom."""
+    return frozenset((atom,)) if isinstance(atom, int) else atom.operand.variables()
 
 
 class _Derived:
@@ -104,8 +158,8 @@ class Expr(_Derived):
 
     @property
     def size(self) -> int:
-        """The number of atoms, including those inside floor divisions."""
-        return sum(1 if isinstance(atom, int) else 1 + atom.numerator.size for atom, _ in self.terms)
+        """The number of atoms, including those inside others."""
+        return sum(1 if isinstance(atom, int) else 1 + atom.operand.size for atom, _ in self.terms)
 
     @property
     def is_constant(self) -> bool:
@@ -113,21 +167,30 @@ class Expr(_Derived):
         return not self.terms
 
     @property
+    def is_primary(self) -> bool:
+        """Whether it is a variable or a lookup alone, which operators do not take apart."""
+        match self:
+            case Expr(0, ((int() | Lookup(), 1),)):
+                return True
+            case _:
+                return False
+
+    @property
     def is_linear(self) -> bool:
-        """Whether no floor division appears."""
+        """Whether neither a floor division nor a lookup appears."""
         return all(isinstance(a, int) for a, _ in self.terms)
 
     def coefficient(self, depth: int) -> int:
-        """The factor of the induction variable at `depth` (outside floor divisions)."""
+        """The factor of the induction variable at `depth` (outside other atoms)."""
         return next((c for a, c in self.terms if a == depth), 0)
 
     def variables(self) -> frozenset[int]:
-        """The depths of all induction variables that appear, also inside floor divisions."""
+        """The depths of all induction variables that appear, also inside other atoms."""
         try:
             return self._variables
         except AttributeError:
             atoms = (atom for atom, _ in self.terms)
-            found = ((a,) if isinstance(a, int) else a.numerator.variables() for a in atoms)
+            found = ((a,) if isinstance(a, int) else a.operand.variables() for a in atoms)
             object.__setattr__(self, "_variables", frozenset(depth for depths in found for depth in depths))
             return self._variables
 
@@ -142,7 +205,7 @@ class Expr(_Derived):
             if isinstance(atom, int):
                 total += coefficient * values[atom]
             else:
-                total += coefficient * (atom.numerator.evaluate(values) // atom.divisor)
+                total += coefficient * atom.of(atom.operand.evaluate(values))
         return total
 
     def bounds(self, extents: Extents) -> tuple[int, int]:
@@ -152,11 +215,7 @@ class Expr(_Derived):
         for _, divisor, coefficient in remainders:
             low, high = low + min(0, coefficient * (divisor - 1)), high + max(0, coefficient * (divisor - 1))
         for atom, coefficient in rest.terms:
-            if isinstance(atom, int):
-                first, last = 0, extents[atom] - 1
-            else:
-                first, last = atom.numerator.bounds(extents)
-                first, last = first // atom.divisor, last // atom.divisor
+            first, last = (0, extents[atom] - 1) if isinstance(atom, int) else atom.bounds(extents)
             if coefficient > 0:
                 low, high = low + coefficient * first, high + coefficient * last
             else:
@@ -171,7 +230,7 @@ class Expr(_Derived):
         constant, terms = self.constant, list[tuple[Atom, int]]()
         for atom, coefficient in self.terms:
             if not isinstance(atom, int):
-                value = floordiv(atom.numerator.substitute(replacements, extents), atom.divisor, extents)
+                value = atom.with_operand(atom.operand.substitute(replacements, extents), extents)
             elif atom in replacements:
                 value = replacements[atom]
             else:
@@ -183,9 +242,15 @@ class Expr(_Derived):
         kept = tuple((a, c) for a, c in result.terms if not isinstance(a, int) or extents[a] != 1)
         return Expr(result.constant, kept) if len(kept) < len(result.terms) else result
 
-    def render(self, name: Callable[[int], str], mod: str = "%", floor: str = "//") -> str:
-        """Text for people; `name` spells the induction variable at a depth."""
-        return render(self, name, mod, floor)
+    def render(
+        self,
+        name: Callable[[int], str],
+        mod: str = "%",
+        floor: str = "//",
+        entry: Callable[[Lookup, str], str] | None = None,
+    ) -> str:
+        """Text for people; `name` spells the variable at a depth, `entry` a lookup at a place of the given text."""
+        return render(self, _Spelling(name, mod, floor, entry or _entry))
 
 
 def const(value: int) -> Expr:
@@ -247,6 +312,26 @@ def modulo(numerator: Expr, divisor: int, extents: Extents) -> Expr:
     return numerator - floordiv(numerator, divisor, extents) * divisor
 
 
+def lookup(table: Table, place: Expr, extents: Extents) -> Expr:
+    """The entry of a table at `place`; a constant if `place` is one over the box."""
+    low, high = place.bounds(extents)
+    if low == high:
+        return const(table.at(low))
+    return Expr(0, ((Lookup(table, place), 1),))
+
+
+def lookups_in(expressions: Iterable[Expr]) -> list[Lookup]:
+    """The lookups in expressions, each once, after the lookups inside it."""
+    found: dict[Lookup, None] = {}
+    for expression in expressions:
+        for atom, _ in expression.terms:
+            if not isinstance(atom, int):
+                found.update(dict.fromkeys(lookups_in([atom.operand])))
+            if isinstance(atom, Lookup):
+                found[atom] = None
+    return list(found)
+
+
 def from_affine(expression: AffineExpr, dims: Sequence[Expr], extents: Extents) -> Expr:
     """Canonical form of an xDSL affine expression whose dimension k stands for `dims[k]`.
 
@@ -288,8 +373,8 @@ def _combine(kind: AffineBinaryOpKind, left: Expr, right: Expr, extents: Extents
             return modulo(left, right.constant, extents)
 
 
-def to_affine(expression: Expr, dims: Mapping[int, int]) -> AffineExpr:
-    """An xDSL affine expression; `dims[depth]` is the dimension that stands for the variable at `depth`.
+def to_affine(expression: Expr, dims: Mapping[Atom, int]) -> AffineExpr:
+    """An xDSL affine expression; `dims` has the dimension that stands for each variable, by depth, and each lookup.
 
     Remainders, which are the pattern `e - c * (e floordiv c)`, are written as `mod` again.
     """
@@ -297,7 +382,7 @@ def to_affine(expression: Expr, dims: Mapping[int, int]) -> AffineExpr:
     result: AffineExpr | None = None
     parts: list[tuple[AffineExpr, int]] = []
     for atom, coefficient in rest.terms:
-        if isinstance(atom, int):
+        if not isinstance(atom, Div):
             parts.append((AffineExpr.dimension(dims[atom]), coefficient))
         else:
             parts.append((to_affine(atom.numerator, dims) // atom.divisor, coefficient))
@@ -322,7 +407,7 @@ def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
     remainders: list[Remainder] = []
     rest = expression
     for atom, coefficient in expression.terms:
-        if isinstance(atom, int) or coefficient % atom.divisor:
+        if not isinstance(atom, Div) or coefficient % atom.divisor:
             continue
         scale = -coefficient // atom.divisor
         scaled = dict((atom.numerator * scale).terms)
@@ -333,17 +418,31 @@ def split_remainders(expression: Expr) -> tuple[Expr, list[Remainder]]:
     return rest, remainders
 
 
-def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -> str:
+class _Spelling(NamedTuple):
+    name: Callable[[int], str]
+    mod: str
+    floor: str
+    entry: Callable[[Lookup, str], str]
+
+
+def _entry(lookup: Lookup, place: str) -> str:
+    return f"{lookup.table.name}[{place}]"
+
+
+def render(expression: Expr, spelling: _Spelling) -> str:
     """Text of an expression: positive terms first, remainders as `mod`."""
+    name, mod, floor, entry = spelling
     rest, remainders = split_remainders(expression)
     pieces: list[tuple[str, int]] = []
     for atom, coefficient in rest.terms:
         if isinstance(atom, int):
             pieces.append((name(atom), coefficient))
+        elif isinstance(atom, Lookup):
+            pieces.append((entry(atom, render(atom.operand, spelling)), coefficient))
         else:
-            pieces.append((f"{_operand(atom.numerator, name, mod, floor)}{floor}{atom.divisor}", coefficient))
+            pieces.append((f"{_operand(atom.numerator, spelling)}{floor}{atom.divisor}", coefficient))
     for numerator, divisor, coefficient in remainders:
-        pieces.append((f"{_operand(numerator, name, mod, floor)}{mod}{divisor}", coefficient))
+        pieces.append((f"{_operand(numerator, spelling)}{mod}{divisor}", coefficient))
     # A positive term comes first if there is one: `-a//b` would be read as `(-a)//b`.
     pieces.sort(key=lambda piece: piece[1] < 0)
     text = ""
@@ -358,11 +457,7 @@ def render(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -
     return text
 
 
-def _operand(expression: Expr, name: Callable[[int], str], mod: str, floor: str) -> str:
-    """An operand of a division: a lone variable needs no parentheses."""
-    text = render(expression, name, mod, floor)
-    match expression:
-        case Expr(0, ((int(), 1),)):
-            return text
-        case _:
-            return f"({text})"
+def _operand(expression: Expr, spelling: _Spelling) -> str:
+    """An operand of a division: a lone variable or lookup needs no parentheses."""
+    text = render(expression, spelling)
+    return text if expression.is_primary else f"({text})"

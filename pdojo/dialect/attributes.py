@@ -1,8 +1,9 @@
-"""Attributes of the pdojo dialect: mappings, memory locations, argument intents, numerics classes, index values."""
+"""Attributes of the pdojo dialect: mappings, memory locations, argument intents, numerics classes, index values,
+lookups."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, FixedBitwidthType
+from xdsl.dialects.builtin import AffineMapAttr, FixedBitwidthType, StringAttr
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -141,3 +142,29 @@ class IndexValueAttr(ParametrizedAttribute):
             printer.print_attribute(self.map)
             printer.print_string(", ")
             printer.print_attribute(self.type)
+
+
+@irdl_attr_definition
+class LookupAttr(ParametrizedAttribute):
+    """An entry of a table of the kernel, at the place that the map's only result gives."""
+
+    name = "pdojo.lookup"
+
+    table: StringAttr
+    map: AffineMapAttr
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        """Parse `<"name", affine_map<...>>`."""
+        with parser.in_angle_brackets():
+            table = parser.parse_attribute()
+            parser.parse_punctuation(",")
+            place = parser.parse_attribute()
+        return [table, place]
+
+    def print_parameters(self, printer: Printer) -> None:
+        """Print `<"name", affine_map<...>>`."""
+        with printer.in_angle_brackets():
+            printer.print_attribute(self.table)
+            printer.print_string(", ")
+            printer.print_attribute(self.map)

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType, MemRefType
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    i64,
+)
 from xdsl.ir import Attribute
 
 
@@ -16,6 +25,11 @@ def is_memref(type: Attribute) -> TypeGuard[MemRefType[Attribute]]:
 def is_integer_type(type: Attribute) -> TypeGuard[IntegerType]:
     """Whether `type` is an integer type, of any width."""
     return isinstance(type, IntegerType)
+
+
+def is_table(entries: Attribute) -> TypeGuard[DenseArrayBase[IntegerType]]:
+    """Whether `entries` are those of a table: an array of i64."""
+    return isinstance(entries, DenseArrayBase) and cast("DenseArrayBase[IntegerType]", entries).elt_type == i64
 
 
 def is_integer_constant(constant: Attribute) -> TypeGuard[IntegerAttr[IntegerType | IndexType]]:

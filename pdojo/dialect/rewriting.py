@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import (
-    AffineMapAttr,
     AnyFloat,
     DictionaryAttr,
     FloatAttr,
@@ -14,13 +13,13 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineMap
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, to_affine, var
+from pdojo.dialect.affine import Atom, Expr, to_affine, var
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.index_maps import IndexMaps
 from pdojo.dialect.ops import ScopeOp, StatementOp, guard_attr
 from pdojo.dialect.view.nest import Access, Array, Constant, Index, Input, Leaf, Node
 
@@ -50,33 +49,29 @@ def build_op(
     for value in inputs:
         expressions += value.index if isinstance(value, Access) else ()
         expressions += [value.expression] if isinstance(value, Index) else []
-    used = sorted({depth for e in expressions for depth in e.variables()})
-    dims = {depth: position for position, depth in enumerate(used)}
-
-    def index_map(index: Sequence[Expr]) -> AffineMap:
-        return AffineMap(len(used), 0, tuple(to_affine(e, dims) for e in index))
-
+    maps = IndexMaps(expressions)
     attributes: list[Attribute] = []
     for value in inputs:
         match value:
             case Access():
-                attributes.append(AffineMapAttr(index_map(value.index)))
+                attributes.append(maps.of(value.index))
             case Index():
-                attributes.append(IndexValueAttr(AffineMapAttr(index_map([value.expression])), DTYPES[value.dtype]))
+                attributes.append(IndexValueAttr(maps.of([value.expression]), DTYPES[value.dtype]))
             case Constant():
                 attributes.append(constant_attr(value))
     return StatementOp(
         output[0].value,
-        index_map(output[1]),
+        maps.of(output[1]).data,
         attributes,
         [i.array.value for i in inputs if isinstance(i, Access)],
-        [chain[depth].iv for depth in used],
+        [chain[depth].iv for depth in maps.used],
         function,
         accumulate,
         hints,
         identifier or None,
         contracted=contracted,
         asynchronous=asynchronous,
+        lookups=maps.lookups,
     )
 
 
@@ -117,7 +112,7 @@ def set_guard(op: ScopeOp, guard: Sequence[Expr], chain: Sequence[ScopeOp], rewr
     plain = {g.substitute({}, extents) for g in guard}
     guard = sorted((g for g in plain if g.bounds(extents)[0] < 0), key=lambda g: g.key)
     used = sorted({depth for g in guard for depth in g.variables()} - {own})
-    dims = {depth: position for position, depth in enumerate(used)} | {own: len(used)}
+    dims: dict[Atom, int] = {depth: position for position, depth in enumerate((*used, own))}
     op.operands = [chain[depth].iv for depth in used]
     attribute = guard_attr([to_affine(e, dims) for e in guard], len(used))
     if attribute is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -24,6 +25,9 @@ from xdsl.printer import Printer
 from pdojo.dialect.narrowing import is_float_constant, is_integer_constant, is_integer_type
 from pdojo.dialect.notation.lexer import MOST_NESTED, MOST_PARTS
 
+Dimension: TypeAlias = SSAValue | tuple[str, AffineExpr]
+"""The meaning of a map's dimension: an induction variable, or an entry of a table by its name and place."""
+
 
 @dataclass
 class IndexNames:
@@ -34,6 +38,10 @@ class IndexNames:
 
     parser: Parser
     own: str | None = None
+    may_look_up: bool = False
+    """Whether expressions may look up tables; guards may not."""
+    lookups: list[tuple[str, AffineExpr]] = field(default_factory=list[tuple[str, AffineExpr]])
+    """The tables and places that are looked up, inner ones first."""
     operands: list[SSAValue] = field(default_factory=list)
     parts: int = 0
     """Variables and numbers read since the expression began."""
@@ -51,19 +59,32 @@ class IndexNames:
             self.operands.append(value)
         return AffineExpr.dimension(self.operands.index(value))
 
+    def lookup(self, table: str, start: int) -> AffineExpr:
+        """The dimension of an entry of a table, whose place follows in brackets; lookup k is -1 - k until `finish`."""
+        if not self.may_look_up:
+            self.parser.raise_error(f"a guard may not read a table (here '{table}')", start, self.parser.pos)
+        self.depth += 1
+        self.parser.parse_punctuation("[", f" after table '{table}'")
+        found = table, _parse_sum(self.parser, self)
+        self.parser.parse_punctuation("]")
+        self.depth -= 1
+        if found not in self.lookups:
+            self.lookups.append(found)
+        return AffineExpr.dimension(-1 - self.lookups.index(found))
+
     def finish(self, expression: AffineExpr) -> AffineExpr:
-        """Renumber the own variable as the dimension after the operands."""
-        if self.own is None:
+        """Renumber the own variable, or the lookups, as the dimensions after the operands."""
+        if self.own is None and not self.lookups:
             return expression
-        return _shift_own(expression, len(self.operands))
+        return _shift_negative(expression, len(self.operands))
 
 
-def _shift_own(expression: AffineExpr, position: int) -> AffineExpr:
+def _shift_negative(expression: AffineExpr, operands: int) -> AffineExpr:
     match expression:
-        case AffineDimExpr(-1):
-            return AffineExpr.dimension(position)
+        case AffineDimExpr(position) if position < 0:
+            return AffineExpr.dimension(operands - 1 - position)
         case AffineBinaryOpExpr(kind, lhs, rhs):
-            return AffineBinaryOpExpr(kind, _shift_own(lhs, position), _shift_own(rhs, position))
+            return AffineBinaryOpExpr(kind, _shift_negative(lhs, operands), _shift_negative(rhs, operands))
         case _:
             return expression
 
@@ -132,13 +153,16 @@ def _parse_factor(parser: Parser, names: IndexNames) -> AffineExpr:
         return negated
     if (name := parser.parse_optional_unresolved_operand()) is not None:
         return names.dimension(name)
+    start = parser.pos
+    if (table := parser.parse_optional_identifier()) is not None:
+        return names.lookup(table, start)
     if (value := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
         return AffineExpr.constant(value)
     parser.raise_error("expected an index expression: an induction variable, an integer or '('")
 
 
-def print_index_expression(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue]) -> None:
-    """Print a quasi-affine expression over the given induction variables."""
+def print_index_expression(printer: Printer, expression: AffineExpr, dims: Sequence[Dimension]) -> None:
+    """Print a quasi-affine expression over the given induction variables and lookups."""
     _print_expression(printer, expression, dims, 0)
 
 
@@ -151,12 +175,12 @@ _OPERATORS = {
 }
 
 
-def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[SSAValue], level: int) -> None:
+def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[Dimension], level: int) -> None:
     match expression:
         case AffineConstantExpr(value):
             printer.print_string(str(value))
         case AffineDimExpr(position):
-            printer.print_ssa_value(dims[position])
+            _print_dimension(printer, dims[position], dims)
         case AffineBinaryOpExpr(kind, lhs, rhs):
             text, own = _OPERATORS[kind]
             with printer.in_parens() if own < level else _Nothing():
@@ -166,7 +190,17 @@ def _print_expression(printer: Printer, expression: AffineExpr, dims: Sequence[S
             raise ValueError(f"'{expression}' is no index expression")
 
 
-def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[SSAValue], own: int) -> None:
+def _print_dimension(printer: Printer, dimension: Dimension, dims: Sequence[Dimension]) -> None:
+    if isinstance(dimension, SSAValue):
+        printer.print_ssa_value(dimension)
+        return
+    table, place = dimension
+    printer.print_string(table)
+    with printer.in_square_brackets():
+        _print_expression(printer, place, dims, 0)
+
+
+def _print_right(printer: Printer, text: str, rhs: AffineExpr, dims: Sequence[Dimension], own: int) -> None:
     """Print `+ rhs`, or `- |rhs|` if the right side is a negative constant or multiple."""
     match rhs:
         case AffineConstantExpr(value) if text == " + " and value < 0:

@@ -5,7 +5,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from pdojo.dialect.affine import Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import Expr, atom_variables, const, floordiv, modulo, var
 from pdojo.dialect.attributes import Intent, Mapping, MappingAttr, Memory, MemoryAttr, Numerics
 from pdojo.dialect.canonical import owner_of, shorter_extent
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Order, Query, Relation, Witness
@@ -174,6 +174,7 @@ __all__ = [
     "any_of",
     "async_copy_problem",
     "async_problem",
+    "atom_variables",
     "atomics_needed",
     "atomics_problem",
     "available",

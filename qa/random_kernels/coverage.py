@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.view.nest import Access, Constant, Index, Input, Leaf, Nest
 
@@ -46,6 +46,8 @@ def features_of(nest: Nest) -> frozenset[str]:
 def _of_leaf(leaf: Leaf) -> Iterator[str]:
     shown = {depth for e in leaf.output.index for depth in e.variables()}
     yield from (name for value in leaf.inputs for name in _of_input(leaf, value, shown))
+    if lookups_in(leaf.expressions):
+        yield "table"
     if any(not e.is_constant and not _is_variable(e) for a in leaf.accesses for e in a.index):
         yield "expression as location"
     if leaf.accumulate is not None:

@@ -37,7 +37,8 @@ class Generator(Nests):
         loops = self._loops(result.shape, vector=self.choose.chance(3))
         axes = list(loops.axes.values())
         value = self._value(result.dtype, axes)
-        output = self._access(result, loops.index(), lanes=any(a.vector for a in axes))
+        index = ",".join(self._permuted(loops.axes[d]) for d in sorted(loops.axes))
+        output = self._access(result, index, lanes=any(a.vector for a in axes))
         self._emit(loops.scopes, [f"{output} = {value}"])
         self._end_nest(result)
 
@@ -240,7 +241,10 @@ class Generator(Nests):
             else:
                 groups.append([array])
         names = [" -> " + ", ".join(a.name for a in g) if len(g) > 1 else "" for g in groups]
-        return lines + [self._declared(g[0]) + n for g, n in zip(groups, names, strict=True)]
+        tables = (
+            f"{name} i64 [{len(found)}] table {', '.join(map(str, found))}" for name, found in self.tables.items()
+        )
+        return [*lines, *(self._declared(g[0]) + n for g, n in zip(groups, names, strict=True)), *tables]
 
     def _may_share(self, group: Sequence[Array], array: Array) -> bool:
         """True if live ranges are disjoint: the last nest of one array precedes the first nest of the other."""

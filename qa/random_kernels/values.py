@@ -19,6 +19,8 @@ class Values:
         self.arrays: list[Array] = []
         self.defined: list[Array] = []
         """Arrays with all elements readable in any later nest."""
+        self.tables: dict[str, list[int]] = {}
+        """Entries of the tables, by name."""
         self.nest: int = 0
         """Number of the current nest."""
 
@@ -99,6 +101,8 @@ class Values:
         return self._constant(dtype)
 
     def _shown_index(self, axis: Axis) -> str:
+        if self.features.tables and self.choose.chance(4):
+            return self._looked_up(axis, 12)
         return self.choose.one(
             (axis.text, f"{axis.operand}*2+1", f"7-{axis.operand}", f"{axis.operand}//2", f"{axis.operand}%3")
         )
@@ -122,6 +126,9 @@ class Values:
 
     def _index(self, extent: int, axes: Sequence[Axis], *, last: bool) -> str:
         """An index expression within `range(extent)`; a vector axis stands alone in the last dimension or is unused."""
+        plain = [axis for axis in axes if not axis.vector]
+        if self.features.tables and plain and self.choose.chance(8):
+            return self._looked_up(self.choose.one(plain), extent)
         options = [str(self.choose.integer(0, extent - 1))]
         for axis in axes:
             if axis.vector and not last:
@@ -144,6 +151,27 @@ class Values:
                 if other is not axis and not other.vector and axis.extent * other.extent <= extent
             ]
         return self.choose.one(options)
+
+    def _looked_up(self, axis: Axis, below: int) -> str:
+        """An entry of a table that is less than `below`; sometimes of a table that other indices look up, too."""
+        known = [n for n, found in self.tables.items() if len(found) >= axis.extent and max(found) < below]
+        if known and self.choose.chance():
+            return f"{self.choose.one(known)}[{axis.text}]"
+        return self._table(axis, [self.choose.integer(0, below - 1) for _ in range(axis.extent)])
+
+    def _table(self, axis: Axis, entries: list[int]) -> str:
+        name = f"k{len(self.tables)}"
+        self.tables[name] = entries
+        return f"{name}[{axis.text}]"
+
+    def _permuted(self, axis: Axis) -> str:
+        """An index that has each value below the axis' extent in one iteration."""
+        if axis.vector or not self.features.tables or not self.choose.chance(8):
+            return axis.text
+        rest, order = list(range(axis.extent)), list[int]()
+        while rest:
+            order.append(rest.pop(self.choose.integer(0, len(rest) - 1)))
+        return self._table(axis, order)
 
     def _access(self, array: Array, index: str, *, lanes: bool = False) -> str:
         """An access, sometimes with hints that some machine supports; vector accesses get no `!nontemporal`."""

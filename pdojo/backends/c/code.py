@@ -11,9 +11,10 @@ from itertools import takewhile
 from pdojo.backends.c.indices import MOST, index_text
 from pdojo.backends.c.prelude import Prelude
 from pdojo.backends.c.spelling import CSpelling
-from pdojo.backends.common.addresses import Address, Exchange, address_of, bind
+from pdojo.backends.common.addresses import Address, Exchange, address_of, bind, within_table
 from pdojo.backends.common.placement import Placement
-from pdojo.dialect.affine import Expr, const
+from pdojo.dialect.affine import Expr, Lookup, const
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Access, Buffer, Leaf
 
 
@@ -33,6 +34,10 @@ class FunctionText:
     """Extents of the open scopes, by depth."""
     streams: bool = False
     """Whether the code contains non-temporal stores since the last fence."""
+    tables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names of the arrays that hold the kernel's tables, by table."""
+    looked_up: dict[Table, None] = field(default_factory=dict["Table", None])
+    """The tables that the code reads."""
 
     @property
     def spelling(self) -> CSpelling:
@@ -75,8 +80,25 @@ class FunctionText:
     def text(self, bound: Expr) -> str:
         """The text of an expression whose known variables are substituted; products that may exceed 32 bits have 64."""
         if self.is_narrow:
-            return index_text(bound, self.extents, variable)
-        return bound.render(variable, "%", "/")
+            return index_text(bound, self.extents, variable, self._entry)
+        return bound.render(variable, "%", "/", self._entry)
+
+    def _entry(self, lookup: Lookup, place: str) -> str:
+        """The entry of a table; a place that guards exclude becomes the nearest one."""
+        self.looked_up[lookup.table] = None
+        if not within_table(lookup, self.extents):
+            last = len(lookup.table.entries) - 1
+            place = f"({place}) < 0 ? 0 : ({place}) > {last} ? {last} : ({place})"
+        return f"{self.tables[lookup.table.name]}[{place}]"
+
+    def table_lines(self) -> list[str]:
+        """Declarations of the tables that the code reads, for the beginning of the function."""
+        lines: list[str] = []
+        for table in self.looked_up:
+            kind = "int" if self.is_narrow and max(table.entries) <= MOST else "int64_t"
+            entries = ", ".join(map(str, table.entries))
+            lines.append(f"  static const {kind} {self.tables[table.name]}[{len(table.entries)}] = {{{entries}}};")
+        return lines
 
     def place(self, access: Access, leaf: Leaf) -> Address:
         """The address of an access."""

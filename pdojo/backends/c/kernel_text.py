@@ -49,9 +49,9 @@ class _KernelText(LoopText):
         self.plan = plan_memory(nest)
         variables = [variable(d) for d in range(1 + max((s.depth for s in nest.scopes), default=0))]
         names = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
-        super().__init__(
-            FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
-        )
+        code = FunctionText(prelude, self.plan.placements, {b: names.fresh(b.names[0]) for b in nest.buffers})
+        code.tables = {table: names.fresh(table) for table in nest.tables}
+        super().__init__(code)
 
     def text(self) -> str:
         """The comment with the kernel's declarations, and the function."""
@@ -68,7 +68,7 @@ class _KernelText(LoopText):
         parameters += [f"void *{self.spelling.restrict} workspace", "int32_t threads"]
         head = self.spelling.function(self.nest.symbol, parameters)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(self.nest))
-        return "\n".join([comment, f"{head} {{", *idle, *self.code.lines, "}", ""])
+        return "\n".join([comment, f"{head} {{", *self.code.table_lines(), *idle, *self.code.lines, "}", ""])
 
     def _idle(self, parameters: Sequence[str]) -> list[str]:
         """A line that casts unused parameters to void; a parameter that only a pragma names counts as unused."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from pdojo.dialect.affine import Div, Expr, const, modulo
+from pdojo.dialect.affine import Atom, Expr, Lookup, const, modulo
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.lookups import along
 from pdojo.dialect.view.nest import Access, Buffer, Nest, Scope
 from pdojo.dialect.view.storage import granule_numbers, physical_index, physical_shape
 from pdojo.errors import LoweringError
@@ -135,6 +136,7 @@ def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
     extent = extents[depth]
     if not expression.uses(depth):
         return Lanes(expression, (0,) * extent)
+    expression = along(expression, depth, extents)
     shared = Expr(expression.constant, tuple(t for t in expression.terms if not _atom_uses(t[0], depth)))
     varying = expression - shared
     if varying.variables() == frozenset((depth,)):
@@ -148,8 +150,17 @@ def lanes_of(expression: Expr, depth: int, extents: Sequence[int]) -> Lanes:
     return Lanes(expression, None)
 
 
-def _atom_uses(atom: int | Div, depth: int) -> bool:
-    return atom == depth if isinstance(atom, int) else atom.numerator.uses(depth)
+def _atom_uses(atom: Atom, depth: int) -> bool:
+    return atom == depth if isinstance(atom, int) else atom.operand.uses(depth)
+
+
+def within_table(lookup: Lookup, extents: Sequence[int]) -> bool:
+    """Whether a lookup finds an entry in every iteration of the box.
+
+    Where it does not, guards keep the statement from running; code that computes its place earlier must stay inside.
+    """
+    low, high = lookup.operand.bounds(extents)
+    return low >= 0 and high < len(lookup.table.entries)
 
 
 def spell(access: Access, chain: Sequence[Scope]) -> str:

@@ -54,6 +54,8 @@ class KernelState:
     prelude: Prelude
     spelling: DeviceSpelling
     names: dict[Buffer, str]
+    tables: dict[str, str]
+    """Names of the arrays that hold the tables."""
     taken: Identifiers
     """Names in use in any of the functions."""
     workspace: Workspace
@@ -113,6 +115,7 @@ class DeviceFunction(BlockWalk[str], LoopText):
         code = DeviceCode(
             kernel.prelude, placements, kernel.names, known=known, own=own, copies=kernel.workspace.copies
         )
+        code.tables = kernel.tables
         super().__init__(code)
         self.device = code
         self.outer = node.chain[:-1] if isinstance(node, Scope) else node.chain
@@ -146,7 +149,8 @@ class DeviceFunction(BlockWalk[str], LoopText):
         self.kernel.shuffles |= self.trees.shuffles
         head = spelling.kernel(name, parameters, found.threads, self._resident())
         lines = [f"// {printable(line)}" for line in (*tree_lines([found.root]), *self._shared_lines())]
-        text = "\n".join(["", *lines, f"{head} {{", *without_unused(self.code.lines), "}"])
+        body = [*self.code.table_lines(), *without_unused(self.code.lines)]
+        text = "\n".join(["", *lines, f"{head} {{", *body, "}"])
         return LaunchText(name, text, found, shared, arrays, has_workspace, variables)
 
     def _shared_lines(self) -> list[str]:

@@ -39,7 +39,8 @@ class KernelText:
             raise LoweringError("its function would have the name of an instruction that it uses")
         taken = Identifiers([*variables, *_OWN, nest.symbol, *intrinsics])
         names = {b: taken.fresh(b.names[0]) for b in nest.buffers}
-        kernel = KernelState(nest, prelude, spelling, names, taken, workspace_of(nest), machine)
+        tables = {table: taken.fresh(table) for table in nest.tables}
+        kernel = KernelState(nest, prelude, spelling, names, tables, taken, workspace_of(nest), machine)
         host = _Host(kernel)
         comment = "\n".join(f"// {printable(line)}" for line in header_lines(nest))
         self.nest = nest

@@ -21,17 +21,19 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    SymbolRefAttr,
     VectorType,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from pdojo.backends.common.addresses import bind
+from pdojo.backends.common.addresses import bind, within_table
 from pdojo.backends.llvm.x86 import Features
-from pdojo.dialect.affine import Atom, Expr
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup
 from pdojo.dialect.functions import DTYPES, ElementType
 from pdojo.dialect.semantics.rounding import round_float64, to_interface
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant
 
 POINTER = llvm.LLVMPointerType()
@@ -65,7 +67,7 @@ class FunctionCode:
 
     def __init__(self, name: str, argument_types: Sequence[Attribute], features: Features = frozenset()) -> None:
         """`features` are the processor's; if empty, the code runs on all processors."""
-        self.name = name
+        self.name = self.kernel = name
         self.features = features
         self.region = Region()
         entry = Block(arg_types=argument_types)
@@ -267,31 +269,53 @@ class FunctionCode:
     def _level(self, atom: Atom) -> int:
         if isinstance(atom, int):
             return self.variables[atom][1]
-        return max(self.variables[v][1] for v in atom.numerator.variables())
+        return max(self.variables[v][1] for v in atom.operand.variables())
 
     def _sum(self, number: int, terms: Terms) -> SSAValue:
         """The sum of terms, computed at a level."""
         level = self.levels[number]
         total: SSAValue | None = None
         for atom, coefficient in terms:
-            value = self.variables[atom][0] if isinstance(atom, int) else self._quotient(level, atom.numerator, atom)
+            value = self._value(level, atom)
             if coefficient != 1:
                 value = level.add(llvm.MulOp(value, self.integer(coefficient)))
             total = value if total is None else level.add(llvm.AddOp(total, value))
         assert total is not None
         return total
 
-    def _quotient(self, level: Level, numerator: Expr, atom: Atom) -> SSAValue:
-        """`numerator floordiv divisor` by an unsigned division: the numerator is made non-negative first."""
-        assert not isinstance(atom, int)
+    def _value(self, level: Level, atom: Atom) -> SSAValue:
+        if isinstance(atom, int):
+            return self.variables[atom][0]
         if atom not in level.values:
-            low, _ = numerator.bounds(self.extents)
-            shift = max(0, -(low // atom.divisor))
-            quotient = level.add(
-                llvm.UDivOp(self._index(numerator + shift * atom.divisor), self.integer(atom.divisor)),
-            )
-            level.values[atom] = level.add(llvm.SubOp(quotient, self.integer(shift))) if shift else quotient
+            level.values[atom] = self._quotient(level, atom) if isinstance(atom, Div) else self._entry(level, atom)
         return level.values[atom]
+
+    def _quotient(self, level: Level, atom: Div) -> SSAValue:
+        """`numerator floordiv divisor` by an unsigned division: the numerator is made non-negative first."""
+        numerator = atom.numerator
+        low, _ = numerator.bounds(self.extents)
+        shift = max(0, -(low // atom.divisor))
+        quotient = level.add(llvm.UDivOp(self._index(numerator + shift * atom.divisor), self.integer(atom.divisor)))
+        return level.add(llvm.SubOp(quotient, self.integer(shift))) if shift else quotient
+
+    def _entry(self, level: Level, atom: Lookup) -> SSAValue:
+        """The entry of a table, which is a constant of the module."""
+        root, table = self.levels[0], atom.table
+        if table not in root.values:
+            name = SymbolRefAttr(table_symbol(self.kernel, table))
+            root.values[table] = root.add(llvm.AddressOfOp(name, POINTER))
+        place = self._index(atom.operand)
+        if not within_table(atom, self.extents):
+            last = self.integer(len(table.entries) - 1)
+            place = level.add(llvm.CallIntrinsicOp("llvm.smax.i64", [place, self.integer(0)], [i64]))
+            place = level.add(llvm.CallIntrinsicOp("llvm.smin.i64", [place, last], [i64]))
+        address = level.add(llvm.GEPOp.from_mixed_indices(root.values[table], [place], i64))
+        return level.add(llvm.LoadOp(address, i64, 8))
+
+
+def table_symbol(kernel: str, table: Table) -> str:
+    """The name of a table's global constant."""
+    return f"{kernel}.table.{table.name}"
 
 
 def _integer_value(constant: Constant) -> int:

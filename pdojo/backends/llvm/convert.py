@@ -7,13 +7,13 @@ alignment and fast-math flags of intrinsics. xDSL converts every other operation
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from llvmlite import ir
 from xdsl.backend.llvm.convert_op import convert_op
 from xdsl.backend.llvm.convert_type import convert_type
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from pdojo.backends.llvm.convert_ops import CONVERSIONS, Values
@@ -34,12 +34,25 @@ def convert_module(module: ModuleOp, triple: str, data_layout: str) -> ir.Module
     target.data_layout = data_layout
     functions = [f for f in module.body.block.ops if isinstance(f, llvm.FuncOp)]
     metadata = Metadata(target, alias_scopes(module))
+    for table in module.body.block.ops:
+        if isinstance(table, llvm.GlobalOp):
+            _define_table(table, target)
     for function in functions:
         _declare(function, target)
     for function in functions:
         if function.body.blocks:
             _define(function, target, metadata)
     return target
+
+
+def _define_table(table: llvm.GlobalOp, module: ir.Module) -> None:
+    assert isinstance(table.value, DenseIntOrFPElementsAttr)
+    entries = [int(entry) for entry in table.value.get_values()]
+    kind = ir.ArrayType(ir.IntType(64), len(entries))
+    # llvmlite's stubs lack the attributes of variables.
+    defined: Any = ir.GlobalVariable(module, kind, name=table.sym_name.data)
+    defined.linkage, defined.global_constant, defined.align = "internal", True, 8
+    defined.initializer = ir.Constant(kind, entries)
 
 
 def _declare(function: llvm.FuncOp, module: ir.Module) -> None:

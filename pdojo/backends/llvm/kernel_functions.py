@@ -13,11 +13,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, SymbolRefAttr, UnitAttr, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.common.placement import ALIGNMENT, MemoryClass, MemoryPlan, Placement, plan_memory
-from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type
+from pdojo.backends.llvm.code import POINTER, FunctionCode, memory_type, table_symbol
 from pdojo.backends.llvm.control import CodeBudget, NestCode
 from pdojo.backends.llvm.idle import IdleLanes
 from pdojo.backends.llvm.memory import Reach
@@ -27,7 +37,8 @@ from pdojo.backends.llvm.tensor import TensorUnit
 from pdojo.backends.llvm.x86 import Features
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.machines.intrinsic import Intrinsic
-from pdojo.dialect.view.nest import Buffer, Index, Nest, Scope
+from pdojo.dialect.table import Table
+from pdojo.dialect.view.nest import Buffer, Nest, Scope
 from pdojo.errors import LoweringError
 
 SHARED_BYTES, THREAD_BYTES = "pdojo.shared_bytes", "pdojo.thread_bytes"
@@ -52,6 +63,8 @@ class Lowered:
 
     functions: list[llvm.FuncOp]
     """Functions of parallel scopes, then the kernel's main function."""
+    tables: list[llvm.GlobalOp]
+    """The kernel's tables."""
     parallel: bool
     """Whether the functions call the OpenMP runtime."""
     used: dict[str, Intrinsic]
@@ -71,7 +84,15 @@ def lower_kernel(
         own = lowering.lower()
     except LoweringError as error:
         raise LoweringError(f"kernel '{nest.name}': {error}") from None
-    return Lowered([*lowering.threads, own], bool(lowering.threads), tensor.used)
+    tables = [_global(nest.symbol, table) for table in nest.tables.values()]
+    return Lowered([*lowering.threads, own], tables, bool(lowering.threads), tensor.used)
+
+
+def _global(kernel: str, table: Table) -> llvm.GlobalOp:
+    count = len(table.entries)
+    entries = DenseIntOrFPElementsAttr.from_list(TensorType(i64, [count]), table.entries)
+    kind, linkage = llvm.LLVMArrayType(count, i64), llvm.LinkageAttr("internal")
+    return llvm.GlobalOp(kind, table_symbol(kernel, table), linkage, constant=True, value=entries)
 
 
 @dataclass(eq=False)
@@ -167,6 +188,7 @@ class _KernelLowering:
         self, name: str, outer: NestCode, scope: Scope, buffers: list[Buffer], variables: list[int]
     ) -> llvm.FuncOp:
         code = FunctionCode(name, [POINTER], self.features)
+        code.kernel = self.nest.symbol
         code.known = dict(outer.reach.code.known)
         code.extents = outer.reach.code.extents[:-1]
         reach = Reach(code, self.plan, self.idle)
@@ -268,8 +290,7 @@ def _used(scope: Scope) -> set[int]:
         expressions.extend(current.guard)
         pending.extend(c for c in current.children if isinstance(c, Scope))
     for leaf in scope.leaves:
-        expressions.extend(e for a in leaf.accesses for e in a.index)
-        expressions.extend(i.expression for i in leaf.inputs if isinstance(i, Index))
+        expressions.extend(leaf.expressions)
     return {v for e in expressions for v in e.variables()}
 
 

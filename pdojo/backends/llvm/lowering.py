@@ -58,7 +58,7 @@ def convert(op: ModuleOp, features: Features, described: Machine | None = None) 
     lowered: list[Lowered] = []
     for kernel in [k for k in op.body.block.ops if isinstance(k, KernelOp)]:
         lowered.append(_lower_one(kernel, features, described))
-        Rewriter.insert_op(lowered[-1].functions, InsertPoint.before(kernel))
+        Rewriter.insert_op([*lowered[-1].tables, *lowered[-1].functions], InsertPoint.before(kernel))
         Rewriter.erase_op(kernel)
     _declare(op, lowered)
 
@@ -71,7 +71,7 @@ def lower(*kernels: KernelOp, features: Features = frozenset(), described: Machi
     module = ModuleOp([])
     lowered = [_lower_one(kernel, features, described) for kernel in kernels]
     for one in lowered:
-        module.body.block.add_ops(one.functions)
+        module.body.block.add_ops([*one.tables, *one.functions])
     _declare(module, lowered)
     return module
 

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from pdojo.backends.llvm.code import FunctionCode
 from pdojo.backends.llvm.ops import lanes
-from pdojo.dialect.affine import Atom, Expr
+from pdojo.dialect.affine import Atom, Expr, Lookup, const
 
 
 def splat(code: FunctionCode, value: SSAValue, count: int) -> SSAValue:
@@ -60,12 +60,23 @@ def index_lanes(code: FunctionCode, expression: Expr, depth: int) -> SSAValue:
 
 
 def _varies(atom: Atom, depth: int) -> bool:
-    return atom == depth if isinstance(atom, int) else atom.numerator.uses(depth)
+    return atom == depth if isinstance(atom, int) else atom.operand.uses(depth)
+
+
+def _entries(code: FunctionCode, lookup: Lookup, depth: int) -> SSAValue:
+    """The entries that the lanes look up, one after the other."""
+    total = code.vector_constant([0] * code.extents[depth], 64)
+    for lane in range(code.extents[depth]):
+        entry = code.index(Expr(0, ((lookup, 1),)).substitute({depth: const(lane)}, code.extents))
+        total = code.emit(llvm.InsertElementOp(total, entry, code.integer(lane, 32)))
+    return total
 
 
 def _atom_lanes(code: FunctionCode, atom: Atom, depth: int) -> SSAValue:
     if isinstance(atom, int):
         return code.vector_constant(range(code.extents[depth]), 64)
+    if isinstance(atom, Lookup):
+        return _entries(code, atom, depth)
     # An unsigned division: the numerator is made non-negative first.
     low, _ = atom.numerator.bounds(code.extents)
     shift = max(0, -(low // atom.divisor))

@@ -17,6 +17,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from pdojo.backends.loops.emitter import table_op
 from pdojo.backends.loops.loop_function import lower_kernel
 from pdojo.dialect.ops import CallOp, KernelOp
 from pdojo.dialect.view.build import nest_of
@@ -30,8 +31,9 @@ class KernelToFuncPattern(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: KernelOp, rewriter: PatternRewriter) -> None:
-        """Replace the kernel."""
-        rewriter.replace(op, self.lower(op))
+        """Replace the kernel; its tables become global constants."""
+        tables = [table_op(op.sym_name.data, table) for table in op.known_tables().values()]
+        rewriter.replace(op, [*tables, self.lower(op)], [])
 
 
 class CallToFuncCallPattern(RewritePattern):

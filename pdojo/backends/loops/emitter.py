@@ -6,14 +6,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, i64
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i64,
+)
 from xdsl.ir import Operation, SSAValue
 
 from pdojo.backends.loops.functions import constant_op
-from pdojo.dialect.affine import Div, Expr, const, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, const, split_remainders
 from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant, Index
+
+
+def table_symbol(kernel: str, table: Table) -> str:
+    """The name of a table's global constant."""
+    return f"{kernel}.{table.name}"
+
+
+def table_type(table: Table) -> MemRefType:
+    """The type of a table's global constant."""
+    return MemRefType(i64, [len(table.entries)])
+
+
+def table_op(kernel: str, table: Table) -> memref.GlobalOp:
+    """The global constant of a table."""
+    entries = DenseIntOrFPElementsAttr.from_list(TensorType(i64, [len(table.entries)]), table.entries)
+    name = StringAttr(table_symbol(kernel, table))
+    return memref.GlobalOp.get(name, table_type(table), entries, constant=UnitAttr())
 
 
 @dataclass
@@ -50,6 +78,8 @@ class Indices:
     builder: Builder
     constants: Constants
     variables: Sequence[SSAValue]
+    kernel: str
+    """The kernel's name, with which the names of its tables begin."""
 
     def value(self, expression: Expr) -> SSAValue:
         """The value of an expression, of type index."""
@@ -57,8 +87,7 @@ class Indices:
         # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: SSAValue | None = None
         for atom, factor in rest.terms:
-            value = self._quotient(atom) if isinstance(atom, Div) else self.variables[atom]
-            total = self._add_multiple(total, value, factor)
+            total = self._add_multiple(total, self._atom(atom), factor)
         for numerator, divisor, factor in remainders:
             remainder = arith.RemSIOp(self.value(numerator), self.constants.index(divisor))
             total = self._add_multiple(total, self._insert(remainder), factor)
@@ -95,8 +124,14 @@ class Indices:
             return self._insert(arith.IndexCastOp(value, element))
         return self._insert(arith.SIToFPOp(self._insert(arith.IndexCastOp(value, i64)), element))
 
-    def _quotient(self, atom: Div) -> SSAValue:
-        return self._insert(arith.DivSIOp(self.value(atom.numerator), self.constants.index(atom.divisor)))
+    def _atom(self, atom: Atom) -> SSAValue:
+        if isinstance(atom, int):
+            return self.variables[atom]
+        operand = self.value(atom.operand)
+        if isinstance(atom, Div):
+            return self._insert(arith.DivSIOp(operand, self.constants.index(atom.divisor)))
+        entries = self._insert(memref.GetGlobalOp(table_symbol(self.kernel, atom.table), table_type(atom.table)))
+        return self._insert(arith.IndexCastOp(self._insert(memref.LoadOp.get(entries, [operand])), IndexType()))
 
     def _add_multiple(self, total: SSAValue | None, value: SSAValue, factor: int) -> SSAValue:
         if factor != 1:

@@ -59,7 +59,7 @@ class LoopBuilder(NestWalk):
     @property
     def indices(self) -> Indices:
         """Index arithmetic at the current place."""
-        return Indices(self.builder, self.constants, self.variables)
+        return Indices(self.builder, self.constants, self.variables, self.nest.name)
 
     def append(self, op: Operation) -> SSAValue:
         """Append an operation; returns its first result."""

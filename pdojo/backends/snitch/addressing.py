@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pdojo.backends.common.addresses import Exchange, bind
 from pdojo.backends.snitch.code import ZERO, Frame, FrameKind, Register, SnitchCode
-from pdojo.dialect.affine import Div, Expr, split_remainders
+from pdojo.dialect.affine import Atom, Div, Expr, Lookup, split_remainders
 from pdojo.errors import LoweringError
 
 _LOW, _HIGH = -2048, 2048
@@ -171,8 +171,7 @@ class Addresses:
         # Numerators in canonical form are never negative, so rounding down and rounding to zero agree.
         total: Register | None = None
         for atom, factor in rest.terms:
-            value = self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
-            total = self._plus_multiple(total, value, factor)
+            total = self._plus_multiple(total, self._atom(atom), factor)
         for numerator, divisor, factor in remainders:
             total = self._plus_multiple(total, self._remainder(self.exact(numerator), divisor), factor)
         if total is None:
@@ -205,6 +204,10 @@ class Addresses:
         if factor > 0 and factor & (factor - 1) == 0:
             return self.code.x("slli", value, immediate=factor.bit_length() - 1)
         return self.code.x("mul", value, self.code.li(factor))
+
+    def _atom(self, atom: Atom) -> Register:
+        assert not isinstance(atom, Lookup), "kernels with lookups are refused"
+        return self._quotient(atom) if isinstance(atom, Div) else self.counter(atom)
 
     def _quotient(self, atom: Div) -> Register:
         value = self.exact(atom.numerator)

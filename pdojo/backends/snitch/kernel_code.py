@@ -32,7 +32,7 @@ from pdojo.backends.snitch.functions import Functions
 from pdojo.backends.snitch.numbers import Numbers
 from pdojo.backends.snitch.statement import Statements
 from pdojo.backends.snitch.streaming import Regions
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Mapping, Numerics
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.machines.machine import Machine
@@ -74,6 +74,7 @@ class _SnitchLowering(NestWalk):
         self.nest = nest
         self.machine = machine
         self._refuse_mappings()
+        self._refuse_tables()
         self._refuse_limits()
         self.plan: MemoryPlan = plan_memory(nest)
         self.code = SnitchCode(nest.symbol)
@@ -126,6 +127,14 @@ class _SnitchLowering(NestWalk):
                 )
             if scope.extent >= 1 << 31:
                 raise LoweringError(f"kernel '{self.nest.name}': {describe(scope)} is counted in 32 bits: tile it")
+
+    def _refuse_tables(self) -> None:
+        """Raise LoweringError for lookups in tables."""
+        for found in lookups_in(e for leaf in self.nest.leaves for e in leaf.expressions):
+            raise LoweringError(
+                f"kernel '{self.nest.name}': code for Snitch cores has no tables, and an index looks up "
+                f"'{found.table.name}'"
+            )
 
     def _refuse_limits(self) -> None:
         """Raise LoweringError for violated limits of streams and hardware loops; moves never violate them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Atom, Expr, var
+from pdojo.dialect.affine import Atom, Expr, atom_variables, var
 from pdojo.dialect.flow.integer_sets import Reach, unreached
 from pdojo.dialect.view.nest import Access, Leaf
 from pdojo.errors import Undecided
@@ -113,7 +113,7 @@ def _split(expression: Expr, depth: int) -> tuple[Expr | None, Expr]:
     outer: list[tuple[Atom, int]] = []
     inner: list[tuple[Atom, int]] = []
     for atom, coefficient in expression.terms:
-        variables = {atom} if isinstance(atom, int) else atom.numerator.variables()
+        variables = atom_variables(atom)
         if all(v < depth for v in variables):
             outer.append((atom, coefficient))
         elif isinstance(atom, int):

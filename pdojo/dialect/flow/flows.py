@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr, var
-from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
+from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, read_set, spell, variables
 from pdojo.dialect.flow.shortcut import decided
 from pdojo.dialect.flow.uses import Use
 from pdojo.dialect.view.nest import Leaf
@@ -183,7 +183,7 @@ def end_of(uses: Sequence[Use]) -> int:
 def _union(relations: Sequence[str]) -> isl.UnionMap:
     import islpy as isl
 
-    return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(relations)} }}")
+    return read_set(isl.UnionMap, f"{{ {'; '.join(relations)} }}")
 
 
 def time_of(leaf: Leaf, names: Sequence[str], step: int, length: int) -> list[str]:

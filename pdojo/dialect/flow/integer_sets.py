@@ -8,13 +8,14 @@ every question has a budget in isl's own unit, which depends neither on the mach
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
-from pdojo.dialect.affine import Expr, const, floordiv, var
+from pdojo.dialect.affine import Atom, Div, Expr, const, floordiv, var
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.errors import Undecided
 
@@ -114,10 +115,62 @@ def _is_spent(isl_context: isl.Context) -> bool:
 def spell(expression: Expr, names: Sequence[str]) -> str:
     """An expression in isl's syntax; the variable at depth d is `names[d]`."""
     parts = [str(expression.constant)]
-    for atom, coefficient in expression.terms:
-        text = names[atom] if isinstance(atom, int) else f"floor(({spell(atom.numerator, names)})/{atom.divisor})"
-        parts.append(f"{coefficient}*{text}")
+    parts += (f"{coefficient}*{_spell_atom(atom, names)}" for atom, coefficient in expression.terms)
     return " + ".join(parts)
+
+
+def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
+    if isinstance(atom, int):
+        return names[atom]
+    operand = spell(atom.operand, names)
+    if isinstance(atom, Div):
+        return f"floor(({operand})/{atom.divisor})"
+    runs = " ".join(",".join(map(str, run)) for run in atom.table.runs)
+    return f"<<{operand}|{runs}>>"
+
+
+_LOOKUP = re.compile(r"<<([^<>|]*)\|([^<>|]*)>>")
+"""A lookup in a text: its place, and the runs of the table."""
+
+SetT = TypeVar("SetT", "isl.Set", "isl.Map", "isl.UnionSet", "isl.UnionMap")
+
+
+def read_set(kind: type[SetT], text: str) -> SetT:
+    """The set or relation that a text describes; expressions in the text are results of `spell`.
+
+    isl's syntax has no lookups. Each one becomes a parameter whose value the cases of its table determine, and which is
+    projected out.
+    """
+    import islpy as isl
+
+    if "<<" not in text:
+        return kind.read_from_str(context(), text)
+    names: list[str] = []
+    pieces = [_without_lookups(piece, names) for piece in text.strip()[1:-1].split(";")]
+    found = kind.read_from_str(context(), f"[{', '.join(names)}] -> {{ {'; '.join(pieces)} }}")
+    return found.project_out(isl.dim_type.param, 0, len(names))
+
+
+def _without_lookups(piece: str, names: list[str]) -> str:
+    """A piece of a union with names for its lookups; adds the names."""
+    cases: list[str] = []
+    while (found := _LOOKUP.search(piece)) is not None:
+        names.append(f"lookup{len(names)}")
+        piece = piece.replace(found[0], names[-1])
+        cases.append(_cases(names[-1], found[1], [tuple(map(int, run.split(","))) for run in found[2].split(" ")]))
+    head, _, condition = piece.partition(":")
+    return f"{head} : {' and '.join([*cases, condition or 'true'])}"
+
+
+def _cases(name: str, place: str, runs: Sequence[Sequence[int]]) -> str:
+    """The condition that `name` is the entry of a table at a place."""
+    starts = [first for first, _, _ in runs]
+    found: list[str] = []
+    for number, (first, entry, step) in enumerate(runs):
+        inside = [f"{first} <= {place}"] * (number > 0) + [f"{place} < {first}" for first in starts[number + 1 :][:1]]
+        value = f"{entry - step * first} + {step}*({place})" if step else str(entry)
+        found.append(f"({' and '.join([*inside, f'{name} = {value}'])})")
+    return f"({' or '.join(found)})"
 
 
 def domain_constraints(extents: Sequence[int], guards: Iterable[Expr], names: Sequence[str]) -> list[str]:
@@ -137,7 +190,7 @@ def sample(names: Sequence[str], constraints: Iterable[str]) -> tuple[int, ...] 
     import islpy as isl
 
     text = f"{{ [{', '.join(names)}] : {' and '.join(constraints) or 'true'} }}"
-    point = isl.Set.read_from_str(context(), text).sample_point()
+    point = read_set(isl.Set, text).sample_point()
     if point.is_void():
         return None
     return coordinates(point)
@@ -161,7 +214,7 @@ def bounds_over_domain(expression: Expr, extents: tuple[int, ...], guards: tuple
 
     text = f"{{ {_placed(extents, guards, [expression])} }}"
     with _TURN:
-        values = isl.Map.read_from_str(context(), text).range()
+        values = read_set(isl.Map, text).range()
         return None if values.is_empty() else (values.dim_min_val(0).to_python(), values.dim_max_val(0).to_python())
 
 
@@ -191,7 +244,7 @@ def unreached(first: Iterable[Reach], second: Iterable[Reach]) -> tuple[int, ...
 def _reached(reaches: Iterable[Reach]) -> isl.Set:
     import islpy as isl
 
-    sets = [isl.Map.read_from_str(context(), f"{{ {_placed(*reach)} }}").range() for reach in reaches]
+    sets = [read_set(isl.Map, f"{{ {_placed(*reach)} }}").range() for reach in reaches]
     total = sets[0]
     for other in sets[1:]:
         total = total.union(other)
@@ -210,9 +263,9 @@ def projected(extents: Sequence[int], constraints: Iterable[Expr], gone: Sequenc
     kept = [d for d in range(len(extents)) if d not in gone]
     box, inside = domain_constraints(extents, (), names), [f"{spell(c, names)} >= 0" for c in constraints]
     head, place = ", ".join(names), ", ".join(names[d] for d in kept)
-    whole = isl.Set.read_from_str(context(), f"{{ [{place}] : {' and '.join(box[d] for d in kept) or 'true'} }}")
+    whole = read_set(isl.Set, f"{{ [{place}] : {' and '.join(box[d] for d in kept) or 'true'} }}")
     text = f"{{ [{head}] -> [{place}] : {' and '.join([*box, *inside])} }}"
-    found = isl.Map.read_from_str(context(), text).range().compute_divs().coalesce().gist(whole).compute_divs()
+    found = read_set(isl.Map, text).range().compute_divs().coalesce().gist(whole).compute_divs()
     return [_expressions(piece, kept, extents) for piece in found.get_basic_sets()]
 
 

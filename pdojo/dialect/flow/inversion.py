@@ -66,5 +66,4 @@ def _digits(
 def _range(atom: Atom, extents: Sequence[int]) -> tuple[int, int]:
     if isinstance(atom, int):
         return 0, extents[atom] - 1
-    low, high = atom.numerator.bounds(extents)
-    return low // atom.divisor, high // atom.divisor
+    return atom.bounds(extents)

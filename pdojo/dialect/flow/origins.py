@@ -18,9 +18,9 @@ from pdojo.dialect.flow.flows import Caller, Instance, flow, gathered, last_writ
 from pdojo.dialect.flow.integer_sets import (
     Answers,
     bounded,
-    context,
     coordinates,
     domain_constraints,
+    read_set,
     spell,
     variables,
 )
@@ -221,7 +221,7 @@ def _instances(kind: str, number: int, use: Use) -> isl.UnionSet:
 
     names = variables("i", use.leaf.depth)
     domain = " and ".join(domain_constraints(use.leaf.extents, use.leaf.guards, names)) or "true"
-    return isl.UnionSet.read_from_str(context(), f"{{ {kind}{number}[{', '.join(names)}] : {domain} }}")
+    return read_set(isl.UnionSet, f"{{ {kind}{number}[{', '.join(names)}] : {domain} }}")
 
 
 def _origin(values: isl.UnionMap, uses: Sequence[Use], read: int) -> isl.UnionMap:
@@ -237,7 +237,7 @@ def _related(uses: Sequence[Use], read: int, target: str, at: Sequence[Expr]) ->
     names = variables("i", leaf.depth)
     domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, names)) or "true"
     there = ", ".join(spell(e, names) for e in at)
-    return isl.UnionMap.read_from_str(context(), f"{{ R{read}[{', '.join(names)}] -> {target}[{there}] : {domain} }}")
+    return read_set(isl.UnionMap, f"{{ R{read}[{', '.join(names)}] -> {target}[{there}] : {domain} }}")
 
 
 @bounded()
@@ -283,7 +283,7 @@ def _partial(uses: Sequence[Use], read: int, parts: Sequence[tuple[int, Sequence
         ]
         domain = " and ".join(conditions) or "true"
         wanted.append(f"R{read}[{', '.join(names)}] -> W{write}[{', '.join(there)}] : {domain}")
-    expected = isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(wanted)} }}")
+    expected = read_set(isl.UnionMap, f"{{ {'; '.join(wanted)} }}")
     made = gathered(uses, [u.access.index for u in uses]).intersect_domain(_instances("R", read, uses[read]))
     return _first_difference(made, expected)
 
@@ -299,7 +299,7 @@ def _carried(values: isl.UnionMap, uses: Sequence[Use], depth: int) -> tuple[Ins
                 left, right = variables("a", writer.leaf.depth), variables("b", reader.leaf.depth)
                 order = " and ".join([*(f"a{d} = b{d}" for d in range(depth)), f"a{depth} < b{depth}"])
                 later.append(f"W{w}[{', '.join(left)}] -> R{r}[{', '.join(right)}] : {order}")
-    found = values.intersect(isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(later)} }}"))
+    found = values.intersect(read_set(isl.UnionMap, f"{{ {'; '.join(later)} }}"))
     return None if found.is_empty() else sampled(found)
 
 
@@ -328,7 +328,7 @@ def any_of(instances: Instances) -> Iteration | None:
     """One of some instances; None if there is none."""
     import islpy as isl
 
-    return _sampled_point(isl.Set.read_from_str(context(), instances))
+    return _sampled_point(read_set(isl.Set, instances))
 
 
 def _sampled_point(some: isl.Set) -> Iteration | None:
@@ -338,7 +338,7 @@ def _sampled_point(some: isl.Set) -> Iteration | None:
 def _named(kind: str, number: int, instances: Instances) -> isl.UnionSet:
     import islpy as isl
 
-    return isl.Set.read_from_str(context(), instances).set_tuple_name(f"{kind}{number}").to_union_set()
+    return read_set(isl.Set, instances).set_tuple_name(f"{kind}{number}").to_union_set()
 
 
 def _pieces(union: isl.UnionSet) -> list[tuple[int, isl.Set]]:

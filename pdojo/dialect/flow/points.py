@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Atom, Expr, Lookup
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -16,7 +16,14 @@ def evaluate(expression: Expr, values: Ints) -> Ints:
     """The values of an expression; `values` has a row per induction variable."""
     found = np.full(values.shape[1], expression.constant, dtype=np.int64)
     for atom, coefficient in expression.terms:
-        found += coefficient * (
-            values[atom] if isinstance(atom, int) else evaluate(atom.numerator, values) // atom.divisor
-        )
+        found += coefficient * _of_atom(atom, values)
     return found
+
+
+def _of_atom(atom: Atom, values: Ints) -> Ints:
+    if isinstance(atom, int):
+        return values[atom]
+    operand = evaluate(atom.operand, values)
+    if isinstance(atom, Lookup):
+        return np.take(atom.table.entries, operand, mode="clip")
+    return operand // atom.divisor

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow.flows import Caller, Instance, flow, sampled
-from pdojo.dialect.flow.integer_sets import Answers, bounded, context, variables
+from pdojo.dialect.flow.integer_sets import Answers, bounded, read_set, variables
 from pdojo.dialect.flow.shortcut import answered
 from pdojo.dialect.flow.uses import Use, describe_use
 from pdojo.dialect.reason import Reason
@@ -210,7 +210,7 @@ def _same_iteration(uses: Sequence[Use], owner: int) -> isl.UnionMap:
                 right = variables("b", reader.leaf.depth)
                 equal = " and ".join(f"a{d} = b{d}" for d in range(owner + 1))
                 pieces.append(f"W{w}[{', '.join(left)}] -> R{r}[{', '.join(right)}] : {equal}")
-    return isl.UnionMap.read_from_str(context(), f"{{ {'; '.join(pieces)} }}")
+    return read_set(isl.UnionMap, f"{{ {'; '.join(pieces)} }}")
 
 
 def describe_pair(pair: tuple[Instance, Instance], uses: Sequence[Use], caller: Caller | None) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, modulo, var
+from pdojo.dialect.affine import MOST_ATOMS, Expr, const, floordiv, lookup, modulo, var
 from pdojo.dialect.functions import DTYPES
 from pdojo.dialect.notation import features
 from pdojo.dialect.notation.hints import parse_hints
@@ -20,13 +21,16 @@ from pdojo.dialect.notation.spelling import INFIX, PRECEDENCE, PREFIX, call_cand
 from pdojo.dialect.notation.values import (
     AccessValue,
     Application,
-    ArrayName,
     ConstantValue,
     IndexValue,
     InputValue,
+    Named,
     Value,
 )
+from pdojo.dialect.table import Table
 from pdojo.errors import NotationError
+
+ReadT = TypeVar("ReadT")
 
 _ARITHMETIC = PRECEDENCE["+"]
 _WORDS: dict[str, ConstantValue] = {
@@ -40,7 +44,7 @@ _WORDS: dict[str, ConstantValue] = {
 class Expressions:
     """Reads expressions at a cursor, in the scopes of given extents (outermost first)."""
 
-    def __init__(self, cursor: Cursor, arrays: Mapping[str, ArrayName], extents: Sequence[int]) -> None:
+    def __init__(self, cursor: Cursor, arrays: Mapping[str, Named], extents: Sequence[int]) -> None:
         self.cursor = cursor
         self.arrays = arrays
         self.extents = extents
@@ -58,6 +62,11 @@ class Expressions:
         self.context = "guard"
         return self._index_expression("a guard")
 
+    def index_side(self) -> Expr:
+        """One index expression, without an array around it."""
+        self.context = "index"
+        return self._index_expression("an index")
+
     def access(self) -> AccessValue:
         """`name[index, ...]` with hints."""
         cursor = self.cursor
@@ -65,6 +74,8 @@ class Expressions:
         array = self.arrays.get(name.text)
         if array is None:
             raise cursor.error(f"unknown array '{name.text}'", did_you_mean(name.text, self.arrays), name.span)
+        if isinstance(array, Table):
+            raise cursor.error(f"table '{name.text}' is constant: statements write arrays", span=name.span)
         cursor.expect("[", f"after array '{name.text}'")
         outer, self.context = self.context, "index"
         index: list[Expr] = []
@@ -158,7 +169,7 @@ class Expressions:
             case _:
                 return Application("-", PREFIX["-"], (self._input(value, sign),), span)
 
-    def _inside(self, read: Callable[[], Value]) -> Value:
+    def _inside(self, read: Callable[[], ReadT]) -> ReadT:
         """The result of `read`, with the nesting depth one higher meanwhile."""
         self.depth += 1
         if self.depth > MOST_NESTED:
@@ -216,6 +227,9 @@ class Expressions:
         cursor = self.cursor
         word = cursor.token
         if cursor.at("[", 1):
+            table = self.arrays.get(word.text)
+            if isinstance(table, Table) and self.context != "guard":
+                return self._lookup(table)
             if self.context == "index":
                 raise features.indirection(cursor, word.span, word.text)
             if self.context == "guard":
@@ -228,6 +242,19 @@ class Expressions:
                 cursor.advance()
                 return replace(_WORDS[word.text], span=word.span)
         raise self._no_value(word)
+
+    def _lookup(self, table: Table) -> IndexValue:
+        """`table[place]`."""
+        cursor = self.cursor
+        name = cursor.advance()
+        cursor.advance()
+        outer, self.context = self.context, "index"
+        place = self._inside(lambda: self._index_expression(f"the place in table '{table.name}'"))
+        self.context = outer
+        closing = cursor.expect("]", f"after the place in table '{table.name}', which has one dimension")
+        if place.is_constant and not 0 <= place.constant < len(table.entries):
+            raise cursor.error(f"table '{table.name}' has no entry {place.constant}", span=name.span.to(closing.span))
+        return IndexValue(lookup(table, place, self.extents), None, name.span.to(closing.span))
 
     def _no_value(self, word: Token) -> NotationError:
         if word.text in self.arrays:

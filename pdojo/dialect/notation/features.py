@@ -17,7 +17,7 @@ def indirection(cursor: Cursor, span: Span, array: str) -> NotationError:
     """The error for an index that reads an array."""
     return cursor.error(
         f"indirection is not supported: an index may not read an array (here '{array}')",
-        "an index is made of iterations {k}, integers, + - * // and %",
+        "an index is made of iterations {k}, integers, entries of tables, + - * // and %",
         span,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType
@@ -12,8 +12,9 @@ from pdojo.dialect.functions import DTYPES, byte_width
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, Token, TokenKind
 from pdojo.dialect.notation.source import Span, did_you_mean, element_type_hint
-from pdojo.dialect.notation.values import ArrayName
+from pdojo.dialect.notation.values import ArrayName, Named
 from pdojo.dialect.ops import BufferOp, KernelOp, Swizzle, slots_in
+from pdojo.dialect.table import MOST_ENTRIES, Table
 
 FACTS = ("arguments", "numerics", "machine")
 """First words of header lines that state a fact about the kernel."""
@@ -52,6 +53,7 @@ class Header:
     numerics: list[Numerics] | None = None
     machine: str | None = None
     declarations: list[Declaration] = field(default_factory=list[Declaration])
+    tables: list[tuple[Table, Span]] = field(default_factory=list[tuple[Table, Span]])
 
     @property
     def interface(self) -> list[str]:
@@ -154,12 +156,16 @@ def _order(cursor: Cursor, header: Header) -> list[str]:
 
 
 def parse_declaration(cursor: Cursor, header: Header) -> None:
-    """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`."""
+    """`name dtype [d0, d1:N] location [!hint] [align bytes] [-> a, b]`, or `name i64 [n] table e0, e1, ...`."""
     name = cursor.advance()
     dtype = cursor.expect_kind(TokenKind.WORD, f"the element type of '{name.text}'")
     if dtype.text not in DTYPES:
         raise cursor.error(f"unknown element type '{dtype.text}'", element_type_hint(dtype.text), dtype.span)
     shape, reuse, swizzles = _shape(cursor, name)
+    if cursor.at_word("table"):
+        cursor.advance()
+        header.tables.append(_table(cursor, header, name, dtype, shape))
+        return
     locations = [m.value for m in Memory]
     location = cursor.expect_kind(TokenKind.WORD, f"a location, one of {', '.join(locations)}")
     if location.text not in locations:
@@ -177,6 +183,32 @@ def parse_declaration(cursor: Cursor, header: Header) -> None:
     row = Declaration(arrays, dtype.text, shape, reuse, swizzles, Memory(location.text), alignment, span, hints)
     _check_declaration(cursor, header, row)
     header.declarations.append(row)
+
+
+def _table(cursor: Cursor, header: Header, name: Token, dtype: Token, shape: Sequence[int]) -> tuple[Table, Span]:
+    """The entries of a table, to the end of the line."""
+    known = "a table has one dimension, of type i64"
+    if dtype.text != "i64" or len(shape) != 1:
+        raise cursor.error(f"{known}: {name.text} i64 [3] table 7, 0, 7", span=name.span.to(cursor.previous.span))
+    entries = [_entry(cursor)]
+    while cursor.accept(","):
+        entries.append(_entry(cursor))
+    cursor.expect_end("after the entries of a table")
+    span = name.span.to(cursor.previous.span)
+    if len(entries) != shape[0]:
+        raise cursor.error(f"table '{name.text}' of extent {shape[0]} has {len(entries)} entries", span=span)
+    if len(entries) > MOST_ENTRIES:
+        raise cursor.error(
+            f"table '{name.text}' has {len(entries)} entries; at most {MOST_ENTRIES} are analysed", span=span
+        )
+    _check_name(cursor, header, name)
+    if name.text in header.interface:
+        raise cursor.error(f"interface array '{name.text}' cannot be a table", span=name.span)
+    return Table(name.text, tuple(entries)), span
+
+
+def _entry(cursor: Cursor) -> int:
+    return _bounded(cursor, cursor.expect_kind(TokenKind.INTEGER, "an entry of a table, an integer of at least 0"))
 
 
 def _shape(cursor: Cursor, name: Token) -> tuple[list[int], list[int], dict[int, Swizzle]]:
@@ -224,17 +256,22 @@ def _alignment(cursor: Cursor, dtype: str) -> int:
     return value
 
 
+def _check_name(cursor: Cursor, header: Header, name: Token, beside: Sequence[Token] = ()) -> None:
+    """Check that a declared name is new; `beside` are names in the same line."""
+    declared = {t.text: t.span for t in (*(t for d in header.declarations for t in d.arrays), *beside)}
+    declared |= {table.name: span for table, span in header.tables}
+    before = declared.get(name.text)
+    if before is not None:
+        message = f"array '{name.text}' is declared twice, first on line {before.line + 1}"
+        raise cursor.error(message, span=name.span)
+    if "." in name.text:
+        raise cursor.error(f"'{name.text}' is no array name: names have letters, digits and _", span=name.span)
+
+
 def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None:
-    declared = {t.text: t for d in header.declarations for t in d.arrays}
     interface = header.interface
-    for array in row.arrays:
-        before = declared.get(array.text)
-        if before is not None:
-            message = f"array '{array.text}' is declared twice, first on line {before.span.line + 1}"
-            raise cursor.error(message, span=array.span)
-        if "." in array.text:
-            raise cursor.error(f"'{array.text}' is no array name: names have letters, digits and _", span=array.span)
-        declared[array.text] = array
+    for position, array in enumerate(row.arrays):
+        _check_name(cursor, header, array, row.arrays[:position])
     shared = [t.text for t in row.arrays if t.text in interface]
     if not shared:
         if row.alignment is not None:
@@ -255,8 +292,8 @@ def _check_declaration(cursor: Cursor, header: Header, row: Declaration) -> None
         raise cursor.error(message, span=row.span)
 
 
-def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, ArrayName], list[tuple[BufferOp, Span]]]:
-    """The kernel with its buffers, its arrays by name, and the position of each buffer's declaration."""
+def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Named], list[tuple[BufferOp, Span]]]:
+    """The kernel with its buffers, its arrays and tables by name, and the position of each buffer's declaration."""
     rows = {d.arrays[0].text: d for d in header.declarations}
     for token in (*header.inputs, *header.outputs):
         if token.text not in rows:
@@ -267,13 +304,13 @@ def build_kernel(cursor: Cursor, header: Header) -> tuple[KernelOp, dict[str, Ar
     if any(rows[n].alignment is not None for n in order):
         alignments = [rows[n].alignment or byte_width(rows[n].dtype) for n in order]
     arguments = [(n, header.intent(n), rows[n].type) for n in order]
-    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments)
-    arrays = {
-        n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v)
-        for n, v in zip(order, kernel.body.block.args, strict=True)
-    }
+    tables = [table for table, _ in header.tables]
+    kernel = KernelOp(header.name, arguments, None, header.numerics, header.machine, alignments, tables)
+    values = dict(zip(order, kernel.body.block.args, strict=True))
+    arrays: dict[str, Named] = {n: ArrayName(n, rows[n].dtype, tuple(rows[n].shape), v) for n, v in values.items()}
+    arrays |= {table.name: table for table in tables}
     buffers: list[tuple[BufferOp, Span]] = []
-    hosted = [(rows[n], rows[n].arrays[1:], arrays[n].value) for n in order if len(rows[n].arrays) > 1]
+    hosted = [(rows[n], rows[n].arrays[1:], values[n]) for n in order if len(rows[n].arrays) > 1]
     own = [(row, row.arrays, None) for row in header.declarations if row.arrays[0].text not in order]
     for row, tokens, host in (*hosted, *own):
         names = [t.text for t in tokens]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.notation.expressions import Expressions
@@ -11,17 +11,18 @@ from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.source import Source
 from pdojo.dialect.notation.statements import parse_constraint
 from pdojo.dialect.notation.values import ConstantValue
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Constant
 
 
-def parse_index(text: str, extents: Sequence[int]) -> tuple[Expr, ...]:
+def parse_index(text: str, extents: Sequence[int], tables: Mapping[str, Table] | None = None) -> tuple[Expr, ...]:
     """Parse `{0},{1}*16+{2}` over scopes of the given extents, outermost first. Raises NotationError."""
     cursor = _cursor(text, "<index>")
-    expressions = Expressions(cursor, {}, extents)
-    index = [expressions.guard_side()]
+    expressions = Expressions(cursor, tables or {}, extents)
+    index = [expressions.index_side()]
     while cursor.at(","):
         cursor.advance()
-        index.append(expressions.guard_side())
+        index.append(expressions.index_side())
     if not cursor.at_end:
         raise cursor.error("expected ',' or the end of the index")
     return tuple(index)

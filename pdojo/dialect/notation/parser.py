@@ -12,7 +12,7 @@ from pdojo.dialect.notation.lexer import Cursor, TokenKind, tokenize
 from pdojo.dialect.notation.sizes import Given, Names
 from pdojo.dialect.notation.source import Source, Span, did_you_mean
 from pdojo.dialect.notation.statements import parse_scope, parse_statement
-from pdojo.dialect.notation.values import ArrayName
+from pdojo.dialect.notation.values import Named
 from pdojo.dialect.ops import MOST_SCOPES, KernelOp, ScopeOp
 from pdojo.dialect.verification.exception import KernelVerifyException
 from pdojo.dialect.view.build import assign_ids
@@ -103,7 +103,7 @@ class _Tree:
     def __init__(self, cursor: Cursor, header: Header) -> None:
         self.source = cursor.source
         self.kernel: KernelOp
-        self.arrays: dict[str, ArrayName]
+        self.arrays: dict[str, Named]
         self.kernel, self.arrays, buffers = build_kernel(cursor, header)
         self.places: dict[Operation, Span] = {self.kernel: header.span, **dict(buffers)}
         self.accesses: dict[Operation, list[Span]] = {}

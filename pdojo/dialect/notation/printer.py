@@ -50,6 +50,8 @@ def header_lines(nest: Nest) -> Iterator[str]:
     aligned = _aligned(arguments) if kernel.arg_alignments is not None else set[str]()
     for buffer in nest.buffers:
         yield declaration_line(buffer, aligned=buffer.names[0] in aligned)
+    for table in nest.tables.values():
+        yield f"{table.name} i64 [{len(table.entries)}] table {', '.join(map(str, table.entries))}"
 
 
 def _aligned(arguments: list[Buffer]) -> set[str]:
@@ -176,6 +178,6 @@ def _input(value: Input, *, typed: bool, compound: bool) -> str:
             text = _index(value.expression)
             if value.expression.is_constant:
                 text = f"index({text})"
-            elif (typed or compound) and not re.fullmatch(r"\{\d+\}", text):
+            elif (typed or compound) and not value.expression.is_primary:
                 text = f"({text})"
             return f"{text}:{value.dtype}" if typed else text

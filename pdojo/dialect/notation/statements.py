@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from xdsl.dialects.builtin import AffineMapAttr, DictionaryAttr, IndexType
+from xdsl.dialects.builtin import DictionaryAttr, IndexType
 from xdsl.ir import Attribute, Block
-from xdsl.ir.affine import AffineMap
 
-from pdojo.dialect.affine import Expr, to_affine
+from pdojo.dialect.affine import Atom, Expr, to_affine
 from pdojo.dialect.attributes import IndexValueAttr
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.functions import ACCUMULATIONS, DTYPES, accumulation_function
+from pdojo.dialect.index_maps import IndexMaps
 from pdojo.dialect.notation.expressions import Expressions
 from pdojo.dialect.notation.hints import parse_hints
 from pdojo.dialect.notation.lexer import Cursor, TokenKind
@@ -22,10 +22,10 @@ from pdojo.dialect.notation.spelling import Resolution, ResolutionError, Undeter
 from pdojo.dialect.notation.values import (
     AccessValue,
     Application,
-    ArrayName,
     ConstantValue,
     IndexValue,
     InputValue,
+    Named,
     Value,
 )
 from pdojo.dialect.ops import ScopeOp, StatementOp
@@ -35,7 +35,7 @@ _ACCUMULATIONS = list(dict.fromkeys([*(a.spelling for a in ACCUMULATIONS.values(
 _RELATIONS = ("<", "<=", ">", ">=", "==")
 
 
-def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]) -> ScopeOp:
+def parse_scope(cursor: Cursor, arrays: Mapping[str, Named], chain: Sequence[ScopeOp]) -> ScopeOp:
     """`512`, `512:g!launch_bounds(2)`, `16:v where ({0}*16+{1} < 500)`: a scope, still without children."""
     extent = cursor.expect_kind(TokenKind.INTEGER, "the extent of a scope, an integer")
     count = int(extent.text)
@@ -56,7 +56,7 @@ def parse_scope(cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence
         cursor.expect(")", "after a guard")
     depth = len(chain)
     used = sorted(frozenset[int]().union(*(e.variables() for e in guard)) - {depth})
-    dims = {d: position for position, d in enumerate([*used, depth])}
+    dims: dict[Atom, int] = {d: position for position, d in enumerate([*used, depth])}
     block = Block(arg_types=[IndexType()])
     block.args[0].name_hint = f"i{depth}"
     inequalities = [to_affine(e, dims) for e in guard]
@@ -107,7 +107,7 @@ def parse_constraint(cursor: Cursor, reader: Expressions) -> list[Expr]:
 
 
 def parse_statement(
-    cursor: Cursor, arrays: Mapping[str, ArrayName], chain: Sequence[ScopeOp]
+    cursor: Cursor, arrays: Mapping[str, Named], chain: Sequence[ScopeOp]
 ) -> tuple[StatementOp, list[Span]]:
     """`y[{0}] += exp(x[{0}])` inside `chain`, to the end of the line; also returns the spans of its accesses."""
     extents = [s.count for s in chain]
@@ -179,19 +179,14 @@ def _build(
     accesses = [i for i in inputs if isinstance(i, AccessValue)]
     expressions = [e for a in (output, *accesses) for e in a.index]
     expressions += [i.expression for i in inputs if isinstance(i, IndexValue)]
-    used = sorted(frozenset[int]().union(*(e.variables() for e in expressions)))
-    dims = {d: position for position, d in enumerate(used)}
-
-    def index_map(index: Sequence[Expr]) -> AffineMap:
-        return AffineMap(len(used), 0, tuple(to_affine(e, dims) for e in index))
-
+    maps = IndexMaps(expressions)
     attributes: list[Attribute] = []
     for value, dtype in zip(inputs, resolution.operands, strict=True):
         match value:
             case AccessValue():
-                attributes.append(AffineMapAttr(index_map(value.index)))
+                attributes.append(maps.of(value.index))
             case IndexValue():
-                attributes.append(IndexValueAttr(AffineMapAttr(index_map((value.expression,))), DTYPES[dtype]))
+                attributes.append(IndexValueAttr(maps.of((value.expression,)), DTYPES[dtype]))
             case ConstantValue():
                 attributes.append(_constant(cursor, value, dtype))
             case _:
@@ -199,15 +194,16 @@ def _build(
     hints: list[DictionaryAttr] = [a.hints for a in (output, *accesses)]
     return StatementOp(
         output.array.value,
-        index_map(output.index),
+        maps.of(output.index).data,
         attributes,
         [a.array.value for a in accesses],
-        [chain[d].iv for d in used],
+        [chain[d].iv for d in maps.used],
         resolution.function,
         accumulate,
         hints,
         contracted=word == "fma",
         asynchronous=word == "async",
+        lookups=maps.lookups,
     )
 
 

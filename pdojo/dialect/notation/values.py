@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.notation.source import Span
+from pdojo.dialect.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,10 @@ class ArrayName:
     dtype: str
     shape: tuple[int, ...]
     value: SSAValue
+
+
+Named: TypeAlias = ArrayName | Table
+"""A declared name in front of brackets."""
 
 
 @dataclass(frozen=True, slots=True)

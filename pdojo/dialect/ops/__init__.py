@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from pdojo.dialect.attributes import IndexValueAttr, IntentAttr, MappingAttr, MemoryAttr, NumericsAttr
+from pdojo.dialect.attributes import IndexValueAttr, IntentAttr, LookupAttr, MappingAttr, MemoryAttr, NumericsAttr
 from pdojo.dialect.ops.call import CallOp
 from pdojo.dialect.ops.kernel import (
     DEFAULT_NUMERICS,
@@ -13,6 +13,7 @@ from pdojo.dialect.ops.kernel import (
     slots_in,
     spell_slots,
     swizzle_attr,
+    tables_attr,
 )
 from pdojo.dialect.ops.scope import MOST_SCOPES, ScopeOp, guard_attr
 from pdojo.dialect.ops.statement import StatementOp, hints_attr
@@ -20,7 +21,7 @@ from pdojo.dialect.ops.statement import StatementOp, hints_attr
 PDOJO = Dialect(
     "pdojo",
     [KernelOp, BufferOp, ScopeOp, StatementOp, CallOp],
-    [MappingAttr, MemoryAttr, IntentAttr, NumericsAttr, IndexValueAttr],
+    [MappingAttr, MemoryAttr, IntentAttr, NumericsAttr, IndexValueAttr, LookupAttr],
 )
 """The dialect, as registered with xDSL."""
 
@@ -40,4 +41,5 @@ __all__ = [
     "slots_in",
     "spell_slots",
     "swizzle_attr",
+    "tables_attr",
 ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     DictionaryAttr,
     IntegerAttr,
     MemRefType,
@@ -47,14 +49,18 @@ from pdojo.dialect.attributes import (
     NumericsAttr,
 )
 from pdojo.dialect.names import name_problem
-from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.narrowing import is_memref, is_table
 from pdojo.dialect.syntax import names_of, parse_hints, print_hints
+from pdojo.dialect.table import Table
 
 DEFAULT_NUMERICS = (Numerics.REASSOCIATES, Numerics.CONTRACTS)
 """Permitted classes of a kernel without `numerics`: accumulations are unordered by definition (docs/numerics.md).
 
 FLUSHES is not among them: no program means that denormal numbers are flushed to zero.
 """
+
+_FACTS = ("numerics", "machine", "arg_alignments", "tables")
+"""Properties that stand in the attribute dictionary of the printed form."""
 
 _VERIFICATION = "pdojo.dialect.verification.verify"
 """Module of the verification, imported by name: it reads kernels through views, a layer above the operations."""
@@ -78,6 +84,8 @@ class KernelOp(IRDLOperation):
     """Numerics classes that moves may use; `DEFAULT_NUMERICS` if absent."""
     machine = opt_prop_def(StringAttr)
     """Name of the machine description that the kernel is mapped for."""
+    tables = opt_prop_def(DictionaryAttr)
+    """The entries of each table, by its name; absent if there are no tables."""
     body = region_def("single_block")
     """Buffers first, then scopes and statements in order of execution."""
 
@@ -91,6 +99,7 @@ class KernelOp(IRDLOperation):
         numerics: Sequence[Numerics] | None = None,
         machine: str | None = None,
         alignments: Sequence[int] | None = None,
+        tables: Sequence[Table] = (),
     ) -> None:
         super().__init__(
             properties={
@@ -100,6 +109,7 @@ class KernelOp(IRDLOperation):
                 "arg_alignments": None if alignments is None else ArrayAttr(IntegerAttr(a, i64) for a in alignments),
                 "numerics": None if numerics is None else ArrayAttr(NumericsAttr(n) for n in numerics),
                 "machine": None if machine is None else StringAttr(machine),
+                "tables": tables_attr(tables),
             },
             regions=[body or Region(Block(arg_types=[t for _, _, t in arguments]))],
         )
@@ -111,6 +121,12 @@ class KernelOp(IRDLOperation):
     def permitted(self) -> tuple[Numerics, ...]:
         """The numerics classes that moves may use on this kernel, besides EXACT."""
         return DEFAULT_NUMERICS if self.numerics is None else tuple(a.data for a in self.numerics.data)
+
+    def known_tables(self) -> dict[str, Table]:
+        """The tables by name, in order of declaration."""
+        if "tables" not in self.properties or self.tables is None:
+            return {}
+        return {name: _table(name, each) for name, each in self.tables.data.items()}
 
     def buffers(self) -> Iterator[BufferOp]:
         """The declarations of buffers with memory of their own, in order."""
@@ -142,7 +158,7 @@ class KernelOp(IRDLOperation):
         types = [a.type for a in arguments]
         kernel = cls(name.data, list(zip(names, intents, types, strict=True)), region)
         for key, value in attributes.data.items() if attributes else ():
-            target = kernel.properties if key in ("numerics", "machine", "arg_alignments") else kernel.attributes
+            target = kernel.properties if key in _FACTS else kernel.attributes
             target[key] = value
         return kernel
 
@@ -159,7 +175,7 @@ class KernelOp(IRDLOperation):
 
         with printer.in_parens():
             printer.print_list(rows, argument)
-        facts = {k: v for k, v in self.properties.items() if k in ("numerics", "machine", "arg_alignments")}
+        facts = {k: v for k, v in self.properties.items() if k in _FACTS}
         facts.update(self.attributes)
         if facts:
             printer.print_string(" attributes")
@@ -296,6 +312,20 @@ def _hint(value: SSAValue, name: str) -> None:
     """Name a value like its array; the verifier reports names that no array can have."""
     if name_problem(name) is None:
         value.name_hint = name
+
+
+def tables_attr(tables: Sequence[Table]) -> DictionaryAttr | None:
+    """The property for the tables of a kernel; None if there are none."""
+    if not tables:
+        return None
+    return DictionaryAttr({table.name: DenseArrayBase.from_list(i64, table.entries) for table in tables})
+
+
+@lru_cache(maxsize=256)
+def _table(name: str, entries: Attribute) -> Table:
+    """The table of a property; verification has checked its type."""
+    assert is_table(entries)
+    return Table(name, tuple(int(entry) for entry in entries.get_values()))
 
 
 def reuse_attr(reuse: Sequence[int] | None) -> ArrayAttr[IntegerAttr] | None:

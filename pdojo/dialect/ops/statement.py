@@ -37,10 +37,12 @@ from xdsl.traits import (
 
 from pdojo.dialect.attributes import (
     IndexValueAttr,
+    LookupAttr,
 )
 from pdojo.dialect.functions import ACCUMULATIONS, accumulation_function, dtype_name, is_element_type
 from pdojo.dialect.narrowing import is_memref
 from pdojo.dialect.syntax import (
+    Dimension,
     IndexNames,
     parse_constant,
     parse_index_expression,
@@ -75,7 +77,7 @@ class StatementOp(IRDLOperation):
     arrays = var_operand_def(MemRefType)
     """The arrays read, one per access among the inputs, in order."""
     ivs = var_operand_def(IndexType)
-    """The induction variables that the accesses use, outermost first: the dimensions of all maps."""
+    """The induction variables that the accesses use, outermost first: the first dimensions of all maps."""
     function = opt_prop_def(StringAttr)
     """The function, by the name of a standard operation; absent for a copy."""
     accumulate = opt_prop_def(StringAttr)
@@ -88,6 +90,9 @@ class StatementOp(IRDLOperation):
     """Index of the output access, one result per dimension of the array."""
     inputs = prop_def(ArrayAttr)
     """One attribute per input: an affine map (access of the next array), a constant, or an index value."""
+    lookups = opt_prop_def(ArrayAttr[LookupAttr])
+    """The lookups in tables that the maps use: the dimensions after the induction variables. A lookup may use those
+    before it. Absent if there are none."""
     hints = opt_prop_def(ArrayAttr[DictionaryAttr])
     """Hints per access, output first; they never change meaning. Absent if there are none."""
     id = opt_prop_def(StringAttr)
@@ -109,6 +114,7 @@ class StatementOp(IRDLOperation):
         id: str | None = None,  # the IR's own word for it
         contracted: bool = False,
         asynchronous: bool = False,
+        lookups: Sequence[LookupAttr] = (),
     ) -> None:
         super().__init__(
             operands=[output, arrays, ivs],
@@ -119,6 +125,7 @@ class StatementOp(IRDLOperation):
                 "asynchronous": UnitAttr() if asynchronous else None,
                 "output_map": AffineMapAttr(output_map),
                 "inputs": ArrayAttr(inputs),
+                "lookups": ArrayAttr(lookups) if lookups else None,
                 "hints": hints_attr(hints),
                 "id": None if id is None else StringAttr(id),
             },
@@ -153,7 +160,7 @@ class StatementOp(IRDLOperation):
         accumulation = accumulation if self.contracted is None else "fma"
         accumulation = accumulation if self.asynchronous is None else "async"
         printer.print_string(f" {accumulation}= ")
-        arrays = iter(self.arrays)
+        arrays, dims = iter(self.arrays), self._dimensions()
 
         def argument(value: Attribute) -> None:
             match value:
@@ -161,7 +168,7 @@ class StatementOp(IRDLOperation):
                     self._print_access(printer, next(arrays), value.data, next(hints))
                 case IndexValueAttr():
                     printer.print_string("index(")
-                    print_index_expression(printer, value.map.data.results[0], self.ivs)
+                    print_index_expression(printer, value.map.data.results[0], dims)
                     printer.print_string(") : ")
                     printer.print_attribute(value.type)
                 case _:
@@ -177,9 +184,15 @@ class StatementOp(IRDLOperation):
     def _print_access(self, printer: Printer, array: SSAValue, index: AffineMap, hints: DictionaryAttr) -> None:
         printer.print_ssa_value(array)
         with printer.in_square_brackets():
-            printer.print_list(index.results, lambda e: print_index_expression(printer, e, self.ivs))
+            dims = self._dimensions()
+            printer.print_list(index.results, lambda e: print_index_expression(printer, e, dims))
         if hints.data:
             printer.print_attr_dict(hints.data)
+
+    def _dimensions(self) -> list[Dimension]:
+        """The induction variables and lookups that the dimensions of the maps stand for."""
+        lookups = () if self.lookups is None else self.lookups.data
+        return [*self.ivs, *((each.table.data, each.map.data.results[0]) for each in lookups)]
 
 
 def hints_attr(hints: Sequence[DictionaryAttr] | None) -> ArrayAttr[DictionaryAttr] | None:
@@ -194,7 +207,7 @@ class _OpParser:
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
-        self.names = IndexNames(parser)
+        self.names = IndexNames(parser, may_look_up=True)
         self.arrays: list[SSAValue] = []
         self.hints: list[DictionaryAttr] = []
         self.inputs: list[tuple[AffineExpr, ...] | IndexValueAttr | Attribute] = []
@@ -215,6 +228,7 @@ class _OpParser:
             self.hints,
             contracted=word == "fma",
             asynchronous=word == "async",
+            lookups=[LookupAttr(StringAttr(t), AffineMapAttr(self._map((e,)))) for t, e in self.names.lookups],
         )
 
     def _accumulation(self, output: SSAValue) -> tuple[str | None, str]:
@@ -288,7 +302,8 @@ class _OpParser:
         return array, index
 
     def _map(self, index: tuple[AffineExpr, ...]) -> AffineMap:
-        return AffineMap(len(self.names.operands), 0, index)
+        dims = len(self.names.operands) + len(self.names.lookups)
+        return AffineMap(dims, 0, tuple(self.names.finish(expression) for expression in index))
 
     def _close(self, value: tuple[AffineExpr, ...] | Attribute) -> Attribute:
         """The attribute of a value; maps get their dimensions here, after all variables of the statement are known."""

@@ -7,10 +7,11 @@ from dataclasses import replace
 from enum import Enum
 from math import gcd, prod
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Expr, const, lookups_in, var
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.functions import byte_width
+from pdojo.dialect.lookups import along
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.verification.statements import folded_lanes, swizzled_lanes
@@ -69,7 +70,7 @@ def linear_address(index: Sequence[Expr], shape: Sequence[int]) -> Expr:
 
 
 def _linear_in(expression: Expr, depth: int) -> bool:
-    return not any(not isinstance(a, int) and a.numerator.uses(depth) for a, _ in expression.terms)
+    return not any(not isinstance(a, int) and a.operand.uses(depth) for a, _ in expression.terms)
 
 
 def lane_problem(
@@ -96,9 +97,9 @@ def lane_problem(
     if problem is not None:
         return problem
     if stride is Stride.IRREGULAR:
-        return Reason(
-            f"the access {described} divides the lane number; vector accesses are contiguous, broadcast or strided"
-        )
+        looks_up = any(found.operand.uses(scope.depth) for found in lookups_in(index))
+        does = "looks up the lane number in a table" if looks_up else "divides the lane number"
+        return Reason(f"the access {described} {does}; vector accesses are contiguous, broadcast or strided")
     if stride is Stride.STRIDED and access.array.buffer.memory.value == "register":
         return Reason(f"the access {described} is strided, but registers hold whole vectors")
     if stride is Stride.STRIDED and not machine.gather:
@@ -110,9 +111,10 @@ def lane_problem(
 
 
 def _slots(access: Access, leaf: Leaf, scope: Scope, reuse: Sequence[int]) -> tuple[Expr, ...]:
-    """The index of an access in slots, if `scope` is a vector."""
+    """The index of an access in slots, if `scope` is a vector; lookups with even steps over its lanes are linear."""
     chain = tuple(replace(s, mapping=Mapping.VECTOR) if s is scope else s for s in leaf.chain)
-    return tuple(slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+    index = (slot_index(e, slots, chain) for e, slots in zip(access.index, reuse, strict=True))
+    return tuple(along(e, scope.depth, leaf.extents) for e in index)
 
 
 def stride_in_memory(access: Access, leaf: Leaf, scope: Scope) -> Stride:

@@ -228,8 +228,8 @@ def _access_problem(program: Program, leaf: Leaf, access: Access, region: Scope)
         return Reason(f"'{access.array.name}' is swizzled; streams are linear")
     # The index of consecutive rows has a division; their address has none.
     for atom, _ in address_in_bytes(program.nest, access, leaf).terms:
-        if not isinstance(atom, int) and any(v >= region.depth for v in atom.numerator.variables()):
-            return Reason(f"{described} divides a variable of the region; streams are linear")
+        if not isinstance(atom, int) and any(v >= region.depth for v in atom.operand.variables()):
+            return Reason(f"{described} divides a variable of the region, or looks one up; streams are linear")
     if not is_float(access.array.dtype):
         return Reason(f"{described} is of type {access.array.dtype}; streams are floating-point registers")
     lanes = leaf.chain[-1] if leaf.chain[-1].mapping is Mapping.VECTOR else None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.flow.coverage import fills
 from pdojo.dialect.flow.flows import uninitialised
-from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, spell, variables
+from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, read_set, spell, variables
 from pdojo.dialect.flow.program import Program
 from pdojo.dialect.flow.shortcut import is_used
 from pdojo.dialect.flow.uses import describe_use, uses_of
@@ -64,16 +64,14 @@ def _check_every_element(array: Array, writers: Sequence[Leaf]) -> None:
     import islpy as isl
 
     names = variables("d", len(array.shape))
-    box = isl.Set.read_from_str(
-        context(), f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(array.shape, (), names)) or 'true'} }}"
+    box = read_set(
+        isl.Set, f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(array.shape, (), names)) or 'true'} }}"
     )
     for leaf in writers:
         ivs = variables("i", leaf.depth)
         domain = " and ".join(domain_constraints(leaf.extents, leaf.guards, ivs)) or "true"
         index = ", ".join(spell(e, ivs) for e in leaf.output.index)
-        box = box.subtract(
-            isl.Map.read_from_str(context(), f"{{ [{', '.join(ivs)}] -> [{index}] : {domain} }}").range()
-        )
+        box = box.subtract(read_set(isl.Map, f"{{ [{', '.join(ivs)}] -> [{index}] : {domain} }}").range())
     if not box.is_empty():
         at = map(str, coordinates(box.sample_point()))
         raise InvalidKernel(f"output '{array.name}' is never written at [{', '.join(at)}]")

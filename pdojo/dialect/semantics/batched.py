@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Lookup
 from pdojo.dialect.attributes import Mapping as ScopeMapping
 from pdojo.dialect.semantics.accumulate import Accumulator, Terms
 from pdojo.dialect.semantics.batching import Layout, is_batchable
@@ -236,5 +236,9 @@ def _evaluate(expression: Expr, variable: Callable[[int], Values | int]) -> Valu
         if isinstance(atom, int):
             total = total + variable(atom) * coefficient
         else:
-            total = total + _evaluate(atom.numerator, variable) // atom.divisor * coefficient
+            operand = _evaluate(atom.operand, variable)
+            if isinstance(atom, Lookup):
+                total = total + np.take(atom.table.entries, operand, mode="clip") * coefficient
+            else:
+                total = total + operand // atom.divisor * coefficient
     return total

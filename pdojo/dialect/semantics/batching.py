@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
-from pdojo.dialect.affine import Atom, Expr, const, linear
+from pdojo.dialect.affine import Atom, Expr, atom_variables, const, linear
 from pdojo.dialect.semantics.slicing import Slices, slices_of
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import accesses_of, cell_of, copy_depths
@@ -146,7 +146,7 @@ def _split(expression: Expr, depth: int, reach: int) -> _Parts | None:
     for atom, coefficient in expression.terms:
         if atom == depth:
             continue
-        used = {atom} if isinstance(atom, int) else atom.numerator.variables()
+        used = atom_variables(atom)
         if depth in used:
             return None
         part = outer if all(d < depth for d in used) else big if abs(coefficient) > reach else small

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Div, Expr, Lookup
 from pdojo.dialect.flow.coverage import common_depth
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, overwritten_reason
@@ -130,7 +130,7 @@ def _starts(use: Use) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for expression in use.cell:
         for atom, _ in expression.terms:
-            if not isinstance(atom, int) and atom.divisor > MOST_SLOTS and len(atom.numerator.terms) == 1:
+            if isinstance(atom, Div) and atom.divisor > MOST_SLOTS and len(atom.numerator.terms) == 1:
                 ((variable, step),) = atom.numerator.terms
                 if isinstance(variable, int) and step > 0:
                     found.setdefault(variable, []).append(-(-(atom.divisor - atom.numerator.constant) // step))
@@ -142,7 +142,7 @@ def _telling(use: Use) -> dict[int, int]:
     found = {v: GUARDED for guard in use.leaf.guards for v in guard.variables()}
     for expression in use.cell:
         for atom, _ in expression.terms:
-            if not isinstance(atom, int) and atom.divisor <= MOST_SLOTS:
+            if isinstance(atom, Div) and atom.divisor <= MOST_SLOTS:
                 found |= dict.fromkeys(atom.numerator.variables(), atom.divisor + 1)
     return found
 
@@ -228,6 +228,8 @@ def _range(expression: Expr, box: Box) -> tuple[int, int]:
     for atom, coefficient in expression.terms:
         if isinstance(atom, int):
             first, last = box[atom]
+        elif isinstance(atom, Lookup):
+            first, last = atom.table.bounds(*_range(atom.operand, box))
         else:
             first, last = (value // atom.divisor for value in _range(atom.numerator, box))
         ends = coefficient * first, coefficient * last

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import gcd
 
-from pdojo.dialect.affine import Div, Expr
+from pdojo.dialect.affine import Div, Expr, Lookup
 from pdojo.dialect.flow.collision import AFTER, ANY, BEFORE, EQUAL, Domain, Query, Witness, holds
 from pdojo.dialect.flow.shortcut import Answer
 
@@ -56,7 +56,7 @@ def _forced_equal(query: Query) -> frozenset[int] | None:
     Digit by digit: in `sum(c * (a - b)) + rest = 0`, a = b if |c| is greater than the largest sum of the other terms.
     """
     forced = {d for d, order in enumerate(query.relation) if order is EQUAL}
-    pending = [*query.equal, *_derived(query.equal)]
+    pending = [*query.equal, *_derived(query.equal), *_same_entries(query)]
     progress = True
     while progress and pending:
         progress = False
@@ -84,6 +84,19 @@ def _derived(equal: Sequence[tuple[Expr, Expr]]) -> Iterator[tuple[Expr, Expr]]:
                 pass
 
 
+def _same_entries(query: Query) -> Iterator[tuple[Expr, Expr]]:
+    """The places of equal entries in tables whose entries differ: `t[a] = t[b]` gives `a = b`."""
+    for first, second in query.equal:
+        match first, second:
+            case Expr(one, ((Lookup(table, mine), factor),)), Expr(other, ((Lookup() as atom, scale),)):
+                if (one, factor, table) == (other, scale, atom.table) and table.is_injective:
+                    ranges = mine.bounds(query.first.extents), atom.operand.bounds(query.second.extents)
+                    if all(low >= 0 and high < len(table.entries) for low, high in ranges):
+                        yield mine, atom.operand
+            case _:
+                pass
+
+
 def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[int] | None:
     """Depths forced equal by the equation `first = second`; None if it has no solution."""
     constant = first.constant - second.constant
@@ -92,10 +105,10 @@ def _digits(first: Expr, second: Expr, query: Query, forced: set[int]) -> set[in
     for atom in mine.keys() | other.keys():
         a, b = mine.get(atom, 0), other.get(atom, 0)
         if not isinstance(atom, int):
-            if a == b and atom.numerator.variables() <= forced:
+            if a == b and atom.operand.variables() <= forced:
                 continue
-            _add_enclosure(free, atom.numerator.bounds(query.first.extents) if a else (0, 0), atom.divisor, a)
-            _add_enclosure(free, atom.numerator.bounds(query.second.extents) if b else (0, 0), atom.divisor, -b)
+            _add_enclosure(free, atom.bounds(query.first.extents) if a else (0, 0), a)
+            _add_enclosure(free, atom.bounds(query.second.extents) if b else (0, 0), -b)
         elif atom in forced:
             if a != b:
                 _add_interval(free, query.first.extents[atom] - 1, a - b)
@@ -130,9 +143,9 @@ def _add_interval(free: list[tuple[int, int, int, int]], last: int, factor: int)
         free.append((abs(factor), -1, min(0, factor * last), max(0, factor * last)))
 
 
-def _add_enclosure(free: list[tuple[int, int, int, int]], bounds: tuple[int, int], divisor: int, factor: int) -> None:
+def _add_enclosure(free: list[tuple[int, int, int, int]], bounds: tuple[int, int], factor: int) -> None:
     if factor:
-        ends = sorted((factor * (bounds[0] // divisor), factor * (bounds[1] // divisor)))
+        ends = sorted((factor * bounds[0], factor * bounds[1]))
         free.append((abs(factor), -1, ends[0], ends[1]))
 
 

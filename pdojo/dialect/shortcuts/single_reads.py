@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pdojo.dialect.affine import Expr
 from pdojo.dialect.flow import integer_sets
 from pdojo.dialect.flow.flows import Caller, Instance, end_of, length_of, time_of, writes_of
-from pdojo.dialect.flow.integer_sets import bounded, context, coordinates, domain_constraints, variables
+from pdojo.dialect.flow.integer_sets import bounded, coordinates, domain_constraints, read_set, variables
 from pdojo.dialect.flow.shortcut import Answer
 from pdojo.dialect.flow.storage_check import StorageQuestion, describe_pair, elements_of, lost_reason, stale_reason
 from pdojo.dialect.flow.uses import Use
@@ -86,8 +86,8 @@ class Source:
         else:
             place = [p if isinstance(p, int) else p.evaluate(iteration) for p in self._places[read]]
             time = time_of(self._uses[read].leaf, [*map(str, iteration)], 0, length_of(self._uses))
-        there = isl.UnionSet.read_from_str(context(), f"{{ P[{', '.join(map(str, place))}] }}")
-        now = isl.UnionSet.read_from_str(context(), f"{{ [{', '.join(time)}] }}")
+        there = read_set(isl.UnionSet, f"{{ P[{', '.join(map(str, place))}] }}")
+        now = read_set(isl.UnionSet, f"{{ [{', '.join(time)}] }}")
         touching = there.apply(self._writes.reverse())
         before = touching.apply(self._schedule).lex_lt_union_set(now).domain()
         return touching.intersect(self._schedule.intersect_range(_latest(before)).domain())
@@ -163,7 +163,7 @@ def _ends(extents: Sequence[int], guards: Sequence[Expr]) -> list[tuple[int, ...
     import islpy as isl
 
     names = variables("i", len(extents))
-    domain = isl.Set.read_from_str(
-        context(), f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(extents, guards, names))} }}"
+    domain = read_set(
+        isl.Set, f"{{ [{', '.join(names)}] : {' and '.join(domain_constraints(extents, guards, names))} }}"
     )
     return [] if domain.is_empty() else [coordinates(end().sample_point()) for end in (domain.lexmax, domain.lexmin)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping as MappingABC
 from collections.abc import Sequence
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, lookups_in
 from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.flow.dependent import dependent_iteration, describe_dependence
 from pdojo.dialect.flow.integer_sets import bounds_over_domain
@@ -34,6 +34,7 @@ def verify_statement(leaf: Leaf) -> None:
         fail(leaf.op, "'fma=' must add a floating-point product: 'x fma= a * b'")
     if leaf.asynchronous and (problem := async_problem(leaf)) is not None:
         fail(leaf.op, f"'async=' of {describe_access(leaf.output)}: {problem}")
+    _verify_lookups(leaf)
     for access in leaf.accesses:
         for dimension, expression in enumerate(access.index):
             _verify_bounds(leaf, access, dimension, expression)
@@ -115,6 +116,19 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
         return low, high
     found = bounds_over_domain(expression, leaf.extents, leaf.guards)
     return (0, extent - 1) if found is None else found
+
+
+def _verify_lookups(leaf: Leaf) -> None:
+    """Check that all tables have the entries that a statement looks up."""
+    for found in lookups_in(leaf.expressions):
+        extent = len(found.table.entries)
+        low, high = index_bounds(leaf, found.operand, extent)
+        if low < 0 or high >= extent:
+            fail(
+                leaf.op,
+                f"table '{found.table.name}' has {extent} entries, but {describe_access(leaf.output)} is computed with "
+                f"entries {low} to {high}",
+            )
 
 
 def _verify_bounds(leaf: Leaf, access: Access, dimension: int, expression: Expr) -> None:

@@ -9,14 +9,15 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, IndexType, NoneA
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineConstantExpr, AffineConstraintKind, AffineExpr
 
-from pdojo.dialect.attributes import IndexValueAttr, Intent, Memory
+from pdojo.dialect.attributes import IndexValueAttr, Intent, LookupAttr, Memory
 from pdojo.dialect.functions import is_element_type
 from pdojo.dialect.names import is_machine_name, name_problem
-from pdojo.dialect.narrowing import is_memref
+from pdojo.dialect.narrowing import is_memref, is_table
 from pdojo.dialect.notation.lexer import MOST_PARTS
 from pdojo.dialect.ops import MOST_SCOPES, BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
 from pdojo.dialect.reason import Reason
 from pdojo.dialect.syntax import names_of
+from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.dialect.verification.exception import fail
 
 LARGEST = 1 << 62
@@ -42,7 +43,18 @@ def verify_interface(kernel: KernelOp) -> None:
         fail(kernel, f"kernel has {len(names)} arguments but {len(kernel.arg_alignments.data)} alignments")
     for name, argument in zip(names, arguments, strict=True):
         _verify_array_type(kernel, name, argument)
-    _verify_unique(kernel, names)
+    _verify_tables(kernel)
+    _verify_unique(kernel, [*names, *kernel.known_tables()])
+
+
+def _verify_tables(kernel: KernelOp) -> None:
+    for name, entries in kernel.tables.data.items() if kernel.tables is not None else ():
+        if not is_table(entries) or not len(entries):
+            fail(kernel, f"table '{name}' must be an array of entries: array<i64: 7, 0, 7>")
+        if len(entries) > MOST_ENTRIES:
+            fail(kernel, f"table '{name}' has {len(entries)} entries; at most {MOST_ENTRIES} are analysed")
+        if any(not 0 <= int(entry) < LARGEST for entry in entries.get_values()):
+            fail(kernel, f"table '{name}' has an entry that is negative or at least 2^62")
 
 
 def _verify_unique(kernel: KernelOp, interface: Iterable[str]) -> None:
@@ -228,6 +240,7 @@ def _verify_maps(op: StatementOp) -> None:
     inputs, hints = op.inputs.data, op.hints
     output, read, ivs = op.operand_groups
     _verify_variables(op, ivs)
+    lookups = [] if op.lookups is None else list(op.lookups.data)
     maps = [op.output_map, *(m for m in inputs if isinstance(m, AffineMapAttr))]
     arrays = [output, *read]
     if len(maps) != len(arrays):
@@ -235,9 +248,9 @@ def _verify_maps(op: StatementOp) -> None:
     if hints is not None and len(hints.data) != len(arrays):
         fail(op, f"op has hints for {len(hints.data)} of its {len(arrays)} accesses")
     values = [i.map for i in inputs if isinstance(i, IndexValueAttr)]
-    for index_map in (*maps, *values):
-        if index_map.data.num_dims != len(ivs) or index_map.data.num_symbols:
-            fail(op, f"{index_map} must have one dimension per induction variable of the op and no symbols")
+    for index_map in (*maps, *values, *(each.map for each in lookups)):
+        if index_map.data.num_dims != len(ivs) + len(lookups) or index_map.data.num_symbols:
+            fail(op, f"{index_map} must have one dimension per induction variable and lookup of the op and no symbols")
         for expression in index_map.data.results:
             _verify_expression(op, expression)
     for array, index_map in zip(arrays, maps, strict=True):
@@ -245,6 +258,22 @@ def _verify_maps(op: StatementOp) -> None:
         rank = array.type.get_num_dims()
         if len(index_map.data.results) != rank:
             fail(op, f"access has {len(index_map.data.results)} indices for an array of {rank} dimensions")
+    for number, each in enumerate(lookups):
+        _verify_lookup(op, each, len(ivs) + number)
+
+
+def _verify_lookup(op: StatementOp, lookup: LookupAttr, dims: int) -> None:
+    """Check that a lookup names a table of the kernel, and uses dimensions below `dims` only."""
+    kernel, name, places = op.parent_op(), lookup.table.data, lookup.map.data.results
+    while isinstance(kernel, ScopeOp):
+        kernel = kernel.parent_op()
+    table = kernel.known_tables().get(name) if isinstance(kernel, KernelOp) else None
+    if table is None:
+        fail(op, f"indirection is not supported: an index may read tables of the kernel only, and '{name}' is none")
+    if len(places) != 1 or any(d >= dims for d in places[0].used_dims()):
+        fail(op, f"a lookup in table '{name}' has one place, which uses variables and earlier lookups only")
+    if isinstance(places[0], AffineConstantExpr) and not 0 <= places[0].value < len(table.entries):
+        fail(op, f"table '{name}' has no entry {places[0].value}")
 
 
 def _verify_expression(operation: Operation, expression: AffineExpr) -> None:

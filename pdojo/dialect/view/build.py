@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import AffineMapAttr, AffineSetAttr, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineSet
 
-from pdojo.dialect.affine import Expr, from_affine, var
+from pdojo.dialect.affine import Expr, const, from_affine, lookup, var
 from pdojo.dialect.attributes import IndexValueAttr, Mapping, Memory
 from pdojo.dialect.functions import byte_width, dtype_name
 from pdojo.dialect.machines.machine import Machine
@@ -45,7 +45,7 @@ def nest_of(kernel: KernelOp, before: Nest | None = None, touched: Container[Nod
     operations next to them may be new or gone. `before` must not be the view of another kernel, such as the original of
     a copy.
     """
-    if before is None or before.kernel is not kernel:
+    if before is None or before.kernel is not kernel or before.tables != kernel.known_tables():
         before = touched = None
     elif before.is_used_up:
         # After a rewrite in two steps, the second may have rewritten nodes of the first, which are not in `touched`.
@@ -72,6 +72,7 @@ class _Builder:
         self.kernel = kernel
         self.before = before
         self.touched = touched
+        self.tables = kernel.known_tables()
         self.known_arrays: dict[SSAValue, Array] = {}
         self.source: tuple[object, ...] = ()
         self.of_declarations: dict[str, object] = {}
@@ -293,22 +294,33 @@ class _Builder:
             facts = known.output, known.inputs, known.function, known.accumulate
             return Leaf(op, parent, position, 0, *facts, source)
         written, read, _ = op.operand_groups
+        tables = self._lookups(op, depths, extents)
         hints = iter((NO_HINTS,) * (1 + len(read)) if op.hints is None else op.hints.data)
         arrays = iter(read)
-        output = Access(self.arrays[written], _converted(op.output_map, depths, extents), next(hints))
+        output = Access(self.arrays[written], _converted(op.output_map, depths, extents, tables), next(hints))
         inputs: list[Input] = []
         for value in op.inputs.data:
             if isinstance(value, AffineMapAttr):
                 array = self.arrays[next(arrays)]
-                inputs.append(Access(array, _converted(value, depths, extents), next(hints)))
+                inputs.append(Access(array, _converted(value, depths, extents, tables), next(hints)))
             elif isinstance(value, IndexValueAttr):
-                (expression,) = _converted(value.map, depths, extents)
+                (expression,) = _converted(value.map, depths, extents, tables)
                 inputs.append(Index(expression, dtype_name(value.type)))
             else:
                 inputs.append(_constant(value))
         function = None if op.function is None else op.function.data
         accumulate = None if op.accumulate is None else op.accumulate.data
         return Leaf(op, parent, position, 0, output, tuple(inputs), function, accumulate, source)
+
+    def _lookups(self, op: StatementOp, depths: tuple[int, ...], extents: tuple[int, ...]) -> tuple[Expr, ...]:
+        """The entries of tables that the last dimensions of the statement's maps stand for."""
+        found: tuple[Expr, ...] = ()
+        lookups = () if op.lookups is None else op.lookups.data
+        for number, each in enumerate(lookups):
+            # A place uses no later lookup: any expression may stand for those.
+            (place,) = _converted(each.map, depths, extents, (*found, *(const(0),) * (len(lookups) - number)))
+            found = (*found, lookup(self.tables[each.table.data], place, extents))
+        return found
 
     def _has_same_arrays(self, known: Leaf, operands: Sequence[SSAValue]) -> bool:
         return all(self.arrays[v] is a.array for v, a in zip(operands, known.accesses, strict=False))
@@ -333,12 +345,15 @@ def _around(parent: Scope | None) -> tuple[tuple[int, ...], dict[SSAValue, int]]
 
 @lru_cache(maxsize=1 << 16)
 def _converted(
-    attribute: AffineMapAttr | AffineSetAttr, depths: tuple[int, ...], extents: tuple[int, ...]
+    attribute: AffineMapAttr | AffineSetAttr,
+    depths: tuple[int, ...],
+    extents: tuple[int, ...],
+    lookups: tuple[Expr, ...] = (),
 ) -> tuple[Expr, ...]:
     """The expressions of a map, or of a set's `e >= 0`, in canonical form; cached, as moves change few of them."""
     data = attribute.data
     expressions = [c.lhs for c in data.constraints] if isinstance(data, AffineSet) else data.results
-    dims = [var(depth) for depth in depths]
+    dims = [*(var(depth) for depth in depths), *lookups]
     return tuple(from_affine(e, dims, extents) for e in expressions)
 
 

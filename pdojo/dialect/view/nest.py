@@ -22,6 +22,7 @@ from pdojo.dialect.attributes import Intent, Mapping, Memory
 from pdojo.dialect.machines.intrinsic import Intrinsic
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import BufferOp, KernelOp, ScopeOp, StatementOp, Swizzle
+from pdojo.dialect.table import Table
 
 NO_HINTS = DictionaryAttr({})
 
@@ -260,6 +261,12 @@ class Leaf:
         """The output access, then the reads."""
         return (self.output, *self.reads)
 
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All index expressions: those of accesses, output first, then index values."""
+        values = (i.expression for i in self.inputs if isinstance(i, Index))
+        return (*(e for access in self.accesses for e in access.index), *values)
+
     def __repr__(self) -> str:
         return f"<op {self.id} writes {self.output.array.name}>"
 
@@ -333,6 +340,11 @@ class Nest:
     def name(self) -> str:
         """The kernel's name."""
         return self.kernel.sym_name.data
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The kernel's tables by name, in order of declaration."""
+        return self.kernel.known_tables()
 
     @property
     def symbol(self) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.model.element_types import numpy_type
 from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, wide_type
 from pdojo.onnx.operators.indexing import taken
@@ -60,8 +61,8 @@ class _Kind:
     extrapolation: float = 0.0
 
 
-def _weights(kind: _Kind, places: _Numbers, extent: int, scale: float) -> _Numbers:
-    """The factors [results, elements] of all elements of an axis, as in ONNX's reference."""
+def _neighbours(kind: _Kind, places: _Numbers, extent: int, scale: float) -> tuple[NDArray[np.int64], _Numbers]:
+    """Indices of the elements next to each place, and their factors [results, neighbours], as in ONNX's reference."""
     whole = np.ceil(places) - 1
     ratio = places - whole  # in (0, 1]: an exact place is the right one of two neighbours
     shrunk = min(scale, 1.0) if kind.antialias else 1.0
@@ -75,9 +76,24 @@ def _weights(kind: _Kind, places: _Numbers, extent: int, scale: float) -> _Numbe
     if kind.exclude_outside:
         factors = np.where((indices < 0) | (indices >= extent), 0, factors)
         factors = factors / np.where((total := factors.sum(-1, keepdims=True)) == 0, 1, total)
-    matrix = np.zeros((len(places), extent))
-    np.add.at(matrix, (np.arange(len(places))[:, None], np.clip(indices, 0, extent - 1)), factors)
-    return matrix
+    return np.clip(indices, 0, extent - 1), factors
+
+
+def _interpolated(node: Node, x: Array, axis: int, indices: NDArray[np.int64], factors: _Numbers) -> Array:
+    """The sums of neighbours along an axis; of all elements if a table of the neighbours were too large."""
+    letters = "abcdefgh"[: x.rank]
+    result = letters.replace(letters[axis], "z")
+    kind = numpy_type(x.dtype)
+    if indices.size <= MOST_ENTRIES:
+        shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :], 1)
+        column = build.reshape(
+            build.table(indices.tolist()), [-1 if d == axis else 1 for d in range(x.rank)] + [indices.shape[1]]
+        )
+        near = build.gather(x, [column if d == axis else build.iota(shape, "i64", d) for d in range(x.rank)])
+        return build.contract(f"{result}t,zt->{result}", near, node.constant(factors.astype(kind)))
+    matrix = np.zeros((len(indices), x.shape[axis]))
+    np.add.at(matrix, (np.arange(len(indices))[:, None], indices), factors)
+    return build.contract(f"{letters},z{letters[axis]}->{result}", x, node.constant(matrix.astype(kind)))
 
 
 _ROUNDINGS: dict[str, Callable[[_Numbers], _Numbers]] = {
@@ -96,9 +112,7 @@ def _resized(node: Node, x: Array, axis: int, count: int, scale: float, roi: Seq
         nearest = np.clip(_ROUNDINGS[kind.nearest](places), 0, extent - 1)
         found = taken(node, x, [int(place) for place in nearest], axis)
     else:
-        factors = node.constant(_weights(kind, places, extent, scale).astype(numpy_type(x.dtype)))
-        letters = "abcdefgh"[: x.rank]
-        found = build.contract(f"{letters},z{letters[axis]}->{letters.replace(letters[axis], 'z')}", x, factors)
+        found = _interpolated(node, x, axis, *_neighbours(kind, places, extent, scale))
     outside = (places < 0) | (places > extent - 1)
     if kind.places != "tf_crop_and_resize" or not outside.any():
         return found

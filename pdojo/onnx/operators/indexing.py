@@ -1,6 +1,6 @@
 """Gathers and scatters at indices that are known, and choices by comparisons.
 
-The notation has no indirection: known indices become copies of evenly spaced parts.
+The notation looks up places only in tables of constants: known indices become copies of evenly spaced parts, or tables.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.pieces import MOST_RUNS
+from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import FLOATS, PIECES, axis_of, integers
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -28,16 +30,19 @@ def _indices(node: Node, operand: int, extent: int) -> _Places:
 
 
 def taken(node: Node, x: Array, places: Sequence[int], axis: int) -> Array:
-    """The elements at places of an axis: a view if they are evenly spaced or repeat, else copies of such runs."""
-    count = len(places)
-    runs = list(_runs(places, places))
-    if count and len(runs) > 1:
-        same = next((k for k, place in enumerate(places) if place != places[0]), count)
-        if same > 1 and count % same == 0 and list(places) == [p for p in places[::same] for _ in range(same)]:
+    """The elements at places of an axis: a view of repeated elements, or what `build.take` makes of runs."""
+    runs = len(list(_runs(places, places)))
+    if runs > 1:
+        same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
+        if same > 1 and len(places) % same == 0 and list(places) == [p for p in places[::same] for _ in range(same)]:
             return build.repeat(taken(node, x, places[::same], axis), same, axis)
-    if len(runs) > PIECES:
-        node.refuse(f"{len(runs)} runs of indices: it needs a table")
+    _check_table(node, runs, len(places))
     return build.take(x, places, axis)
+
+
+def _check_table(node: Node, runs: int, count: int) -> None:
+    if runs > PIECES and count > MOST_ENTRIES:
+        node.refuse(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
 
 
 def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -70,7 +75,11 @@ def gather_elements(node: Node) -> Array:
     """The elements at known indices of an axis, an index for each."""
     x = node.array(0)
     axis = axis_of(node, node.attribute("axis", 0), x.rank)
-    flat = _flat_places(_indices(node, 1, x.shape[axis]), x.shape, axis)
+    places = _indices(node, 1, x.shape[axis])
+    if places.size <= MOST_ENTRIES:
+        own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]
+        return build.gather(x, [build.table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
+    flat = _flat_places(places, x.shape, axis)
     found = taken(node, build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
     return build.reshape(found, flat.shape)
 
@@ -138,8 +147,13 @@ def _overwritten(
     order = sorted(range(len(targets)), key=lambda k: targets[k])
     targets, sources = [targets[k] for k in order], [sources[k] for k in order]
     runs = list(_runs(sources, targets))
-    if len(runs) > PIECES:
-        node.refuse(f"{len(runs)} runs of indices: it needs a table")
+    if len(runs) > MOST_RUNS and len(targets) <= MOST_ENTRIES:
+        shape = (*x.shape[:axis], len(targets), *x.shape[axis + 1 :])
+        own = [build.iota(shape, "i64", d) for d in range(x.rank)]
+        column = build.reshape(build.table(targets), [-1 if d == axis else 1 for d in range(x.rank)])
+        places = [column if d == axis else own[d] for d in range(x.rank)]
+        return build.scatter(x, places, taken(node, updates, sources, axis))
+    _check_table(node, len(runs), len(targets))
     lead = [slice(None)] * axis
     pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
               for start, end in runs]  # fmt: skip

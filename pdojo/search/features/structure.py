@@ -28,12 +28,13 @@ from functools import lru_cache
 from itertools import pairwise
 from math import log, log1p, prod
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Expr, Lookup
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.functions import byte_width
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.rules.hints import value_of
 from pdojo.dialect.rules.lanes import Stride, lane_stride, linear_address
+from pdojo.dialect.table import Table
 from pdojo.dialect.view.nest import Buffer, Constant, Index, Leaf, Nest, Scope
 from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
@@ -175,9 +176,17 @@ def _slope(address: Expr, depth: int) -> float:
     for atom, coefficient in address.terms:
         if isinstance(atom, int):
             slope += coefficient if atom == depth else 0
+        elif isinstance(atom, Lookup):
+            slope += coefficient * _slope(atom.operand, depth) * _mean_step(atom.table)
         else:
             slope += coefficient * _slope(atom.numerator, depth) / atom.divisor
     return slope
+
+
+def _mean_step(table: Table) -> float:
+    """The mean distance between neighbouring entries."""
+    distances = [abs(b - a) for a, b in pairwise(table.entries)]
+    return sum(distances) / max(1, len(distances))
 
 
 def _extents(counts: _Counts, total: int) -> _Named:

@@ -14,7 +14,19 @@ from functools import lru_cache
 from itertools import permutations
 from typing import TypeAlias
 
-from pdojo.transforms.api import Access, Array, Expr, Leaf, Reason, Scope, const, describe_access, fills_box, var
+from pdojo.transforms.api import (
+    Access,
+    Array,
+    Expr,
+    Leaf,
+    Reason,
+    Scope,
+    atom_variables,
+    const,
+    describe_access,
+    fills_box,
+    var,
+)
 
 Placed: TypeAlias = tuple[Leaf, Access]
 """An access and its statement."""
@@ -171,9 +183,5 @@ def _interval(accesses: Sequence[Placed], dimension: int, whole: int, depth: int
 
 def _moving(expression: Expr, depth: int) -> Expr:
     """The part of an index in the variables of the scopes around."""
-    outer = (
-        (atom, c)
-        for atom, c in expression.terms
-        if all(v < depth for v in ({atom} if isinstance(atom, int) else atom.numerator.variables()))
-    )
+    outer = ((atom, c) for atom, c in expression.terms if all(v < depth for v in atom_variables(atom)))
     return Expr(0, tuple(outer))

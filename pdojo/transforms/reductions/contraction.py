@@ -201,7 +201,7 @@ class Expand(Transformation[Leaf]):
             return Reason(f"'{self.into}' is no temporary of type {site.output.array.dtype}")
         if accesses_of(program.nest, array.buffer):
             return Reason(f"'{self.into}' is used elsewhere")
-        index = self._index(site)
+        index = self._index(program, site)
         if len(index) != len(array.shape):
             return Reason(f"'{self.into}' has {len(array.shape)} dimensions, the index '{self.index}' has {len(index)}")
         for expression, extent in zip(index, array.shape, strict=True):
@@ -221,8 +221,8 @@ class Expand(Transformation[Leaf]):
             return Reason(f"iterations of {describe_scope(scope)} would share elements of '{self.into}'")
         return None
 
-    def _index(self, site: Leaf) -> tuple[Expr, ...]:
-        return parse_index(self.index, site.extents) if self.index else ()
+    def _index(self, program: Program, site: Leaf) -> tuple[Expr, ...]:
+        return parse_index(self.index, site.extents, program.nest.tables) if self.index else ()
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere
         """The class of `contract`."""
@@ -234,7 +234,7 @@ class Expand(Transformation[Leaf]):
         if not self.into:
             rewriter.replace(site.op, _fused(site, site, chain, list(site.op.access_hints), contracted=False))
             return
-        array, index = program.nest.arrays[self.into], self._index(site)
+        array, index = program.nest.arrays[self.into], self._index(program, site)
         empty = DictionaryAttr({})
         factors = site.inputs[:2]
         product = build_op(

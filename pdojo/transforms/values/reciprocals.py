@@ -134,7 +134,8 @@ class Reciprocal(Transformation[Leaf]):
         return None
 
     def _element(self, program: Program, site: Leaf) -> Access:
-        index: tuple[Expr, ...] = parse_index(self.index, site.extents) if self.index else ()
+        tables = program.nest.tables
+        index: tuple[Expr, ...] = parse_index(self.index, site.extents, tables) if self.index else ()
         return Access(program.nest.arrays[self.array], index)
 
     def numerics(self, program: Program, site: Leaf) -> Numerics:  # the same everywhere

@@ -7,6 +7,7 @@ answers are judged here; islpy is imported on first use.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from enum import Enum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
-from pdojo.dialect.affine import Expr, const, var
+from pdojo.dialect.affine import Atom, Div, Expr, const, var
 from pdojo.dialect.attributes import Intent, Mapping
 from pdojo.dialect.semantics.oracle.memory import private_scopes
 from pdojo.dialect.view.nest import Access, Array, Buffer, Leaf, Nest, Scope
@@ -127,16 +128,42 @@ def union_map(pieces: Iterable[str]) -> isl.UnionMap:
     import islpy as isl
 
     with unlimited() as isl_context:
-        return isl.UnionMap.read_from_str(isl_context, f"{{ {'; '.join(pieces)} }}")
+        found = isl.UnionMap.read_from_str(isl_context, with_points(pieces))
+        return found.project_out(isl.dim_type.param, 0, found.dim(isl.dim_type.param))
 
 
 def spell(expression: Expr, names: Sequence[str]) -> str:
     """An expression in isl's syntax."""
     text = str(expression.constant)
     for atom, factor in expression.terms:
-        term = names[atom] if isinstance(atom, int) else f"floor(({spell(atom.numerator, names)})/{atom.divisor})"
-        text += f" + {factor}*{term}"
+        text += f" + {factor}*{_spell_atom(atom, names)}"
     return text
+
+
+def _spell_atom(atom: Atom, names: Sequence[str]) -> str:
+    if isinstance(atom, int):
+        return names[atom]
+    operand = spell(atom.operand, names)
+    if isinstance(atom, Div):
+        return f"floor(({operand})/{atom.divisor})"
+    return f"@{operand}#{','.join(map(str, atom.table.entries))}@"
+
+
+_ENTRY = re.compile("@([^@#]*)#([^@#]*)@")
+"""A lookup in a text: its place, and the entries of the table."""
+
+
+def with_points(pieces: Iterable[str]) -> str:
+    """The union of relations or sets given as text, whose lookups become parameters bound to the points of tables."""
+    found, names = list(pieces), list[str]()
+    for number, piece in enumerate(found):
+        while (lookup := _ENTRY.search(piece)) is not None:
+            names.append(f"entry{len(names)}")
+            points = (f"({lookup[1]} = {k} and {names[-1]} = {e})" for k, e in enumerate(lookup[2].split(",")))
+            piece = piece.replace(lookup[0], names[-1]) + f" and ({' or '.join(points)})"
+        found[number] = piece
+    text = f"{{ {'; '.join(found)} }}"
+    return f"[{', '.join(names)}] -> {text}" if names else text
 
 
 def domain(leaf: Leaf, names: Sequence[str]) -> list[str]:

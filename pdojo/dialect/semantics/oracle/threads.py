@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from pdojo.dialect.affine import Expr
+from pdojo.dialect.affine import Atom, Expr, Lookup
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.collectives import Collectives, collectives_of
 from pdojo.dialect.view.nest import Access, Buffer, Leaf, Nest, Scope
@@ -30,9 +30,18 @@ def evaluate(expression: Expr, ivs: Sequence[Ints], rows: int) -> Ints:
     """The values of an expression, one per row."""
     total: Ints = np.full(rows, expression.constant, np.int64)
     for atom, coefficient in expression.terms:
-        value = ivs[atom] if isinstance(atom, int) else evaluate(atom.numerator, ivs, rows) // atom.divisor
-        total += value * coefficient
+        total += _value(atom, ivs, rows) * coefficient
     return total
+
+
+def _value(atom: Atom, ivs: Sequence[Ints], rows: int) -> Ints:
+    if isinstance(atom, int):
+        return ivs[atom]
+    operand = evaluate(atom.operand, ivs, rows)
+    if isinstance(atom, Lookup):
+        entries = np.asarray(atom.table.entries, np.int64)
+        return entries[np.clip(operand, 0, len(entries) - 1)]
+    return operand // atom.divisor
 
 
 class ThreadCopies:

@@ -82,3 +82,68 @@ pdojo.kernel @parallel(out y %y: memref<8x8xf32>) {
     "pdojo.op"(%y, %i) <{accumulate = "arith.addf", contracted, output_map = affine_map<(d0) -> (d0)>, inputs = [1.000000e+00 : f32], operandSegmentSizes = array<i32: 1, 0, 1>}> : (memref<8xf32>, index) -> ()
   }) : () -> ()
 }) : () -> ()
+
+// -----
+
+// CHECK: table 'idx' must be an array of entries: array<i64: 7, 0, 7>
+pdojo.kernel @entries(in x %x: memref<8xf32>, out y %y: memref<3xf32>) attributes {tables = {idx = array<i32: 7, 0, 7>}} {
+  pdojo.scope %i = 3 {
+    pdojo.op %y[%i] = %x[%i]
+  }
+}
+
+// -----
+
+// CHECK: table 'idx' has an entry that is negative or at least 2^62
+pdojo.kernel @negative(in x %x: memref<8xf32>, out y %y: memref<3xf32>) attributes {tables = {idx = array<i64: 7, -1, 7>}} {
+  pdojo.scope %i = 3 {
+    pdojo.op %y[%i] = %x[%i]
+  }
+}
+
+// -----
+
+// CHECK: array 'y' is declared twice
+pdojo.kernel @twice(in x %x: memref<8xf32>, out y %y: memref<3xf32>) attributes {tables = {y = array<i64: 7, 1, 7>}} {
+  pdojo.scope %i = 3 {
+    pdojo.op %y[%i] = %x[%i]
+  }
+}
+
+// -----
+
+// CHECK: indirection is not supported: an index may read tables of the kernel only, and 'idx' is none
+pdojo.kernel @unknown(in x %x: memref<8xf32>, out y %y: memref<3xf32>) {
+  pdojo.scope %i = 3 {
+    pdojo.op %y[%i] = %x[idx[%i]]
+  }
+}
+
+// -----
+
+// CHECK: table 'idx' has no entry 3
+pdojo.kernel @constant(in x %x: memref<8xf32>, out y %y: memref<3xf32>) attributes {tables = {idx = array<i64: 7, 0, 7>}} {
+  pdojo.scope %i = 3 {
+    pdojo.op %y[%i] = %x[idx[3]]
+  }
+}
+
+// -----
+
+// CHECK: table 'idx' has 3 entries, but y[{0}] is computed with entries 0 to 3
+pdojo.kernel @beyond(in x %x: memref<8xf32>, out y %y: memref<4xf32>) attributes {tables = {idx = array<i64: 7, 0, 7>}} {
+  pdojo.scope %i = 4 {
+    pdojo.op %y[%i] = %x[idx[%i]]
+  }
+}
+
+// -----
+
+// CHECK: a lookup in table 'idx' has one place, which uses variables and earlier lookups only
+"pdojo.kernel"() <{sym_name = "k", arg_names = ["x", "y"], arg_intents = [#pdojo<intent in>, #pdojo<intent out>], tables = {idx = array<i64: 1, 0, 2>}}> ({
+^bb0(%x: memref<8xf32>, %y: memref<3xf32>):
+  "pdojo.scope"() <{extent = 3 : index, mapping = #pdojo<mapping seq>}> ({
+  ^bb1(%i: index):
+    "pdojo.op"(%y, %x, %i) <{output_map = affine_map<(d0, d1) -> (d0)>, inputs = [affine_map<(d0, d1) -> (d1)>], lookups = [#pdojo.lookup<"idx", affine_map<(d0, d1) -> (d1)>>], operandSegmentSizes = array<i32: 1, 1, 1>}> : (memref<3xf32>, memref<8xf32>, index) -> ()
+  }) : () -> ()
+}) : () -> ()

@@ -1,0 +1,150 @@
+"""Constant integers: arrays of them, and elements of other arrays at places that they give.
+
+They are tables of the kernel (docs/notation.md), so that gathering reads no array of indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from pdojo.build.array import Array, broadcast_shape, broadcast_to, check_dtype, define, shown, storage_of
+from pdojo.build.graph import Definition, Read, Write, identity
+from pdojo.dialect.affine import Expr, const, lookup, var
+from pdojo.dialect.element_types import is_float
+from pdojo.dialect.flow.points import evaluate
+from pdojo.dialect.table import MOST_ENTRIES, Table
+from pdojo.dialect.view.nest import Index
+from pdojo.errors import UsageError
+
+Numbers: TypeAlias = "int | Sequence[Numbers]"
+"""An integer, or nested sequences of integers of one shape."""
+
+
+def table(values: Numbers, dtype: str = "i64") -> Array:
+    """An array of constant integers; it takes no memory.
+
+    >>> from pdojo import build
+    >>> build.table([[3, 0], [1, 3]], "i32")
+    <Array i32 [2, 2]>
+    """
+    kind = check_dtype(dtype)
+    numbers = _numbers(values)
+    expression = entries(numbers.ravel().tolist(), numbers.shape)
+    if not is_float(kind) and numbers.size and not _fits(int(numbers.min()), int(numbers.max()), kind):
+        raise UsageError(f"numbers from {numbers.min()} to {numbers.max()} do not fit {kind}")
+    return Array(kind, numbers.shape, Index(expression, storage_of(kind)))
+
+
+def _numbers(values: Numbers) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    try:
+        numbers = np.array(values)
+    except ValueError:
+        raise UsageError("the rows of a table have one length") from None
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise UsageError(f"a table has integers, not {numbers.dtype}")
+    if numbers.size and abs(numbers.astype(object)).max() >= 1 << 61:
+        raise UsageError("the numbers of a table stay below 2^61")
+    return numbers.astype(np.int64)
+
+
+def _fits(least: int, most: int, dtype: str) -> bool:
+    bits = int(dtype[1:])
+    if dtype.startswith("u") or dtype == "i1":
+        return least >= 0 and most < 1 << bits
+    return least >= -1 << bits - 1 and most < 1 << bits - 1
+
+
+def entries(values: Sequence[int], shape: Sequence[int]) -> Expr:
+    """The expression that is element i of `values` at iteration i of a nest of `shape`, in row-major order."""
+    if len(values) > MOST_ENTRIES:
+        raise UsageError(f"a table has at most {MOST_ENTRIES} numbers, not {len(values)}")
+    if not values:
+        return const(0)
+    place, stride = const(0), 1
+    for axis in reversed(range(len(shape))):
+        place, stride = place + var(axis) * stride, stride * shape[axis]
+    least = min(values)
+    plain = place.substitute({}, shape)
+    steps = {b - a for a, b in pairwise(values)}
+    if len(steps) == 1 and (step := steps.pop()) >= 0:
+        return plain * step + values[0]
+    return lookup(Table("idx", tuple(value - least for value in values)), plain, shape) + least
+
+
+def gather(x: Array, places: Sequence[Array | Numbers]) -> Array:
+    """The view of the elements at constant places, as NumPy's `x[places]` with an array of integers for each axis.
+
+    `places` are tables, results of `iota`, or integers; their shapes broadcast. Negative integers count from the end.
+
+    >>> from pdojo import build
+    >>> x = build.input("x", "f32", (4, 8))
+    >>> build.gather(x, [[3, 0], [[1], [5], [7]]])
+    <Array f32 [3, 2]>
+    """
+    shape, index = _places(x.shape, places)
+    return x.view(shape, index)
+
+
+def scatter(x: Array, places: Sequence[Array | Numbers], values: Array) -> Array:
+    """A copy of `x` with `values` at constant places, as NumPy's `x[places] = values`; each place is given once.
+
+    >>> from pdojo import build
+    >>> x, v = build.input("x", "f32", (4, 8)), build.input("v", "f32", (4,))
+    >>> build.scatter(x, [build.iota((4,)), [3, 0, 2, 7]], v)
+    <Array f32 [4, 8]>
+    """
+    if values.dtype != x.dtype:
+        raise UsageError(f"values of type {values.dtype} are scattered into {x.dtype}; use build.cast")
+    shape, index = _places(x.shape, places)
+    _check_unique(shape, index)
+    value = broadcast_to(values, shape)
+    target = Read(Definition(x.storage, x.shape), identity(x.shape))
+    there = Array(x.dtype, x.shape, target).view(shape, index).operand
+    assert isinstance(there, Read)
+    writes = (Write(x.shape, identity(x.shape), x.operand), Write(shape, there.index, value.operand))
+    return define(x.dtype, x.shape, *writes)
+
+
+def _places(extents: Sequence[int], places: Sequence[Array | Numbers]) -> tuple[tuple[int, ...], list[Expr]]:
+    """The common shape of places, and the index of each axis over it."""
+    if len(places) != len(extents):
+        raise UsageError(f"an array of {len(extents)} dimensions takes places for each, not {len(places)}")
+    arrays = [p if isinstance(p, Array) else _normal(p, axis, extents[axis]) for axis, p in enumerate(places)]
+    shape = broadcast_shape(*(array.shape for array in arrays))
+    return shape, list(_indices(extents, [broadcast_to(array, shape) for array in arrays], shape))
+
+
+def _normal(values: Numbers, axis: int, extent: int) -> Array:
+    """A table of places without negative ones."""
+    numbers = _numbers(values)
+    wrong = numbers[(numbers < -extent) | (numbers >= extent)]
+    if wrong.size:
+        raise UsageError(f"index {wrong[0]} is out of bounds for axis {axis} of {extent} elements")
+    return table((numbers % max(extent, 1)).tolist())
+
+
+def _indices(extents: Sequence[int], places: Sequence[Array], shape: Sequence[int]) -> Iterator[Expr]:
+    for axis, (array, extent) in enumerate(zip(places, extents, strict=True)):
+        if not isinstance(array.operand, Index):
+            raise UsageError(
+                f"the places along axis {axis} are computed; they must be constant: tables, iota or integers"
+            )
+        expression = array.operand.expression
+        low, high = expression.bounds(shape) if prod(shape) else (0, -1)
+        if low < 0 or high >= extent:
+            raise UsageError(f"places from {low} to {high} are out of bounds for axis {axis} of {extent} elements")
+        yield expression
+
+
+def _check_unique(shape: Sequence[int], index: Sequence[Expr]) -> None:
+    points = np.indices(tuple(shape)).reshape(len(shape), -1).astype(np.int64)
+    found = np.stack([evaluate(expression, points) for expression in index], axis=1)
+    unique, counts = np.unique(found, axis=0, return_counts=True)
+    if len(unique) < len(found):
+        twice = tuple(unique[counts > 1][0].tolist())
+        raise UsageError(f"element {shown(twice)} is given several values")

@@ -1,0 +1,64 @@
+"""Lookups along the lanes of a vector, and lookups in tables of other names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from pdojo.dialect.affine import Div, Expr, Extents, Lookup, const, floordiv, lookup, var
+from pdojo.dialect.table import Table
+
+MOST_PLACES = 1 << 14
+"""Most places of a lookup that are compared."""
+
+
+def along(expression: Expr, depth: int, extents: Extents) -> Expr:
+    """An equal expression in which the variable at `depth` stands outside of lookups, if their entries step evenly.
+
+    With entries 8, 9, 2, 3 and `j < 2`, `t[2 * i + j]` is `t[2 * i] + j`.
+    """
+    total = const(expression.constant)
+    for atom, factor in expression.terms:
+        part = Expr(0, ((atom, 1),))
+        if isinstance(atom, Lookup) and atom.operand.uses(depth):
+            step = _step(atom, depth, tuple(extents))
+            if step is not None:
+                part = part.substitute({depth: const(0)}, extents) + var(depth) * step
+        total = total + part * factor
+    return total
+
+
+@lru_cache(maxsize=1 << 12)
+def _step(atom: Lookup, depth: int, extents: tuple[int, ...]) -> int | None:
+    """The distance of entries from each iteration of a scope to the next; None if it differs."""
+    used = sorted(atom.operand.variables())
+    if prod(extents[d] for d in used) > MOST_PLACES:
+        return None
+    steps: set[int] = set()
+    values = [0] * len(extents)
+    for iteration in product(*(range(extents[d] - (d == depth)) for d in used)):
+        for d, value in zip(used, iteration, strict=True):
+            values[d] = value
+        here = atom.of(atom.operand.evaluate(values))
+        values[depth] += 1
+        steps.add(atom.of(atom.operand.evaluate(values)) - here)
+        if len(steps) > 1:
+            return None
+    return steps.pop() if steps else 0
+
+
+def with_tables(expression: Expr, tables: Mapping[Table, Table], extents: Extents) -> Expr:
+    """The expression with lookups in other tables; tables that are not in `tables` stay."""
+    total = const(expression.constant)
+    for atom, factor in expression.terms:
+        if isinstance(atom, int):
+            part = var(atom)
+        elif isinstance(atom, Div):
+            part = floordiv(with_tables(atom.numerator, tables, extents), atom.divisor, extents)
+        else:
+            place = with_tables(atom.operand, tables, extents)
+            part = lookup(tables.get(atom.table, atom.table), place, extents)
+        total = total + part * factor
+    return total

@@ -1,0 +1,97 @@
+"""Constant integers: tables, gathering and scattering at constant places, against NumPy; mistakes."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from pdojo import build
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import UsageError
+from unit.build.references import random, run
+
+X = build.input("x", "f32", (5, 8))
+V = build.input("v", "f32", (4,))
+
+
+def text(result: build.Array, *inputs: build.Array) -> str:
+    return print_notation(build.kernel("k", inputs, [result]))
+
+
+def test_many_runs_are_a_table_and_few_are_pieces() -> None:
+    places = [3, 0, 4, -1, 1, 0, 2]
+    taken = build.take(X, places)
+    assert "idx i64 [7] table 3, 0, 4, 4, 1, 0, 2\n\n7 8 y[{0},{1}] = x[idx[{0}],{1}]\n" in text(taken, X)
+    assert "table" not in text(build.take(X, [3, 4, 0, 1, 2]), X)
+    x = random("f32", (5, 8), 0)
+    np.testing.assert_array_equal(run(taken, [X], [x]), x[places])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_take_is_numpys(axis: int) -> None:
+    handle, x = build.input("x", "f64", (5, 6, 7)), random("f64", (5, 6, 7), 1)
+    places = [Random(7).randrange(5) for _ in range(20)]
+    np.testing.assert_array_equal(run(build.take(handle, places, axis), [handle], [x]), np.take(x, places, axis))
+
+
+def test_tables_are_operands() -> None:
+    numbers = np.array([[3, 0, -2], [1, 3, 3]])
+    handle, x = build.input("x", "f64", (2, 3)), random("f64", (2, 3), 2)
+    result = build.table(numbers.tolist(), "f64") * handle
+    np.testing.assert_array_equal(run(result, [handle], [x]), numbers * x)
+
+
+def test_elements_at_constant_places() -> None:
+    x = random("f32", (5, 8), 3)
+    rows, columns = [[3], [0], [-1]], [7, 1, 2, 2, 0]
+    found = run(build.gather(X, [rows, columns]), [X], [x])
+    np.testing.assert_array_equal(found, x[rows, columns])
+    along = build.gather(X, [build.expand_dims(build.iota((5,)), 1), [[7, 1], [0, 2], [3, 3], [6, 5], [1, 0]]])
+    wanted = np.take_along_axis(x, np.array([[7, 1], [0, 2], [3, 3], [6, 5], [1, 0]]), 1)
+    np.testing.assert_array_equal(run(along, [X], [x]), wanted)
+
+
+def test_values_at_constant_places() -> None:
+    x, v = random("f32", (5, 8), 4), random("f32", (4,), 5)
+    rows, columns = [4, 0, 3, 2], [3, 0, 2, -1]
+    found = run(build.scatter(X, [rows, columns], V * 2), [X, V], [x, v])
+    wanted = x.copy()
+    wanted[rows, columns] = v * np.float32(2)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_tables_have_names_of_their_own() -> None:
+    idx = build.input("idx", "f32", (5, 8))
+    result = build.gather(idx, [[3, 0, 4], [1, 1, 0]]) + build.table([5, 3, 9], "f32")
+    assert "idx1 i64 [3] table 3, 0, 4\nidx2 i64 [3] table 1, 1, 0\nidx3 i64 [3] table 2, 0, 6\n" in text(result, idx)
+
+
+def test_even_steps_need_no_table() -> None:
+    handle = build.input("x", "f32", (3,))
+    assert "3 y[{0}] = x[{0}] + ({0}*2+3)\n" in text(handle + build.table([3, 5, 7], "f32"), handle)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: build.take(X, [0, 5]), "index 5 is out of bounds for axis 0 of 5 elements"),
+        (lambda: build.gather(X, [[0, 5], [0, 0]]), "index 5 is out of bounds for axis 0 of 5 elements"),
+        (lambda: build.gather(X, [[0, 1]]), "an array of 2 dimensions takes places for each, not 1"),
+        (lambda: build.gather(X, [build.iota((6,)), [0]]), "places from 0 to 5 are out of bounds for axis 0"),
+        (lambda: build.gather(V, [build.cast(V, "i64")]), "the places along axis 0 are computed"),
+        (lambda: build.gather(X, [[0, 1], [0, 1, 2]]), "do not broadcast"),
+        (lambda: build.scatter(X, [[4, 1, 4], [1, 1, 1]], V[:3]), "element [4, 1] is given several values"),
+        (lambda: build.scatter(X, [[4], [1]], build.cast(V[:1], "f64")), "f64 are scattered into f32"),
+        (lambda: build.table([1, 2.5]), "a table has integers, not float64"),
+        (lambda: build.table([[1], [2, 3]]), "the rows of a table have one length"),
+        (lambda: build.table([1, 300], "i8"), "numbers from 1 to 300 do not fit i8"),
+        (lambda: build.table(list(range(0, 10000, 2))[::-1]), "a table has at most 4096 numbers, not 5000"),
+    ],
+)
+def test_mistakes_are_named(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert message in str(caught.value)
