@@ -1,7 +1,7 @@
 """`docs/onnx.md`: the operators of ONNX with their status, from results of the conformance suite.
 
-    python -m qa.conformance --json results.json
-    python -m qa.onnx_page results.json
+python -m qa.conformance --json results.json
+python -m qa.onnx_page results.json
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def body(results: Mapping[str, Any]) -> str:
     kernels = [row for row in listed if row.kind != "N"]
     supported = sum(row.status != "no" for row in kernels)
     lines += ["", "## The operators", ""]
-    lines += [f"{supported} of {len(kernels)} operators that are numeric kernels are supported: {supported / len(kernels):.1%}."]
+    share = f"{supported / len(kernels):.1%}"
+    lines += [f"{supported} of {len(kernels)} operators that are numeric kernels are supported: {share}."]
     lines += ["Classes: " + "; ".join(f"{name}, {text}" for name, text in CLASSES.items()) + ".", ""]
     lines += ["| operator | class | status | tests passed | otherwise |", "| --- | --- | --- | --- | --- |"]
     return "\n".join([*lines, *map(str, listed)]) + "\n"

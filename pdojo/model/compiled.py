@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
-from pdojo.backends.llvm.executable import LoadedKernel, compile as compile_kernel
-from pdojo.dialect.attributes import Intent
+from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.model.element_types import element_type, memory_of, numpy_type
+from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.model import Model, dtype_of
 

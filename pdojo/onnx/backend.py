@@ -70,7 +70,7 @@ class PdojoBackend(Backend):
         model = helper.make_model(graph, **({} if opsets is None else {"opset_imports": opsets}))
         try:
             super().run_node(node, inputs, device, outputs_info, **kwargs)
-        except Exception as error:  # noqa: BLE001  # of onnx's C++ part
+        except Exception as error:  # of onnx's C++ part
             raise UsageError(f"node '{node.name}' ({node.op_type}) is invalid: {error}") from error
         return PdojoBackendRep(OnnxModel(model), cls.engine).run(arrays)
 

@@ -24,7 +24,8 @@ _LARGEST_INPUT = 1 << 16
 def models() -> list[bytes]:
     """Small valid models: of ONNX's own tests."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
-    files = [f for kind in ("simple", "pytorch-operator", "pytorch-converted") for f in (folder / kind).glob("*/*.onnx")]
+    kinds = ("simple", "pytorch-operator", "pytorch-converted")
+    files = [file for kind in kinds for file in (folder / kind).glob("*/*.onnx")]
     return [file.read_bytes() for file in sorted(files) if file.stat().st_size < 1 << 16]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -202,7 +202,7 @@ def chain(extents: Sequence[int]) -> Model:
     made = Graphs()
     x = made.input("x", 4, extents[0])
     kept: list[Operand] = []
-    for number, (rows, columns) in enumerate(zip(extents, extents[1:], strict=False)):
+    for number, (rows, columns) in enumerate(pairwise(extents)):
         x = made("matmul", build.matmul, x, constant(rows, columns))
         if number % 2:
             kept.append(made("total", lambda a: build.sum(a), x))

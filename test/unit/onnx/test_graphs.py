@@ -45,14 +45,15 @@ def agrees(proto: ModelProto, arrays: Arrays) -> OnnxModel:
 
 
 def test_a_network_with_symbolic_extents_is_specialised_for_each_shape() -> None:
-    proto = model_of("""
-    mlp (float[batch, 8] x) => (float[batch, 4] y) {
-      w = Constant <value = float[8, 4] {%s}> ()
+    weights = ", ".join(map(str, numbers(32)))
+    proto = model_of(f"""
+    mlp (float[batch, 8] x) => (float[batch, 4] y) {{
+      w = Constant <value = float[8, 4] {{{weights}}}> ()
       m = MatMul(x, w)
       r = Relu(m)
       y = Softmax <axis = -1> (r)
-    }
-    """ % ", ".join(map(str, numbers(32))))  # fmt: skip
+    }}
+    """)
     model = agrees(proto, [numbers(3, 8)])
     assert model.run(numbers(5, 8)).shape == (5, 4)
     with pytest.raises(UsageError, match=r"input 'x' has shape \(5, 7\), the model takes batchx8"):
@@ -115,8 +116,10 @@ def scan() -> ModelProto:
     """Running sums of rows, from the last to the first."""
     node = helper.make_node("Add", ["state", "row"], ["next"])
     copy = helper.make_node("Identity", ["next"], ["out"])
-    names = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("state", "row", "next", "out")}
-    body = helper.make_graph([node, copy], "body", [names["state"], names["row"]], [names["next"], names["out"]])
+    state, row, after, out = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("state", "row", "next", "out")
+    ]
+    body = helper.make_graph([node, copy], "body", [state, row], [after, out])
     scanned = helper.make_node(
         "Scan", ["start", "x"], ["total", "sums"], body=body, num_scan_inputs=1, scan_input_directions=[1]
     )
@@ -225,7 +228,7 @@ def test_the_backend_runs_models_and_nodes() -> None:
 
 def test_nodes_without_kernel_are_named_with_a_reason() -> None:
     node = helper.make_node("RandomNormalLike", ["x"], ["y"], name="noise")
-    with pytest.raises(UnsupportedNode, match=r"^node 'noise' \(RandomNormalLike\): no kernel is known for this operator$"):
+    with pytest.raises(UnsupportedNode, match=r"^node 'noise' \(RandomNormalLike\): no kernel is known"):
         load(one_graph([node], {"x": [2]}, {"y": [2]})).run(numbers(2))
 
 
