@@ -9,6 +9,7 @@
     compile   a kernel as a callable on NumPy arrays and PyTorch tensors
     run       call a kernel once
     tune      let an expert pass and a search make the moves, verify, measure
+    onnx      ONNX models as graphs of kernels; needs the extra `onnx`
 
 >>> import pdojo
 >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
@@ -25,7 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdojo import build
+    from pdojo import build, onnx
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
     from pdojo.api.tuning import tune
@@ -89,6 +90,7 @@ __all__ = [
     "kernels",
     "load",
     "machine",
+    "onnx",
     "parse",
     "run",
     "tune",
@@ -99,7 +101,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that the tools start quickly."""
     if name == "__version__":
         return import_module("importlib.metadata").version("pdojo")
-    if name in ("build", "kernels"):
+    if name in ("build", "kernels", "onnx"):
         return import_module(f"pdojo.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'pdojo' has no attribute '{name}'")

@@ -25,6 +25,7 @@ from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm,
 from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
 from pdojo.build.pools import avg_pool, pool
 from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
+from pdojo.build.scans import scan
 from pdojo.build.shapes import expand_dims, flip, repeat, reshape, squeeze, tile, transpose, windows
 from pdojo.build.tables import gather, scatter, table
 
@@ -86,6 +87,7 @@ __all__ = [
     "repeat",
     "reshape",
     "rms_norm",
+    "scan",
     "scatter",
     "selu",
     "sigmoid",

@@ -134,7 +134,8 @@ class Array:
     def __invert__(self) -> Array:
         if is_float(self.dtype):
             raise UsageError(f"'~' takes integers and i1, not {self.dtype}")
-        return map("^", self, True if self.dtype == "i1" else -1)
+        ones = (1 << int(self.dtype[1:])) - 1 if is_unsigned(self.dtype) else -1
+        return map("^", self, ones)
 
     def __add__(self, other: Like) -> Array:
         return _arithmetic("+", self, other)
@@ -456,7 +457,7 @@ def _rounded_quotient(left: Like, right: Like) -> Array:
 
 
 def _remainder(left: Like, right: Like) -> Array:
-    """NumPy's remainder, which has the sign of the divisor."""
+    """NumPy's remainder, which has the sign of the divisor, 0 too."""
     rest = _arithmetic("rem", left, right)
     if is_unsigned(rest.dtype):
         return rest
@@ -464,7 +465,8 @@ def _remainder(left: Like, right: Like) -> Array:
         differs = (rest != 0) & ((rest < 0) != (right < 0))
     else:
         differs = rest > 0 if right < 0 else rest < 0
-    return map("select", differs, rest + right, rest)
+    found = map("select", differs, rest + right, rest)
+    return map("select", rest == 0, map("copysign", rest, right), found) if is_float(rest.dtype) else found
 
 
 def power(x: Like, exponent: Like) -> Array:

@@ -43,6 +43,10 @@ class Definition:
         """Whether the caller passes it."""
         return bool(self.name)
 
+    def renew(self) -> None:
+        """Put it behind all definitions so far, on which its nests may depend."""
+        self.serial = next(_serial)
+
 
 @dataclass(frozen=True, slots=True)
 class Read:
@@ -78,6 +82,10 @@ class Reduction:
     """Whether a running result leaves out the element of its own iteration."""
 
 
+class Loop:
+    """A loop around several nests, compared by identity: they run one after the other in each iteration."""
+
+
 @dataclass(frozen=True, slots=True)
 class Write:
     """A perfect nest that writes one value per iteration, or reduces over the last scopes."""
@@ -88,6 +96,8 @@ class Write:
     guard: tuple[Expr, ...] = ()
     """Constraints `e >= 0`; iterations that break one write nothing."""
     reduction: Reduction | None = None
+    loop: Loop | None = None
+    """The loop whose iterations are those of the first scope; nests of one loop share this scope."""
 
     @property
     def outer(self) -> int:
@@ -117,7 +127,7 @@ class Write:
 
     def _mapped(self, put: Callable[[Expr], Expr], extents: tuple[int, ...], reduction: Reduction | None) -> Write:
         target, guard = tuple(map(put, self.target)), tuple(map(put, self.guard))
-        return Write(extents, target, mapped(self.value, put), guard, reduction)
+        return Write(extents, target, mapped(self.value, put), guard, reduction, self.loop)
 
 
 def identity(shape: Sequence[int]) -> tuple[Expr, ...]:

@@ -12,7 +12,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
 from pdojo.build.array import Array, define, is_whole
-from pdojo.build.graph import Computed, Definition, Operand, Read, Write, dtype_of, expressions, identity
+from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, expressions, identity
 from pdojo.build.plan import Plan, needed, plan
 from pdojo.dialect.affine import Expr, lookups_in, var
 from pdojo.dialect.attributes import Intent, Memory, Numerics
@@ -165,6 +165,16 @@ def _letter(write: Write) -> str:
     return _LETTERS.get(function, "u" if not function or "ext" in function or "tofp" in function else "v")
 
 
+def _in_order(writes: Mapping[Definition, Sequence[Write]]) -> list[tuple[Definition, Write]]:
+    """The nests in the order of execution: those of a loop together, and behind the ones that start its states."""
+    rows = [(definition, write) for definition, nests in writes.items() for write in nests]
+    for loop in dict.fromkeys(write.loop for _, write in rows if write.loop is not None):
+        within = [k for k, (_, write) in enumerate(rows) if write.loop is loop]
+        span = rows[within[0] : within[-1] + 1]
+        rows[within[0] : within[-1] + 1] = sorted(span, key=lambda row: row[1].loop is loop)
+    return rows
+
+
 @dataclass
 class _Kernel:
     """The operations of one kernel while they are made."""
@@ -195,11 +205,11 @@ class _Kernel:
             buffer = view.Buffer((title,), definition.dtype, definition.shape, reuse, Memory.HEAP, intent, None, width)
             self.arrays[definition] = view.Array(title, buffer, value)
         nests: list[tuple[list[ScopeOp], Write]] = []
+        loops: dict[Loop, ScopeOp] = {}
         body = Block()
-        for definition, writes in made.writes.items():
-            array = self._array(definition, made)
-            named = [write.with_tables(tables) for write in writes]
-            nests += [(self._nest(body, array, write), write) for write in named]
+        for definition, plain in _in_order(made.writes):
+            write = plain.with_tables(tables)
+            nests.append((self._nest(body, self._array(definition, made), write, loops), write))
         kernel.body.block.add_ops(self.buffers)
         for operation in tuple(body.ops):
             operation.detach()
@@ -207,7 +217,7 @@ class _Kernel:
         rewriter = PatternRewriter(InsertPoint.at_end(kernel.body.block))
         for chain, write in nests:
             if write.guard:
-                place_guards(write.guard, chain, range(len(chain)), rewriter)
+                place_guards(write.guard, chain, range(write.loop is not None, len(chain)), rewriter)
         canonicalize(kernel)
         kernel.verify()
         return kernel
@@ -236,10 +246,16 @@ class _Kernel:
         buffer = view.Buffer((name,), dtype, tuple(shape), slots, memory, None, op, width)
         return view.Array(name, buffer, op.arrays[0])
 
-    def _nest(self, body: Block, array: view.Array, write: Write) -> list[ScopeOp]:
+    def _nest(self, body: Block, array: view.Array, write: Write, loops: dict[Loop, ScopeOp]) -> list[ScopeOp]:
         """Add a nest to `body`; returns its scopes, outermost first."""
         chain: list[ScopeOp] = []
-        block = self._scopes(body, chain, write.extents[: write.outer])
+        block = body
+        if write.loop in loops:
+            chain.append(loops[write.loop])
+            block = chain[0].body.block
+        block = self._scopes(block, chain, write.extents[len(chain) : write.outer])
+        if write.loop is not None:
+            loops[write.loop] = chain[0]
         reduction = write.reduction
         if reduction is None:
             self._statement(block, chain, (array, write.target), write.value)

@@ -79,7 +79,12 @@ def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Co
         nests: list[Write] = []
         for copy in writes[each]:
             source = copy.value.definition if copy.is_copy and isinstance(copy.value, Read) else None
-            if source not in writes or source in outputs or uses[source] > 1:
+            if (
+                source not in writes
+                or source in outputs
+                or uses[source] > 1
+                or any(nest.loop is not copy.loop or _reads(nest, each) for nest in writes[source])
+            ):
                 nests.append(copy)
                 continue
             whole = by_source(copy)
@@ -88,6 +93,10 @@ def _write_where_copied(writes: dict[Definition, tuple[Write, ...]], outputs: Co
                 continue
             nests += [straight(_redirected(nest, whole)) for nest in writes.pop(source)]
         writes[each] = tuple(nests)
+
+
+def _reads(nest: Write, definition: Definition) -> bool:
+    return any(read.definition is definition for read in reads(nest.value))
 
 
 def _redirected(nest: Write, copy: Write) -> Write:
@@ -135,7 +144,7 @@ def straight(nest: Write) -> Write:
     A copy runs over the elements of its source, in their order.
     """
     nest = _split(_without_units(nest))
-    copy = by_source(nest) if nest.is_copy else None
+    copy = by_source(nest) if nest.is_copy and nest.loop is None else None
     return nest if copy is None else _split(_without_units(copy))
 
 
@@ -168,7 +177,8 @@ def _divisions(expression: Expr) -> int:
 
 def _splits(nest: Write) -> Iterator[Write]:
     """The nest with one scope split at a divisor of an index expression."""
-    places = dict.fromkeys(place for expression in expressions(nest) for place in _places(expression, nest.extents))
+    found = [place for expression in expressions(nest) for place in _places(expression, nest.extents)]
+    places = dict.fromkeys(place for place in found if place[0] or nest.loop is None)
     for depth, inner in places:
         count = len(nest.extents)
         extents = (*nest.extents[:depth], nest.extents[depth] // inner, inner, *nest.extents[depth + 1 :])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdojo.build.activations import check_float
-from pdojo.build.array import Array, cast, iota, shown
+from pdojo.build.array import Array, cast, constant, iota, shown
 from pdojo.build.contractions import ends_of
 from pdojo.build.elementwise import maximum, minimum
 from pdojo.build.pieces import Widths, pad
@@ -22,6 +22,7 @@ class _Axis:
     extent: int
     size: int
     stride: int
+    dilation: int
     reach: int
     """Elements from the first to the last one of a window."""
     before: int
@@ -68,6 +69,7 @@ def avg_pool(
     *,
     stride: int | Sequence[int] | None = None,
     padding: Widths = 0,
+    dilation: int | Sequence[int] = 1,
     ceil: bool = False,
     count_padding: bool = True,
 ) -> Array:
@@ -77,24 +79,40 @@ def avg_pool(
     >>> build.avg_pool(build.input("x", "f32", (2, 4, 8, 8)), (2, 2))
     <Array f32 [2, 4, 4, 4]>
     """
-    axes = _axes(x, size, stride, padding, 1, ceil=ceil)
-    sums = pool("+", check_float("avg_pool", x), size, stride=stride, padding=padding, ceil=ceil)
+    axes = _axes(x, size, stride, padding, dilation, ceil=ceil)
+    values = check_float("avg_pool", x)
+    sums = pool("+", values, size, stride=stride, padding=padding, dilation=dilation, ceil=ceil)
     constant_count, counts = 1, list[Array]()
     for number, axis in enumerate(axes):
         first = 0 if count_padding else axis.before
         last = axis.before + axis.extent + (axis.after if count_padding else 0)
         starts = range(0, axis.places * axis.stride, axis.stride)
-        lengths = {min(start + axis.size, last) - max(start, first) for start in starts}
+        lengths = {len(range(*_within(start, axis, first, last))) for start in starts}
         if len(lengths) == 1:
             constant_count *= lengths.pop()
             continue
-        begins = iota((axis.places,), sums.dtype, step=axis.stride)
-        ends = iota((axis.places,), sums.dtype, start=axis.size, step=axis.stride)
-        length = minimum(ends, last) - (maximum(begins, first) if first else begins)
+        length = _lengths(axis, first, last, sums.dtype)
         counts.append(reshape(length, (-1, *[1] * (len(axes) - 1 - number))))
     for count in counts:
         sums = sums / count
     return cast(sums if constant_count == 1 and counts else sums / constant_count, x.dtype)
+
+
+def _within(start: int, axis: _Axis, first: int, last: int) -> tuple[int, int, int]:
+    """The elements of a window from `first` to `last`, as the arguments of a range."""
+    skipped = max(0, -(-(first - start) // axis.dilation))
+    return start + skipped * axis.dilation, min(start + axis.reach, last), axis.dilation
+
+
+def _lengths(axis: _Axis, first: int, last: int, dtype: str) -> Array:
+    """The number of elements of each window from `first` to `last`."""
+    if axis.dilation == 1:
+        begins = iota((axis.places,), dtype, step=axis.stride)
+        ends = iota((axis.places,), dtype, start=axis.size, step=axis.stride)
+        return minimum(ends, last) - (maximum(begins, first) if first else begins)
+    end = axis.before + axis.extent + axis.after + axis.beyond
+    inside = pad(constant(1, dtype, (last - first,)), ((first, end - last),))
+    return reduce("+", windows(inside, (axis.size,), axis.stride, axis.dilation)[: axis.places], 1)
 
 
 def _axes(
@@ -121,5 +139,5 @@ def _axes(
         places = (-(-rest // s) if ceil else rest // s) + 1
         if (places - 1) * s >= extent + before:
             places -= 1
-        found.append(_Axis(extent, k, s, reach, before, after, places))
+        found.append(_Axis(extent, k, s, d, reach, before, after, places))
     return found

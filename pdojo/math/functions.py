@@ -236,6 +236,7 @@ _ELEMENTARY = (
     _elementary("rsqrt", "root", UlpBound(1.5, 1.5), 20.0, 6.0, numpy=_own("rsqrt"), kind="div"),
     _elementary("sin", "trig", UlpBound(0.51, 1.0), 25.0, 20.0),
     _elementary("cos", "trig", UlpBound(0.51, 1.0), 25.0, 20.0),
+    _elementary("atan", "atan", UlpBound(2.5, 2.5), 26.0, 24.0, numpy=_np("arctan")),
     _elementary("tanh", "exp", UlpBound(1.75, 2.0), 24.0, 16.0),
     _elementary("erf", "erf", UlpBound(1.25, 1.5), 28.0, 24.0, numpy=_own("erf")),
     _approximate("exp", UlpBound(2.25, 1.0), 10.0, 8.0, _np("exp")),

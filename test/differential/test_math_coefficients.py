@@ -22,6 +22,7 @@ def fits(dtype: str) -> dict[str, Fit]:
     r = ln2 / 2 * mp.mpf("1.0005")
     f = mp.sqrt(2) / 2 - 1 - mp.mpf("1e-7"), mp.sqrt(2) - 1 + mp.mpf("1e-7")
     angles = mp.mpf("1e-12"), (half_pi / 2 * mp.mpf("1.0001")) ** 2
+    slopes = mp.mpf("1e-12"), (mp.tan(mp.pi / 8) * mp.mpf("1.0001")) ** 2
     log2_e = round_to(1 / ln2, mantissa, mp)
     log2_e += round_to(1 / ln2 - log2_e, mantissa, mp)
     log2_e_f64 = round_to(1 / ln2, 53, mp)
@@ -55,6 +56,9 @@ def fits(dtype: str) -> dict[str, Fit]:
         "EXP2": Fit(exp2_rest, exp2_weight, -0.5, 0.5, (), mantissa),
         "LOG": Fit(lambda x: (mp.log1p(x) - x) / x**2, lambda x: x**2 / abs(mp.log1p(x)), *f, (-0.5,), mantissa),
         "LOG2": Fit(lambda x: (mp.log1p(x) / ln2 - log2_e * x) / x**2, log2_weight, *f, (), mantissa),
+        "ATAN": Fit(
+            lambda t: odd(mp.atan)(t) / t, lambda t: t * mp.sqrt(t) / mp.atan(mp.sqrt(t)), *slopes, (), mantissa
+        ),
         "ERF_SMALL": Fit(odd(mp.erf), erf_weight, mp.mpf("1e-12"), split**2, (), mantissa),
         "ERF_LARGE": Fit(
             lambda x: mp.log(mp.erfc(x + split)),

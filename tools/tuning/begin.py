@@ -11,7 +11,7 @@ from pdojo_tools.calibrating import calibrate_once
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.choices import check_search, check_subject
-from pdojo_tools.tuning.task import subject_of
+from pdojo_tools.tuning.task import subjects_of
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _tune(
         calibrate_once(console, wanted=not (given.no_calibrate or given.no_measure))
     with phase(console, "kernels and traces"):
         host = None if connection is None else connection.host()
-        subjects = [subject_of(title, given, host) for title in given.programs]
+        subjects = [task for title in given.programs for task in subjects_of(title, given, host)]
     for subject in subjects:
         check_subject(given, subject.machine)
     facts = ((each.machine.name, each.machine.threads, each.alignment) for each in subjects)

@@ -78,6 +78,7 @@ class _Part:
             None if whole.numerics is None else whole.permitted,
             None if whole.machine is None else whole.machine.data,
             [b.alignment if b.op is None else max(b.alignment, ALIGNMENT) for b, _ in rows],
+            list(whole.known_tables().values()),
             [b.names[0] for b, found in rows if b.constant and found is Intent.IN],
         )
         arguments = zip(rows, kernel.body.block.args, strict=True)

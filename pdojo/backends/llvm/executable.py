@@ -186,7 +186,10 @@ class LoadedKernel:
 
     def run(self, views: Sequence[NDArray[Any]]) -> None:
         """Run the code on checked arrays."""
-        pointers = [v.ctypes.data for v in views]
+        self.run_at([v.ctypes.data for v in views])
+
+    def run_at(self, pointers: list[int]) -> None:
+        """Run the code on arrays at these addresses, in the order of `arguments`; nothing is checked."""
         if self._concurrent:
             start_threads()
         try:

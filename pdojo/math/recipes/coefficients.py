@@ -168,6 +168,30 @@ LOG2: dict[str, tuple[float, ...]] = {
 }
 """(log2(1 + f) - f*(high + low)) / f**2 on the same range; high + low is log2(e) in two numbers."""
 
+ATAN: dict[str, tuple[float, ...]] = {
+    "f32": (  # -30.4
+        float.fromhex("-0x1.55554ap-2"),
+        float.fromhex("0x1.9991e2p-3"),
+        float.fromhex("-0x1.23b9a2p-3"),
+        float.fromhex("0x1.b2245p-4"),
+        float.fromhex("-0x1.f2e558p-5"),
+    ),
+    "f64": (  # -59.4
+        float.fromhex("-0x1.555555555553dp-2"),
+        float.fromhex("0x1.999999999585fp-3"),
+        float.fromhex("-0x1.24924922acebap-3"),
+        float.fromhex("0x1.c71c70e5d5e42p-4"),
+        float.fromhex("-0x1.745cf8d504509p-4"),
+        float.fromhex("0x1.3b11188d60a87p-4"),
+        float.fromhex("-0x1.10ebb19878b89p-4"),
+        float.fromhex("0x1.df0ee6a8fddep-5"),
+        float.fromhex("-0x1.9cd0ed5d61e6ap-5"),
+        float.fromhex("0x1.37d0f786e1bf5p-5"),
+        float.fromhex("-0x1.255ffbf8cf63ep-6"),
+    ),
+}
+"""(atan(w) / w - 1) / w**2 as a polynomial in w**2 for |w| <= tan(pi/8), relative to atan(w)."""
+
 ERF_SMALL: dict[str, tuple[float, ...]] = {
     "f32": (  # -30.1
         float.fromhex("0x1.06eba8p-3"),

@@ -365,6 +365,18 @@ def test_pool_of_bytes() -> None:
     )
 
 
+@pytest.mark.parametrize(("padding", "count_padding"), [((0, 0), True), ((2, 1), True), ((2, 1), False)])
+def test_means_of_windows_with_gaps(padding: tuple[int, int], count_padding: bool) -> None:
+    def mean(x: Values) -> Values:
+        padded = np.pad(x, ((0, 0), (0, 0), padding), constant_values=0 if count_padding else np.nan)
+        return np.nanmean(_windows(padded, (3,), (2,), (2,)), -1)
+
+    def built(a: Sequence[Array]) -> Array:
+        return build.avg_pool(a[0], (3,), padding=(padding,), stride=2, dilation=2, count_padding=count_padding)
+
+    check("f64 1 2 9", built, lambda a: mean(a[0]))
+
+
 def test_extreme_values() -> None:
     x = build.input("x", "f32", (3, 2))
     values = np.array([[1000, -1000], [-np.inf, -np.inf], [np.inf, 0]], np.float32)

@@ -49,6 +49,8 @@ ALIKE: dict[str, tuple[Spec, Callable[[Sequence[Any]], Any]]] = {
     "numbers on the left": ("f64 3 5", lambda a: 2 - 3 / (1 + a[0] * a[0])),
     "numbers of NumPy": ("f64 3 5", lambda a: np.float64(0.5) * a[0] + np.int32(2)),
     "product and sum": ("f64 3 5, f64 5, f64 3 1", lambda a: a[0] * a[1] + a[2]),
+    "inverted": ("u8 9", lambda a: ~a[0]),
+    "remainders of 0": ("f64 9, f64 9", lambda a: 1 / (a[0] * 0 % a[1])),
     "negated": ("f64 7", lambda a: -abs(-a[0])),
     "powers": ("f64 7", lambda a: (a[0] ** 2 - a[0] ** 3) * (a[0] * a[0] + 1) ** 0.5 + a[0] ** -1),
     "power of an array": ("f64 7, f64 7", lambda a: abs(a[0]) ** a[1]),

@@ -1,0 +1,81 @@
+"""The kind of an operation, from the definitions of its results; groups of operations depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from math import prod
+
+from pdojo.build.array import Array
+from pdojo.build.graph import Computed, Definition, Read, identity, reads
+from pdojo.build.plan import needed
+from pdojo.dialect.affine import Expr
+
+
+class Kind(Enum):
+    """The kind of an operation."""
+
+    VIEW = "view"
+    """It computes nothing."""
+    ELEMENTWISE = "elementwise"
+    """Each element of a result depends on one element of each operand."""
+    REDUCTION = "reduction"
+    """Rows of elements are reduced, before or after elementwise functions."""
+    CONTRACTION = "contraction"
+    """Products are summed up."""
+    OTHER = "other"
+
+
+def kind_of(results: Sequence[Array]) -> Kind:
+    """The kind of an operation with these results."""
+    operands = [result.operand for result in results]
+    outputs = [read.definition for operand in operands for read in reads(operand)]
+    made = [definition for definition in needed(outputs) if not definition.is_input]
+    if not made and not any(isinstance(operand, Computed) for operand in operands):
+        return Kind.VIEW
+    kinds = {_kind(definition) for definition in made}
+    if not all(_is_aligned(result) for result in results):
+        kinds.add(Kind.OTHER)
+    order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION)
+    return next((kind for kind in order if kind in kinds), Kind.ELEMENTWISE)
+
+
+def longest_row(results: Sequence[Array]) -> int:
+    """The largest number of elements that an operation reduces to one."""
+    made = needed(read.definition for result in results for read in reads(result.operand))
+    rows = [prod(write.extents[write.outer :]) for each in made for write in each.writes]
+    return max(rows, default=1)
+
+
+def _is_aligned(result: Array) -> bool:
+    """Whether a result is no view that moves elements."""
+    return not isinstance(result.operand, Read) or _is_broadcast(result.operand.index)
+
+
+def _kind(definition: Definition) -> Kind:
+    if len(definition.writes) != 1 or definition.writes[0].guard:
+        return Kind.OTHER
+    (write,) = definition.writes
+    if write.reduction is not None and isinstance(write.value, Computed) and ".mul" in write.value.function:
+        return Kind.CONTRACTION
+    if write.reduction is not None and write.reduction.running:
+        return Kind.OTHER
+    if not all(_is_broadcast(read.index) for read in reads(write.value)):
+        return Kind.OTHER
+    if write.reduction is not None:
+        return Kind.REDUCTION
+    return Kind.ELEMENTWISE if write.target == identity(write.extents) else Kind.OTHER
+
+
+def _is_broadcast(index: Sequence[Expr]) -> bool:
+    """Whether an index is variables in their order, with constants between them."""
+    variables: list[int] = []
+    for expression in index:
+        match expression.terms:
+            case ():
+                continue
+            case ((int(variable), 1),) if not expression.constant:
+                variables.append(variable)
+            case _:
+                return False
+    return variables == sorted(set(variables))

@@ -1,0 +1,205 @@
+"""Models as callables of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo.backends.calling.arguments import CallArguments
+from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
+from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import machine as machine_named
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError
+from pdojo.model.element_types import memory_of, numpy_type
+from pdojo.model.graph import Known, Operand, Tensor
+from pdojo.model.model import Model, dtype_of
+
+if TYPE_CHECKING:
+    from pdojo.search.database import Database
+
+PASS = "heuristic"
+"""The expert pass of models."""
+
+
+def compile_model(
+    model: Model,
+    machine: Machine | str | None,
+    *,
+    tune: Literal["none", "pass"],
+    database: Database | None,
+    threads: int | None,
+) -> CompiledModel:
+    """The work of `Model.compile`."""
+    if tune not in ("none", "pass"):  # pyright: ignore[reportUnnecessaryContains]  # callers are not checked
+        raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
+    described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
+    if described.backend != "llvm":
+        raise UsageError(f"models run on this processor, and {described.name} is of another kind")
+    if threads is not None:
+        described = replace(described, threads=threads)
+    executables: dict[KernelOp, LoadedKernel] = {}
+    for kernel in model.kernels:
+        program = kernel if tune == "none" else tuned(kernel, described, database)
+        executables[kernel] = compile_kernel(program, described if tune == "pass" else None, threads=threads)
+    return CompiledModel(model, [executables[step.kernel] for step in model.steps])
+
+
+def tuned(kernel: KernelOp, machine: Machine, database: Database | None) -> KernelOp:
+    """The kernel with the moves of the machine's pass, or the best known program of the database."""
+    from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
+
+    plain = assume_alignment(kernel, None)
+    if database is not None:
+        known = _best_known(plain, machine, database)
+        if known is not None:
+            return known
+    return make_moves(plain, machine, PASS).after
+
+
+def _best_known(plain: KernelOp, machine: Machine, database: Database) -> KernelOp | None:
+    """The best program that the database has for a kernel: a search's, or the decided variant of the pass."""
+    from pdojo.search.database import Problem
+    from pdojo.search.database.decisions import DecisionMemory
+    from pdojo.search.evaluators.named import evaluator_for, make_evaluator
+    from pdojo.search.tuning.scheduled_kernel import make_moves
+
+    game = make_moves(plain, machine, None).game
+    with closing(make_evaluator(evaluator_for(machine, None), machine, game.plain, 0)) as evaluator:
+        memory = database.memory(Problem.of(game), evaluator)
+    best = memory.best()
+    if best is not None:
+        return make_moves(plain, machine, None, best.trace).after
+    decided = DecisionMemory(memory, game.program.nest).find()
+    return None if decided is None else make_moves(plain, machine, PASS, None, decided.answers).after
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The block of intermediates of one run."""
+
+    block: NDArray[np.uint8]
+
+    @property
+    def address(self) -> int:
+        return self.block.ctypes.data
+
+
+class CompiledModel:
+    """A model that can be called, made by `Model.compile`.
+
+    Call it with arrays in the order of the model's inputs, or by name: NumPy arrays or PyTorch tensors on the CPU.
+    Output arrays may be given by name; those left out are allocated. The call returns all outputs. Several threads may
+    call it at once.
+    """
+
+    def __init__(self, model: Model, executables: Sequence[LoadedKernel]) -> None:
+        self.model = model
+        self._executables = executables
+        self._parameters = model.parameters
+        self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
+        self._constants: dict[int, NDArray[Any]] = {}
+        self._slots: dict[object, int] = {}
+        self._steps = [self._step(number) for number in range(len(model.steps))]
+        self._free: list[_Memory] = []
+
+    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Any:
+        """Run the model; raises UsageError, naming the array, if one does not fit."""
+        given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
+        given += arrays[len(given) :]
+        by_name = {name: self._as_memory(name, array) for name, array in named.items()}
+        arguments = CallArguments.of(self.model.name, self._parameters, given, by_name)
+        views = dict(zip([p.name for p in self._parameters], arguments.views, strict=True))
+        self._run(views)
+        if arguments.are_tensors:
+            return arguments.outputs
+        outputs = [views[name].view(numpy_type(dtype_of(value))) for name, value in self.model.outputs]
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _interface(self) -> list[Operand]:
+        return [*self.model.inputs, *(value for _, value in self.model.outputs)]
+
+    def _as_memory(self, name: str, array: AnyArray) -> AnyArray:
+        """An array of the caller as kernels take it; arrays of other types are left to the check of the call."""
+        value = self._names.get(name)
+        if value is None or not isinstance(array, np.ndarray):
+            return array
+        fits = array.dtype == numpy_type(dtype_of(value))
+        return memory_of(array) if fits and array.flags.c_contiguous else array
+
+    def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
+        """A call, with the places of its arrays in the list of addresses."""
+        step = self.model.steps[number]
+        return self._executables[number], [self._slot(operand) for operand in (*step.inputs, *step.outputs)]
+
+    def _slot(self, operand: Operand) -> int:
+        key: object = operand.memory if isinstance(operand, Tensor) else id(operand)
+        slot = self._slots.setdefault(key, len(self._slots))
+        if not isinstance(operand, Tensor) and slot not in self._constants:
+            self._constants[slot] = _bound(operand)
+        return slot
+
+    def _run(self, views: Mapping[str, NDArray[Any]]) -> None:
+        model = self.model
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = _Memory(aligned_empty((max(1, model.memory.bytes),), np.dtype(np.uint8)))
+        inputs = {tensor: _aligned(views[tensor.name]) for tensor in model.inputs}
+        addresses = [0] * len(self._slots)
+        for slot, array in self._constants.items():
+            addresses[slot] = array.ctypes.data
+        places: dict[Tensor, int] = {t: memory.address + offset for t, offset in model.memory.offsets.items()}
+        places |= {tensor: array.ctypes.data for tensor, array in inputs.items()}
+        results = {tensor: _aligned_output(views[name]) for tensor, name in model.results.items()}
+        places |= {tensor: array.ctypes.data for tensor, array in results.items()}
+        for key, slot in self._slots.items():
+            if isinstance(key, Tensor):
+                addresses[slot] = places[key]
+        for executable, slots in self._steps:
+            executable.run_at([addresses[slot] for slot in slots])
+        for tensor, name in model.results.items():
+            if results[tensor] is not views[name]:
+                views[name][...] = results[tensor]
+        self._copy_others(views, results)
+        self._free.append(memory)
+
+    def _copy_others(self, views: Mapping[str, NDArray[Any]], results: Mapping[Tensor, NDArray[Any]]) -> None:
+        """Write the outputs that no kernel writes: inputs, constants, and other views of an output."""
+        written = set(self.model.results.values())
+        for name, value in self.model.outputs:
+            if name in written:
+                continue
+            if not isinstance(value, Tensor):
+                source = memory_of(np.ascontiguousarray(value).reshape(value.shape))
+            elif value.memory in results:
+                source = results[value.memory]
+            else:
+                source = views[value.memory.name]
+            views[name][...] = source.reshape(value.shape)
+
+    def __repr__(self) -> str:
+        rows = [f"{p.intent.value} {p.name} {p.dtype}{list(p.shape)}" for p in self._parameters]
+        return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
+
+
+def _bound(value: Known) -> NDArray[Any]:
+    """A constant as kernels take it, aligned."""
+    return aligned(memory_of(np.ascontiguousarray(value).reshape(value.shape)))
+
+
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """An input at an address that tuned kernels accept: itself, or a copy."""
+    return aligned(array) if array.ctypes.data % ALIGNMENT else array
+
+
+def _aligned_output(array: NDArray[Any]) -> NDArray[Any]:
+    """Memory for an output at an address that tuned kernels accept: its own, or other memory."""
+    return aligned_empty(array.shape, array.dtype) if array.ctypes.data % ALIGNMENT else array

@@ -1,0 +1,180 @@
+"""Graphs of operations on tensors of known shape, as frontends make them.
+
+An operation is lowered to handles of `pdojo.build`. It is lowered once by itself, which gives the shapes of its
+results, and again in the kernel of its group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.build.array import storage_of
+from pdojo.dialect.functions import byte_width
+from pdojo.model.classify import Kind, kind_of, longest_row
+from pdojo.model.element_types import element_type, numpy_type
+
+Known: TypeAlias = NDArray[Any]
+"""A value that is known before the model runs."""
+Value: TypeAlias = build.Array | Known
+"""An operand or a result of a lowering."""
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A value that the model computes or gets, compared by identity."""
+
+    name: str
+    dtype: str
+    """The element type of handles."""
+    shape: tuple[int, ...]
+    sources: frozenset[str]
+    """Names of the model's inputs that it depends on."""
+    base: Tensor | None = None
+    """The tensor with the same memory in another shape; None if it has its own memory."""
+
+    @property
+    def memory(self) -> Tensor:
+        """The tensor in whose memory it lives."""
+        return self if self.base is None else self.base.memory
+
+    @property
+    def bytes(self) -> int:
+        """The size of its memory."""
+        return prod(self.shape) * byte_width(storage_of(self.dtype))
+
+    def __repr__(self) -> str:
+        return f"<Tensor {self.name} {self.dtype}{list(self.shape)}>"
+
+
+Operand: TypeAlias = Tensor | Known
+"""An operand or a result of an operation."""
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """An operation as handles."""
+
+    results: tuple[Value, ...]
+    constants: tuple[tuple[build.Array, Known], ...] = ()
+    """Inputs of the kernel that the model binds, with their values."""
+
+
+Lower: TypeAlias = Callable[[tuple[Value | None, ...], str], Lowered]
+"""A lowering: from operands, None for absent ones, and a prefix for the names of constants."""
+
+
+@dataclass(eq=False)
+class Operation:
+    """A function of tensors."""
+
+    name: str
+    """The operator, for names of kernels."""
+    lower: Lower
+    operands: tuple[Operand | None, ...]
+    results: tuple[Operand | None, ...]
+    """The results; None for those that nothing needs."""
+    kind: Kind
+    row: int
+    """The largest number of elements that are reduced to one."""
+
+    @property
+    def tensors(self) -> list[Tensor]:
+        """The operands that are not known."""
+        return [operand for operand in self.operands if isinstance(operand, Tensor)]
+
+    @property
+    def made(self) -> list[Tensor]:
+        """The results that are not known."""
+        return [result for result in self.results if isinstance(result, Tensor)]
+
+
+@dataclass
+class Graph:
+    """Operations in an order of execution."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[tuple[str, Operand], ...]
+    operations: list[Operation]
+
+
+@dataclass
+class GraphBuilder:
+    """A graph while a frontend makes it."""
+
+    fold: Callable[[Operation], tuple[Known, ...]]
+    """The values of an operation without run-time operands."""
+    inputs: list[Tensor] = field(default_factory=list[Tensor])
+    operations: list[Operation] = field(default_factory=list[Operation])
+
+    def input(self, name: str, dtype: str, shape: Sequence[int]) -> Operand:
+        """An input of the model; one without elements is a known value."""
+        if not prod(shape):
+            return np.empty(tuple(shape), numpy_type(dtype))
+        tensor = Tensor(name, dtype, tuple(shape), frozenset((name,)))
+        self.inputs.append(tensor)
+        return tensor
+
+    def apply(
+        self, name: str, lower: Lower, operands: Sequence[Operand | None], titles: Sequence[str] = ()
+    ) -> tuple[Operand, ...]:
+        """The results of an operation, which joins the graph unless all of them are known.
+
+        `titles` are names of the results, for messages. The errors are those of `lower`.
+        """
+        inputs = {t: build.input(f"x{n}", t.dtype, t.shape) for n, t in enumerate(_tensors(operands))}
+        given = [inputs[each] if isinstance(each, Tensor) else each for each in operands]
+        lowered = lower(tuple(given), "w")
+        sources = frozenset[str]().union(*(tensor.sources for tensor in inputs))
+        results: list[Operand] = []
+        for position, value in enumerate(lowered.results):
+            title = titles[position] if position < len(titles) else name
+            results.append(_result(value, title, sources, inputs))
+        handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
+        operation = Operation(name, lower, tuple(operands), tuple(results), kind_of(handles), longest_row(handles))
+        if operation.made and not inputs:
+            return self.fold(operation)
+        if operation.made:
+            self.operations.append(operation)
+        return tuple(results)
+
+    def finish(self, name: str, outputs: Sequence[tuple[str, Operand]]) -> Graph:
+        """The graph of the operations that the outputs need."""
+        wanted = {value for _, value in outputs if isinstance(value, Tensor)}
+        kept: list[Operation] = []
+        for operation in reversed(self.operations):
+            if wanted.intersection(operation.made):
+                wanted.update(operation.tensors)
+                results = tuple(r if isinstance(r, Tensor) and r in wanted else None for r in operation.results)
+                kept.append(replace(operation, results=results))
+        return Graph(name, tuple(self.inputs), tuple(outputs), kept[::-1])
+
+
+def _tensors(operands: Sequence[Operand | None]) -> list[Tensor]:
+    return list(dict.fromkeys(operand for operand in operands if isinstance(operand, Tensor)))
+
+
+def _result(value: Value, title: str, sources: frozenset[str], inputs: dict[Tensor, build.Array]) -> Operand:
+    """The result of an operation for what its lowering returned: a tensor, or a value that is known."""
+    if not isinstance(value, build.Array):
+        known = np.asarray(value)
+        element_type(known.dtype)
+        return known
+    if not value.size:
+        return np.empty(value.shape, numpy_type(value.dtype))
+    base = next((t for t, handle in inputs.items() if _is_reshaped(value, handle)), None)
+    return Tensor(title, value.dtype, value.shape, sources, base)
+
+
+def _is_reshaped(value: build.Array, handle: build.Array) -> bool:
+    """Whether a handle has the elements of an input in their order."""
+    if value.dtype != handle.dtype or value.size != handle.size:
+        return False
+    return build.reshape(handle, value.shape).operand == value.operand

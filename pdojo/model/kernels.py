@@ -1,0 +1,94 @@
+"""The kernels of groups, and the tensors and constants that they are called with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from pdojo import build
+from pdojo.build.graph import Definition, Read, reads
+from pdojo.build.plan import needed
+from pdojo.dialect.ops import KernelOp
+from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
+
+_LONGEST = 48
+"""Most characters of a kernel's name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A call of a kernel."""
+
+    kernel: KernelOp
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step:
+    """The kernel that computes those of the `wanted` tensors that the operations make."""
+    made = _Lowering()
+    for operation in operations:
+        made.add(operation)
+    outputs = [t for t in made.values if t in wanted and t not in made.inputs.values()]
+    handles = {f"y{number or ''}": made.handle(tensor) for number, tensor in enumerate(outputs)}
+    read = {read.definition for handle in handles.values() for read in reads(handle.operand)}
+    used = [handle for handle in (*made.inputs, *made.constants) if _definition(handle) in {*needed(read)}]
+    inputs = [made.inputs[handle] if handle in made.inputs else made.constants[handle] for handle in used]
+    return Step(build.kernel(_name(operations), used, handles), tuple(inputs), tuple(outputs))
+
+
+class _Lowering:
+    """Operations as handles of one kernel."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[build.Array, Tensor] = {}
+        self.constants: dict[build.Array, Known] = {}
+        self.values: dict[Tensor, Value] = {}
+        self._count = 0
+
+    def add(self, operation: Operation) -> None:
+        """Lower an operation."""
+        lowered = operation.lower(tuple(self._operand(each) for each in operation.operands), f"w{self._count}_")
+        self._count += 1
+        self.constants.update(lowered.constants)
+        for result, value in zip(operation.results, lowered.results, strict=True):
+            if isinstance(result, Tensor):
+                self.values[result] = value
+
+    def handle(self, tensor: Tensor) -> build.Array:
+        """The handle of a tensor that is not known."""
+        value = self.values[tensor]
+        assert isinstance(value, build.Array), tensor
+        return value
+
+    def _operand(self, operand: Operand | None) -> Value | None:
+        if not isinstance(operand, Tensor):
+            return operand
+        if operand not in self.values:
+            handle = build.input(f"x{len(self.inputs) or ''}", operand.dtype, operand.shape)
+            self.inputs[handle] = operand
+            self.values[operand] = handle
+        return self.values[operand]
+
+
+def _definition(handle: build.Array) -> Definition:
+    assert isinstance(handle.operand, Read)
+    return handle.operand.definition
+
+
+def _name(operations: Sequence[Operation]) -> str:
+    """The kernel's name: the names of operations with statements, without repetitions."""
+    words = list(dict.fromkeys(_words(operations)))
+    name = words[0]
+    for word in words[1:]:
+        if len(name) + len(word) >= _LONGEST:
+            return f"{name}_etc"
+        name = f"{name}_{word}"
+    return name
+
+
+def _words(operations: Sequence[Operation]) -> Iterator[str]:
+    for operation in operations:
+        if any(tensor.base is None for tensor in operation.made):
+            yield re.sub(r"\W+", "_", operation.name, flags=re.ASCII).strip("_").lower()[:_LONGEST] or "kernel"

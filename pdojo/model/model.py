@@ -1,0 +1,173 @@
+"""Models: calls of kernels in order, with constants and a memory plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from pdojo.backends.calling.arguments import matched
+from pdojo.backends.calling.arrays import Parameter
+from pdojo.build.array import storage_of
+from pdojo.dialect.attributes import Intent
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.errors import UsageError
+from pdojo.model.element_types import memory_of, numpy_type
+from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor
+from pdojo.model.kernels import Step, step_of
+from pdojo.model.memory import MemoryPlan, plan_memory
+from pdojo.model.partition import partition
+
+if TYPE_CHECKING:
+    from pdojo.model.compiled import CompiledModel
+    from pdojo.search.database import Database
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A graph of kernels. `compile` makes a callable of it, `interpret` runs it slowly without compiling."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[tuple[str, Operand], ...]
+    steps: tuple[Step, ...]
+    memory: MemoryPlan = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", plan_memory(self.steps, self.results))
+
+    @staticmethod
+    def of(graph: Graph) -> Model:
+        """The model of a graph: its groups as kernels, equal ones as the same object."""
+        groups = [group.operations for group in partition(graph)]
+        wanted = _wanted(groups, graph)
+        known: dict[str, KernelOp] = {}
+        steps: list[Step] = []
+        for operations in groups:
+            step = step_of(operations, wanted)
+            kernel = known.setdefault(print_notation(step.kernel), step.kernel)
+            steps.append(Step(kernel, step.inputs, step.outputs))
+        return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
+
+    @property
+    def kernels(self) -> tuple[KernelOp, ...]:
+        """The different kernels, in the order of their first call."""
+        return tuple(dict.fromkeys(step.kernel for step in self.steps))
+
+    @property
+    def results(self) -> Mapping[Tensor, str]:
+        """The tensors that kernels write into arrays of the caller, with the names of the outputs."""
+        written = {tensor for step in self.steps for tensor in step.outputs}
+        found: dict[Tensor, str] = {}
+        for name, value in self.outputs:
+            if isinstance(value, Tensor) and value.memory in written:
+                found.setdefault(value.memory, name)
+        return found
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The interface: inputs, then outputs, with element types as they are in memory."""
+        rows: list[tuple[str, Operand, Intent]] = [(tensor.name, tensor, Intent.IN) for tensor in self.inputs]
+        rows += [(name, value, Intent.OUT) for name, value in self.outputs]
+        return tuple(Parameter(name, storage_of(dtype_of(v)), v.shape, intent, 1) for name, v, intent in rows)
+
+    def compile(
+        self,
+        machine: Machine | str | None = None,
+        *,
+        tune: Literal["none", "pass"] = "pass",
+        database: Database | None = None,
+        threads: int | None = None,
+    ) -> CompiledModel:
+        """The model as a callable for this processor.
+
+        `machine` is a description or its name; None is this processor. With `tune="pass"`, the machine's expert pass
+        makes moves on every kernel, and `database` gives the best known program where it has one; `none` compiles the
+        kernels as they are. `threads` is the number of threads for parallel scopes.
+
+        Raises UsageError for an unknown machine or one of another kind.
+        """
+        from pdojo.model.compiled import compile_model
+
+        return compile_model(self, machine, tune=tune, database=database, threads=threads)
+
+    def interpret(self, *arrays: Known, **named: Known) -> tuple[Known, ...]:
+        """The outputs, computed by the reference interpreter: slow, and independent of code generation.
+
+        Raises UsageError for arrays that do not fit.
+        """
+        values = self._checked(arrays, named)
+        for step in self.steps:
+            names = [parameter.name for parameter in _interface(step.kernel)]
+            operands = [_value(operand, values) for operand in step.inputs]
+            results = interpret(step.kernel, dict(zip(names, map(memory_of, operands), strict=False)))
+            for name, tensor in zip(names[len(operands) :], step.outputs, strict=True):
+                values[tensor] = results[name].view(numpy_type(tensor.dtype))
+        return tuple(_value(value, values).copy() for _, value in self.outputs)
+
+    def _checked(self, arrays: Sequence[Known], named: Mapping[str, Known]) -> dict[Tensor, Known]:
+        given = matched(self.name, [tensor.name for tensor in self.inputs], arrays, named)
+        missing = [tensor.name for tensor in self.inputs if tensor.name not in given]
+        if missing:
+            raise UsageError(f"model '{self.name}' needs {', '.join(missing)}")
+        for tensor in self.inputs:
+            check_fits(tensor, np.asarray(given[tensor.name]))
+        return {tensor: np.ascontiguousarray(given[tensor.name]).reshape(tensor.shape) for tensor in self.inputs}
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.steps)} calls of {len(self.kernels)} kernels, {self.memory.bytes} bytes of intermediates"
+        return f"<Model {self.name}, {counts}>"
+
+
+def check_fits(tensor: Tensor, array: Known) -> None:
+    """Raise UsageError for an array that is not of the element type and shape of an input."""
+    wanted = numpy_type(tensor.dtype)
+    if array.dtype != wanted:
+        raise UsageError(f"input '{tensor.name}' has elements of type {array.dtype}, the model takes {wanted}")
+    if array.shape != tensor.shape:
+        raise UsageError(f"input '{tensor.name}' has shape {array.shape}, the model takes {tensor.shape}")
+
+
+def folded(operation: Operation) -> tuple[Known, ...]:
+    """The results of an operation whose operands are known."""
+    results = operation.made
+    step = step_of([operation], results)
+    inputs = [operand for operand in step.inputs if not isinstance(operand, Tensor)]
+    outputs = tuple((tensor.name, tensor) for tensor in results)
+    values = iter(Model(operation.name, (), outputs, (Step(step.kernel, tuple(inputs), step.outputs),)).interpret())
+    return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
+
+
+def dtype_of(value: Operand) -> str:
+    """The element type of handles of an operand."""
+    from pdojo.model.element_types import element_type
+
+    return value.dtype if isinstance(value, Tensor) else element_type(value.dtype)
+
+
+def _wanted(groups: Sequence[Sequence[Operation]], graph: Graph) -> set[Tensor]:
+    """The tensors that leave the group in which they are made."""
+    homes = {tensor: number for number, operations in enumerate(groups) for o in operations for tensor in o.made}
+    wanted = {value.memory for _, value in graph.outputs if isinstance(value, Tensor)}
+    for number, operations in enumerate(groups):
+        used = {tensor for operation in operations for tensor in operation.tensors}
+        wanted.update(tensor.memory for tensor in used if homes.get(tensor) != number)
+    return wanted
+
+
+def _value(operand: Operand, values: Mapping[Tensor, Known]) -> Known:
+    if not isinstance(operand, Tensor):
+        return np.ascontiguousarray(operand).reshape(operand.shape)
+    return values[operand.memory].reshape(operand.shape)
+
+
+def _interface(kernel: KernelOp) -> Iterator[Any]:
+    from pdojo.backends.calling.arrays import parameters_of
+    from pdojo.dialect.view.build import nest_of
+
+    return iter(parameters_of(nest_of(kernel)))

@@ -1,0 +1,261 @@
+"""Nodes with subgraphs and sequences: branches that are known, loops of known length, lists of known length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from pdojo import build
+from pdojo.model.element_types import element_type
+from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
+from pdojo.onnx.protos import attributes_of, python_value, refuse
+
+if TYPE_CHECKING:
+    from pdojo.onnx.importing import Importer, Item, Scope
+
+_LONGEST = 1024
+"""Most iterations of a loop that is unrolled."""
+
+
+def _attributes(proto: NodeProto, scope: Scope) -> dict[str, Any]:
+    return {name: python_value(each) for name, each in attributes_of(proto, scope.attributes).items()}
+
+
+def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    condition = importer.need(scope.find(proto.input[0]), proto)
+    taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+    return importer.subgraph(_graph(importer, proto, scope, taken), scope, [])
+
+
+def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> GraphProto:
+    graph = _attributes(proto, scope).get(name)
+    if not isinstance(graph, GraphProto):
+        refuse(proto, f"it has no attribute '{name}' with a graph")
+    return graph
+
+
+def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    body = _graph(importer, proto, scope, "body")
+    operands = [scope.find(name) for name in proto.input]
+    most = None if operands[0] is None else int(importer.need(operands[0], proto).reshape(-1)[0])
+    given = operands[1] if len(operands) > 1 else None
+    goes_on = given is None or bool(importer.need(given, proto).reshape(-1)[0])
+    carried = list(operands[2:])
+    rows: list[list[Operand]] = [[] for _ in body.output[1 + len(carried) :]]
+    number = 0
+    while goes_on and (most is None or number < most):
+        if number == _LONGEST:
+            refuse(proto, f"it has more than {_LONGEST} iterations, and loops are unrolled")
+        arguments: list[Item] = [np.array(number, np.int64), np.array(True), *carried]
+        condition, *results = importer.subgraph(body, scope, arguments)
+        number += 1
+        if number != most:
+            goes_on = bool(importer.need(condition, proto).reshape(-1)[0])
+        carried = results[: len(carried)]
+        for row, value in zip(rows, results[len(carried) :], strict=True):
+            row.append(_operand(value, proto))
+    return [*carried, *(_stacked(importer, proto, row, 0) for row in rows)]
+
+
+def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    if scope.opsets.get("", scope.opsets.get("ai.onnx", 1)) < 9:
+        refuse(proto, "scans of a batch, before version 9 of the operator set, are not supported")
+    body, attributes = _graph(importer, proto, scope, "body"), _attributes(proto, scope)
+    scanned = int(attributes.get("num_scan_inputs", 0))
+    operands = [_operand(scope.find(name), proto) for name in proto.input]
+    count = len(operands) - scanned
+    state: list[Item] = list(operands[:count])
+    axes = attributes.get("scan_input_axes") or (0,) * scanned
+    backward = attributes.get("scan_input_directions") or (0,) * scanned
+    lengths = {value.shape[axis] for value, axis in zip(operands[count:], axes, strict=True)}
+    if len(lengths) != 1 or max(lengths) > _LONGEST:
+        refuse(
+            proto, f"its scanned operands have {sorted(lengths)} elements; equal numbers up to {_LONGEST} are unrolled"
+        )
+    (length,) = lengths
+    rows: list[list[Operand]] = [[] for _ in body.output[count:]]
+    for number in range(length):
+        slices = [
+            _sliced(importer, proto, value, axis % len(value.shape), length - 1 - number if back else number)
+            for value, axis, back in zip(operands[count:], axes, backward, strict=True)
+        ]
+        results = importer.subgraph(body, scope, [*state, *slices])
+        state = results[:count]
+        for row, value in zip(rows, results[count:], strict=True):
+            row.append(_operand(value, proto))
+    out_axes = attributes.get("scan_output_axes") or (0,) * len(rows)
+    flipped = attributes.get("scan_output_directions") or (0,) * len(rows)
+    outputs = [
+        _stacked(importer, proto, row[::-1] if back else row, axis)
+        for row, axis, back in zip(rows, out_axes, flipped, strict=True)
+    ]
+    return [*state, *outputs]
+
+
+def _operand(value: Item, proto: NodeProto) -> Operand:
+    if value is None or isinstance(value, list):
+        refuse(proto, "a sequence or an absent value stands for a tensor")
+    return value
+
+
+def _sliced(importer: Importer, proto: NodeProto, value: Operand, axis: int, number: int) -> Operand:
+    """One element of an operand along an axis."""
+    if not isinstance(value, Tensor):
+        return np.take(value, number, axis)
+
+    def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
+        (x,) = inputs
+        assert isinstance(x, build.Array)
+        return Lowered((x[(*[slice(None)] * axis, number)],))
+
+    return importer.apply(proto, lower, [value])[0]
+
+
+def _stacked(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis: int) -> Operand:
+    """The values of all iterations along a new axis."""
+    if not rows:
+        refuse(proto, "it has no iterations, so that the shape of a result is unknown")
+    return _joined(importer, proto, rows, axis, new=True)
+
+
+def _joined(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis: int, *, new: bool) -> Operand:
+    if not any(isinstance(row, Tensor) for row in rows):
+        known = [row for row in rows if not isinstance(row, Tensor)]
+        return np.stack(known, axis) if new else np.concatenate(known, axis)
+    return importer.apply(proto, _joining(axis, new=new), rows)[0]
+
+
+def _joining(axis: int, *, new: bool) -> Lower:
+    def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
+        handles: list[build.Array] = []
+        constants: list[tuple[build.Array, Known]] = []
+        for number, each in enumerate(inputs):
+            if isinstance(each, np.ndarray):
+                handle = build.input(f"{prefix}{number}", element_type(each.dtype), each.shape)
+                constants.append((handle, each))
+                handles.append(handle)
+            elif each is not None:
+                handles.append(each)
+        joined = build.stack(handles, axis) if new else build.concatenate(handles, axis)
+        return Lowered((joined,), tuple(constants))
+
+    return lower
+
+
+def _list(value: Item, proto: NodeProto) -> list[Operand]:
+    if not isinstance(value, list):
+        refuse(proto, "its operand is no sequence")
+    return value
+
+
+def _construct(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    return [[_operand(scope.find(name), proto) for name in proto.input]]
+
+
+def _empty(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    return [[]]
+
+
+def _length(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    return [np.array(len(_list(scope.find(proto.input[0]), proto)), np.int64)]
+
+
+def _position(importer: Importer, proto: NodeProto, scope: Scope, operand: int, count: int, default: int) -> int:
+    """The position in a sequence that an operand says, from 0."""
+    value = scope.find(proto.input[operand]) if len(proto.input) > operand else None
+    given = default if value is None else int(importer.need(value, proto).reshape(-1)[0])
+    found = given + count if given < 0 else given
+    if not 0 <= found <= count:
+        refuse(proto, f"position {given} is outside a sequence of {count}")
+    return found
+
+
+def _at(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    rows = _list(scope.find(proto.input[0]), proto)
+    position = _position(importer, proto, scope, 1, len(rows), 0)
+    if position == len(rows):
+        refuse(proto, f"position {position} is outside a sequence of {len(rows)}")
+    return [rows[position]]
+
+
+def _insert(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    rows = _list(scope.find(proto.input[0]), proto)
+    position = _position(importer, proto, scope, 2, len(rows), len(rows))
+    return [[*rows[:position], _operand(scope.find(proto.input[1]), proto), *rows[position:]]]
+
+
+def _erase(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    rows = _list(scope.find(proto.input[0]), proto)
+    position = _position(importer, proto, scope, 1, len(rows), -1)
+    return [[*rows[:position], *rows[position + 1 :]]]
+
+
+def _concatenated(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    rows, attributes = _list(scope.find(proto.input[0]), proto), _attributes(proto, scope)
+    if not rows:
+        refuse(proto, "its sequence is empty")
+    return [_joined(importer, proto, rows, int(attributes.get("axis", 0)), new=bool(attributes.get("new_axis", 0)))]
+
+
+def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    attributes = _attributes(proto, scope)
+    value = _operand(scope.find(proto.input[0]), proto)
+    axis = int(attributes.get("axis", 0)) % max(1, len(value.shape))
+    given = scope.find(proto.input[1]) if len(proto.input) > 1 else None
+    length = value.shape[axis]
+    if given is None:
+        sizes, keeps = [1] * length, bool(attributes.get("keepdims", 1))
+    else:
+        split, keeps = importer.need(given, proto), True
+        step = int(split.reshape(-1)[0]) if not split.ndim else 0
+        sizes = [int(size) for size in split] if split.ndim else [min(step, length - n) for n in range(0, length, step)]
+    if sum(sizes) != length or min(sizes, default=1) < 1 or len(sizes) > _LONGEST:
+        refuse(proto, f"sizes {sizes} do not split an axis of {length}")
+    pieces: list[Operand] = []
+    for number, size in enumerate(sizes):
+        start = sum(sizes[:number])
+        where: int | slice = slice(start, start + size) if keeps else start
+        pieces.append(_piece(importer, proto, value, (*[slice(None)] * axis, where)))
+    return [pieces]
+
+
+def _piece(importer: Importer, proto: NodeProto, value: Operand, where: tuple[int | slice, ...]) -> Operand:
+    if not isinstance(value, Tensor):
+        return np.asarray(value[where])
+
+    def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
+        (x,) = inputs
+        assert isinstance(x, build.Array)
+        return Lowered((x[where],))
+
+    return importer.apply(proto, lower, [value])[0]
+
+
+def _same(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    return [scope.find(proto.input[0]) if proto.input else None]
+
+
+def _has_element(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+    return [np.array(bool(proto.input) and scope.find(proto.input[0]) is not None)]
+
+
+STRUCTURES: Mapping[str, Callable[[Importer, NodeProto, Scope], Sequence[Item]]] = {
+    "If": _branch,
+    "Loop": _loop,
+    "Scan": _scan,
+    "SequenceConstruct": _construct,
+    "SequenceEmpty": _empty,
+    "SequenceLength": _length,
+    "SequenceAt": _at,
+    "SequenceInsert": _insert,
+    "SequenceErase": _erase,
+    "ConcatFromSequence": _concatenated,
+    "SplitToSequence": _split,
+    "Optional": _same,
+    "OptionalGetElement": _same,
+    "OptionalHasElement": _has_element,
+}
+"""Operators that decide which nodes there are, or that move whole tensors."""

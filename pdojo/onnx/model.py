@@ -1,0 +1,227 @@
+"""ONNX models: specialised for shapes and static values when they run."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, helper
+
+from pdojo.backends.calling.arguments import matched
+from pdojo.dialect.machines.machine import Machine
+from pdojo.errors import UsageError
+from pdojo.model.compiled import CompiledModel
+from pdojo.model.element_types import element_type
+from pdojo.model.graph import Known
+from pdojo.model.model import Model
+from pdojo.onnx.importing import NeedsInputs, import_graph
+from pdojo.onnx.protos import read_model
+from pdojo.search.database import Database
+
+Outputs: TypeAlias = Any
+"""The array of the only output, or a tuple."""
+_T = TypeVar("_T")
+_MOST = 32
+"""Most specialisations that are kept; the oldest goes first."""
+_STATIC_BYTES = 1 << 20
+"""Most bytes of all inputs together for whose values a model is specialised."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of a model as the file declares it."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int | str | None, ...] | None
+    """Extents: numbers, names of unknown ones, None without name; None for any number of dimensions."""
+
+    def check(self, array: Known, sizes: dict[str, int]) -> None:
+        """Raise UsageError for an array of another type or shape; `sizes` are the values of names, and grow."""
+        if array.dtype != self.dtype:
+            raise UsageError(f"input '{self.name}' has elements of type {array.dtype}, the model takes {self.dtype}")
+        if self.shape is None:
+            return
+        fits = len(array.shape) == len(self.shape)
+        for wanted, found in zip(self.shape, array.shape, strict=False):
+            expected = sizes.setdefault(wanted, found) if isinstance(wanted, str) else wanted
+            fits &= expected in (None, found)
+        if not fits:
+            declared = "x".join("?" if extent is None else str(extent) for extent in self.shape) or "()"
+            raise UsageError(f"input '{self.name}' has shape {array.shape}, the model takes {declared}")
+
+
+class _Kept(Generic[_T]):
+    """Values by key, a bounded number of them; several threads may ask at once."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[object, _T] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: object, make: Callable[[], _T]) -> _T:
+        """The value of a key, made if there is none."""
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = make()
+                while len(self._known) > _MOST:
+                    self._known.popitem(last=False)
+            self._known.move_to_end(key)
+            return self._known[key]
+
+
+class OnnxModel:
+    """A model of an ONNX file, made by `load`. It is specialised for the shapes of the inputs when it first sees them.
+
+    A node that needs the value of an operand, such as the shape of a Reshape, makes the inputs that this value depends
+    on *static*: the model is then specialised for their values too.
+    """
+
+    def __init__(self, proto: ModelProto) -> None:
+        self.proto = proto
+        self.name = proto.graph.name or "model"
+        given = {each.name for each in proto.graph.initializer}
+        self.inputs = tuple(_declared(each) for each in proto.graph.input if each.name not in given)
+        self.outputs = tuple(each.name for each in proto.graph.output)
+        self._static: set[str] = set()
+        self._models: _Kept[Model] = _Kept()
+        self._compiled: CallableOnnxModel | None = None
+
+    def specialise(self, *arrays: Any, **named: Any) -> Model:
+        """The model for inputs of these shapes, and the values of those that are static.
+
+        Raises UnsupportedNode for a node without kernel, UsageError for arrays that do not fit or an invalid model.
+        """
+        return self._specialised(self._given(arrays, named))[1]
+
+    def run(self, *arrays: Any, **named: Any) -> Outputs:
+        """The outputs for input arrays in the order of `inputs`, or by name; compiled with the pass at first use.
+
+        Raises the errors of `specialise`.
+        """
+        if self._compiled is None:
+            self._compiled = self.compile()
+        return self._compiled(*arrays, **named)
+
+    def interpret(self, *arrays: Any, **named: Any) -> Outputs:
+        """The outputs as the reference interpreter computes them. Raises the errors of `specialise`."""
+        given = self._given(arrays, named)
+        model = self._specialised(given)[1]
+        return _single(model.interpret(**{tensor.name: given[tensor.name] for tensor in model.inputs}))
+
+    def compile(
+        self,
+        machine: Machine | str | None = None,
+        *,
+        tune: Literal["none", "pass"] = "pass",
+        database: Database | None = None,
+        threads: int | None = None,
+    ) -> CallableOnnxModel:
+        """The model as a callable for this processor; the parameters and errors are those of `Model.compile`."""
+        return CallableOnnxModel(
+            self, lambda model: model.compile(machine, tune=tune, database=database, threads=threads)
+        )
+
+    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
+        """The input arrays by name, checked."""
+        found = matched(self.name, [each.name for each in self.inputs], arrays, named)
+        missing = [each.name for each in self.inputs if each.name not in found]
+        if missing:
+            raise UsageError(f"model '{self.name}' needs {', '.join(missing)}")
+        sizes: dict[str, int] = {}
+        given = {each.name: np.asarray(found[each.name]) for each in self.inputs}
+        for each in self.inputs:
+            each.check(given[each.name], sizes)
+        return given
+
+    def _specialised(self, given: Mapping[str, Known]) -> tuple[object, Model]:
+        """The model for these inputs, with its key."""
+        while True:
+            static = frozenset(self._static)
+            key = tuple(
+                (array.dtype.str, array.shape, array.tobytes() if name in static else b"")
+                for name, array in given.items()
+            )
+            try:
+                return key, self._models.get(key, partial(self._model, given, static))
+            except NeedsInputs as needed:
+                self._make_static(needed, given)
+
+    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known]) -> None:
+        new = needed.names - self._static
+        size = sum(given[name].nbytes for name in new | self._static)
+        if not new or size > _STATIC_BYTES:
+            raise UsageError(
+                f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
+                f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
+            ) from None
+        self._static |= new
+
+    def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
+        return Model.of(
+            import_graph(
+                self.proto,
+                {
+                    name: array.copy() if name in static else (element_type(array.dtype), array.shape)
+                    for name, array in given.items()
+                },
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"
+
+
+class CallableOnnxModel:
+    """A compiled ONNX model; it compiles again for inputs of other shapes. Several threads may call it at once."""
+
+    def __init__(self, model: OnnxModel, compile_: Callable[[Model], CompiledModel]) -> None:
+        self.model = model
+        self._compile = compile_
+        self._compiled: _Kept[CompiledModel] = _Kept()
+
+    def __call__(self, *arrays: Any, **named: Any) -> Outputs:
+        """The outputs for input arrays in the order of the model's inputs, or by name."""
+        compiled, inputs = self.prepare(*arrays, **named)
+        return compiled(**inputs)
+
+    def prepare(self, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
+        """The compiled model for inputs of these shapes, and the arrays that it takes, by name."""
+        given = self.model._given(arrays, named)  # pyright: ignore[reportPrivateUsage]
+        key, model = self.model._specialised(given)  # pyright: ignore[reportPrivateUsage]
+        inputs = {t.name: np.ascontiguousarray(given[t.name]).reshape(t.shape) for t in model.inputs}
+        return self._compiled.get(key, lambda: self._compile(model)), inputs
+
+
+def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
+    """The model of an ONNX file, of the bytes of one, or of a message.
+
+    Nothing in the file is executed; external data is read from the folder of the file only. Raises UsageError for a
+    missing or invalid file. Nodes without kernel are found when the model is specialised.
+    """
+    return OnnxModel(read_model(source))
+
+
+def _single(outputs: Sequence[Known]) -> Outputs:
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _declared(value: Any) -> Input:
+    """An input as the file declares it. Raises UsageError if it is no tensor of numbers."""
+    if not value.type.HasField("tensor_type"):
+        raise UsageError(f"input '{value.name}' is no tensor")
+    tensor = value.type.tensor_type
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"input '{value.name}' has an unknown element type, number {tensor.elem_type}") from None
+    if not tensor.HasField("shape"):
+        return Input(value.name, dtype, None)
+    extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
+    return Input(value.name, dtype, tuple(extents))

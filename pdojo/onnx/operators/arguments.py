@@ -1,0 +1,73 @@
+"""Attributes and operands in the forms that lowerings share: element types, axes, scalars."""
+
+from __future__ import annotations
+
+from pdojo import build
+from pdojo.onnx.operators.registry import Node
+
+ELEMENTS = {
+    **{1: "f32", 2: "u8", 3: "i8", 4: "u16", 5: "i16", 6: "i32", 7: "i64", 9: "i1", 10: "f16", 11: "f64"},
+    **{12: "u32", 13: "u64", 16: "bf16"},
+}
+"""Element types of handles by the numbers of `TensorProto.DataType`."""
+FLOATS = ("f64", "f32", "f16", "bf16")
+PIECES = 256
+"""The greatest number of nests that copy pieces of one array; more of them need a table."""
+
+
+def element_of(node: Node, number: int) -> str:
+    """The element type of handles with a number of `TensorProto.DataType`; kernels have no others."""
+    if number not in ELEMENTS:
+        node.refuse(f"kernels have no elements of TensorProto type {number}")
+    return ELEMENTS[number]
+
+
+def axis_of(node: Node, axis: int, rank: int) -> int:
+    """An axis counted from the start."""
+    if not -rank <= axis < max(rank, 1):
+        node.refuse(f"axis {axis} is out of bounds for {rank} dimensions")
+    return axis % rank if rank else 0
+
+
+def integers(node: Node, operand: int) -> list[int]:
+    """The elements of a known operand as integers."""
+    return [int(value) for value in node.static(operand).reshape(-1)]
+
+
+def integers_of(node: Node, name: str, operand: int) -> list[int] | None:
+    """Integers that older versions have as the attribute `name`, and newer ones as an operand; None if absent."""
+    given = node.attribute(name)
+    if given is not None:
+        return [given] if isinstance(given, int) else list(given)
+    return integers(node, operand) if node.given(operand) else None
+
+
+def scalar_of(node: Node, operand: int) -> build.Array:
+    """An operand of one element, as a handle without dimensions."""
+    value = node.array(operand)
+    if value.size != 1:
+        node.refuse(f"operand {operand} has {value.size} elements, not one")
+    return build.reshape(value, ())
+
+
+def optional(node: Node, operand: int) -> build.Array | None:
+    """The handle of an operand; None if it is absent."""
+    return node.array(operand) if node.given(operand) else None
+
+
+def along(x: build.Array, axis: int, values: build.Array) -> build.Array:
+    """A vector as an array that broadcasts along `axis` of `x`."""
+    return build.reshape(values, [values.size if d == axis else 1 for d in range(x.rank)])
+
+
+def legacy_broadcast(node: Node, x: build.Array, y: build.Array) -> build.Array:
+    """`y` with the axes that the attributes `broadcast` and `axis` of versions before 7 give it."""
+    if not node.attribute("broadcast") or node.attribute("axis") is None:
+        return y
+    axis = axis_of(node, node.attribute("axis"), x.rank)
+    return build.reshape(y, (*y.shape, *[1] * (x.rank - axis - y.rank)))
+
+
+def wide_type(dtype: str) -> str:
+    """The type in which functions of several steps compute: f32 for f16 and bf16."""
+    return "f32" if dtype in ("f16", "bf16") else dtype

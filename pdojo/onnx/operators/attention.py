@@ -1,0 +1,134 @@
+"""Attention and the rotary embedding of positions."""
+
+from __future__ import annotations
+
+from math import inf
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.onnx.operators.arguments import wide_type
+from pdojo.onnx.operators.indexing import taken
+from pdojo.onnx.operators.registry import Node, operator
+
+
+def _by_head(x: Array, heads: int | None) -> Array:
+    """[batch, heads, length, elements]."""
+    if x.rank == 4 or heads is None:
+        return x
+    return build.transpose(build.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads)), (0, 2, 1, 3))
+
+
+def _allowed(node: Node, queries: int, keys: int, past: int) -> Array | None:
+    """The pairs of query and key that causality, the window and the lengths of sequences allow; None if all."""
+    found: list[Array] = []
+    lengths = build.reshape(node.array(6), (-1, 1, 1, 1)) if node.given(6) else None
+    # The position of query i is `distance` more than that of the key j with the same number.
+    i, j = build.iota((1, 1, queries, 1), "i64", 2), build.iota((1, 1, 1, keys), "i64", 3)
+    distance = i - j + (past if lengths is None or node.given(4) else lengths - queries)
+    if node.attribute("is_causal", 0):
+        found.append(distance >= 0)
+    left, right = node.attribute("left_window_size", -1), node.attribute("right_window_size", -1)
+    if left >= 0:
+        found.append(distance <= left)
+    if right >= 0:
+        found.append(distance >= -right)
+    if lengths is not None:
+        found.append(j < lengths)
+    together = None
+    for each in found:
+        together = each if together is None else together & each
+    return together
+
+
+def _mask(node: Node, keys: int) -> Array | None:
+    """The mask that the model gives, over all keys: those that it lacks are not allowed."""
+    if not node.given(3):
+        return None
+    mask = node.array(3)
+    missing = keys - mask.shape[-1]
+    widths = [(0, 0)] * (mask.rank - 1) + [(0, missing)]
+    return build.pad(mask, widths, 0 if mask.dtype == "i1" else -inf) if missing > 0 else mask
+
+
+def _softmax(scores: Array) -> Array:
+    """The softmax of rows; one without an allowed key is 0."""
+    most = build.max(scores, -1, keepdims=True)
+    e = build.exp(scores - build.where(most == -inf, 0, most))
+    total = build.sum(e, -1, keepdims=True)
+    return e / build.where(total == 0, 1, total)
+
+
+def _shared(x: Array, groups: int) -> Array:
+    """Heads of keys or values, each for a group of heads of queries."""
+    return x if groups == 1 else build.expand_dims(x, 2)
+
+
+@operator("Attention")
+def attention(node: Node) -> list[Array]:
+    """Scaled dot-product attention with masks, a cache, and heads of keys that several heads of queries share."""
+    given = node.array(0)
+    kind = wide_type(given.dtype)
+    q = _by_head(given, node.attribute("q_num_heads"))
+    k, v = (_by_head(node.array(n), node.attribute("kv_num_heads")) for n in (1, 2))
+    past = node.array(4).shape[2] if node.given(4) else 0
+    if node.given(4):
+        k, v = build.concatenate([node.array(4), k], 2), build.concatenate([node.array(5), v], 2)
+    batch, heads, queries, size = q.shape
+    keys, groups = k.shape[2], heads // k.shape[1]
+    scale = node.attribute("scale")
+    scale = size**-0.5 if scale is None else scale
+    allowed, mask = _allowed(node, queries, keys, past), _mask(node, keys)
+    softcap = node.attribute("softcap", 0.0)
+    # Heads that share keys are an axis of their own.
+    split = (batch, heads // groups, groups, queries, size) if groups > 1 else q.shape
+    wide_q, wide_k = build.cast(build.reshape(q, split), kind), build.cast(_shared(k, groups), kind)
+    order = (*range(wide_k.rank - 2), wide_k.rank - 1, wide_k.rank - 2)
+    products = build.matmul(wide_q, build.transpose(wide_k, order))
+    scores = build.reshape(products, (batch, heads, queries, keys)) * scale
+    if softcap > 0:
+        scores = build.tanh(scores / softcap) * softcap
+    exposed = scores
+    if mask is not None:
+        scores = build.where(mask, scores, -inf) if mask.dtype == "i1" else scores + build.cast(mask, kind)
+    if allowed is not None:
+        scores = build.where(allowed, scores, -inf)
+    plain = mask is None and allowed is None
+    weights = build.softmax(scores) if plain else _softmax(scores)
+    exposed = {2: scores, 3: weights}.get(node.attribute("qk_matmul_output_mode", 0), exposed)
+    by_group = build.reshape(weights, (*split[:-1], keys))
+    found = build.matmul(by_group, build.cast(_shared(v, groups), kind))
+    y = build.cast(build.reshape(found, (batch, heads, queries, v.shape[3])), given.dtype)
+    if given.rank == 3:
+        y = build.reshape(build.transpose(y, (0, 2, 1, 3)), (batch, queries, heads * v.shape[3]))
+    return [y, k, v, build.cast(exposed, given.dtype)][: len(node.outputs)]
+
+
+@operator("RotaryEmbedding")
+def rotary_embedding(node: Node) -> Array:
+    """The rotation of pairs of elements by the angles of their position."""
+    given = node.array(0)
+    x = build.transpose(given, (0, 2, 1, 3)) if given.rank == 4 else given
+    if given.rank == 3:
+        heads = node.attribute("num_heads", 0)
+        if not heads:
+            node.refuse("an input of three dimensions needs the attribute 'num_heads'")
+        x = build.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
+    size = node.attribute("rotary_embedding_dim", 0) or x.shape[3]
+    cos, sin = (_angles(node, operand, x) for operand in (1, 2))
+    turning, rest = x[..., :size], x[..., size:]
+    apart = bool(node.attribute("interleaved", 0))
+    first, second = (turning[..., ::2], turning[..., 1::2]) if apart else build.split(turning, 2, -1)
+    real, imaginary = cos * first - sin * second, sin * first + cos * second
+    joined = build.stack([real, imaginary], -1) if apart else build.concatenate([real, imaginary], -1)
+    turned = build.concatenate([build.reshape(joined, turning.shape), rest], -1)
+    return build.transpose(turned, (0, 2, 1, 3)) if given.rank == 4 else build.reshape(turned, given.shape)
+
+
+def _angles(node: Node, operand: int, x: Array) -> Array:
+    """Cosines or sines [batch, length, 1, elements] of the positions."""
+    cache = node.array(operand)
+    if node.given(3):
+        positions = node.static(3)
+        rows = taken(node, cache, [int(p) for p in positions.reshape(-1)], 0)
+        cache = build.reshape(rows, (*positions.shape, cache.shape[-1]))
+    return build.cast(build.expand_dims(cache, 2), x.dtype)

@@ -1,0 +1,123 @@
+"""Convolutions and their transposes."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.dialect.affine import var
+from pdojo.onnx.operators.activations import swish
+from pdojo.onnx.operators.arguments import along, integers, optional, scalar_of
+from pdojo.onnx.operators.registry import Node, operator
+from pdojo.onnx.operators.windows import Ends, explicit, halves, padding, per_axis
+
+
+def convolved(node: Node, x: Array, weights: Array, bias: Array | None) -> Array:
+    """The convolution with the attributes of a node."""
+    rank = x.rank - 2
+    strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
+    window = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True)]
+    ends, groups = padding(node, x.shape[2:], window, strides), node.attribute("group", 1)
+    return build.conv(x, weights, bias, stride=strides, padding=ends, dilation=dilations, groups=groups)
+
+
+@operator("Conv")
+def conv(node: Node) -> Array:
+    """The convolution."""
+    return convolved(node, node.array(0), node.array(1), optional(node, 2))
+
+
+@operator("ConvInteger")
+def conv_integer(node: Node) -> Array:
+    """The convolution of integers with zero points, in i32."""
+    x, weights = (build.cast(node.array(k), "i32") for k in (0, 1))
+    if node.given(2):
+        x = x - build.cast(scalar_of(node, 2), "i32")
+    if node.given(3):
+        zero = build.cast(node.array(3), "i32")
+        weights = weights - (along(weights, 0, zero) if zero.size > 1 else build.reshape(zero, ()))
+    return convolved(node, x, weights, None)
+
+
+@operator("ConvTranspose")
+def conv_transpose(node: Node) -> Array:
+    """The transpose of a convolution."""
+    x, weights = node.array(0), node.array(1)
+    rank = x.rank - 2
+    strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
+    behind = per_axis(node, "output_padding", rank, 0)
+    rows = zip(x.shape[2:], weights.shape[2:], strides, dilations, behind, strict=True)
+    whole = [(extent - 1) * s + (k - 1) * d + 1 + more for extent, k, s, d, more in rows]
+    return build.conv_transpose(
+        x,
+        weights,
+        optional(node, 2),
+        stride=strides,
+        padding=_cuts(node, x, whole, strides),
+        output_padding=behind,
+        dilation=dilations,
+        groups=node.attribute("group", 1),
+    )
+
+
+def _cuts(node: Node, x: Array, whole: list[int], strides: list[int]) -> Ends:
+    """The elements to cut off a whole result."""
+    rank = len(whole)
+    shape, kind = node.attribute("output_shape"), node.attribute("auto_pad", "NOTSET")
+    if shape:
+        return [halves(node, extent - wanted) for extent, wanted in zip(whole, list(shape)[-rank:], strict=True)]
+    if kind in ("SAME_UPPER", "SAME_LOWER"):
+        rows = zip(whole, x.shape[2:], strides, strict=True)
+        return [halves(node, extent - before * stride) for extent, before, stride in rows]
+    return explicit(node, rank) if kind == "NOTSET" else [(0, 0)] * rank
+
+
+@operator("Col2Im")
+def col2im(node: Node) -> Array:
+    """The sums of the blocks that overlap at each element of an image."""
+    x, image, block = node.array(0), integers(node, 1), integers(node, 2)
+    rank = len(image)
+    strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
+    ends = explicit(node, rank)
+    reach = [(k - 1) * d + 1 for k, d in zip(block, dilations, strict=True)]
+    rows = zip(image, ends, reach, strides, strict=True)
+    places = [(extent + before + after - r) // s + 1 for extent, (before, after), r, s in rows]
+    n, channels = x.shape[0], x.shape[1] // prod(block)
+    parts = build.reshape(x, (n, channels, *block, *places))
+    # Element k of the block at place p falls on p * stride + k * dilation. With zeros between the elements of blocks,
+    # and k = t * stride + r, the image at c * stride + r is the sum over t of element (t, r) of the block at c - t.
+    taps = [-(-r // s) for r, s in zip(reach, strides, strict=True)]
+    spread = [t * s for t, s in zip(taps, strides, strict=True)]
+    at = (..., *[slice(0, r, d) for r, d in zip(reach, dilations, strict=True)], *[slice(None)] * rank)
+    blocks = build.assemble((n, channels, *spread, *places), [(at, parts)])
+    padded = build.pad(blocks, [(0, 0)] * (2 + rank) + [(t - 1, t - 1) for t in taps])
+    split = build.reshape(padded, (n, channels, *[e for pair in zip(taps, strides, strict=True) for e in pair],
+                                   *padded.shape[2 + rank :]))  # fmt: skip
+    counts = [p + t - 1 for p, t in zip(places, taps, strict=True)]
+    pairs = [e for pair in zip(counts, strides, strict=True) for e in pair]
+    shape = (n, channels, *pairs, *taps)
+    steps = [(var(2 + 2 * k), var(3 + 2 * k), var(2 + 2 * rank + k)) for k in range(rank)]
+    index = [var(0), var(1), *[e for _, r, t in steps for e in (t, r)]]
+    index += [c - t + (tap - 1) for (c, _, t), tap in zip(steps, taps, strict=True)]
+    simple = [e.substitute({}, shape) for e in index]
+    sums = build.sum(split.view(shape, simple), list(range(2 + 2 * rank, 2 + 3 * rank)))
+    joined = build.reshape(sums, (n, channels, *[c * s for c, s in zip(counts, strides, strict=True)]))
+    cuts = [(-before, before + extent - c * s) for extent, (before, _), c, s in
+            zip(image, ends, counts, strides, strict=True)]  # fmt: skip
+    return build.pad(joined, [(0, 0), (0, 0), *cuts])
+
+
+@operator("CausalConvWithState")
+def causal_conv(node: Node) -> tuple[Array, Array]:
+    """The convolution of each channel with the elements before it, the last of which are the new state."""
+    x, weights = node.array(0), node.array(1)
+    before = weights.shape[2] - 1
+    past = node.array(3) if node.given(3) else build.constant(0, x.dtype, (*x.shape[:2], before))
+    joined = build.concatenate([past, x], 2)
+    found = build.conv(joined, weights, optional(node, 2), groups=x.shape[1])
+    kind = node.attribute("activation", "none")
+    if kind not in ("none", "silu", "swish"):
+        node.refuse(f"'{kind}' is no activation")
+    state = joined[:, :, joined.shape[2] - before :]
+    return (found if kind == "none" else swish(found)), state

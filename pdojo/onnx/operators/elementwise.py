@@ -1,0 +1,188 @@
+"""Arithmetic and elementary functions of every element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import reduce
+
+import numpy as np
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.onnx.operators.arguments import FLOATS, legacy_broadcast, scalar_of, wide_type
+from pdojo.onnx.operators.registry import Node, operator
+
+
+def unary(name: str, function: Callable[[Array], Array]) -> None:
+    """Register an operator of one operand."""
+
+    def lower(node: Node) -> Array:
+        return function(node.array(0))
+
+    operator(name)(lower)
+
+
+def in_f32(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """The function, of f16 and bf16 computed in f32 and rounded once."""
+
+    def computed(x: Array) -> Array:
+        return build.cast(function(build.cast(x, wide_type(x.dtype))), x.dtype)
+
+    return computed
+
+
+def _sinh(x: Array) -> Array:
+    # sinh |x| = (t + t / (t + 1)) / 2 with t = exp |x| - 1, and exp(|x|/2)^2 / 2 where t may overflow.
+    size = abs(x)
+    t, root = build.map("expm1", size), build.exp(size * 0.5)
+    return build.map("copysign", build.where(size > 20, root * 0.5 * root, (t / (t + 1) + t) * 0.5), x)
+
+
+def _cosh(x: Array) -> Array:
+    root = build.exp(abs(x) * 0.5)
+    return root * 0.5 * root + 0.5 / root / root
+
+
+def _asinh(x: Array) -> Array:
+    # asinh |x| = log1p(|x| + x^2 / (1 + sqrt(1 + x^2))), and log |x| + log 2 where x^2 may overflow.
+    size = abs(x)
+    square = size * size
+    near = build.map("log1p", square / (build.sqrt(square + 1) + 1) + size)
+    return build.map("copysign", build.where(size > 1e9, build.log(size) + math.log(2), near), x)
+
+
+def _acosh(x: Array) -> Array:
+    t = x - 1
+    near = build.map("log1p", build.sqrt(t * t + t * 2) + t)
+    return build.where(x > 1e9, build.log(x) + math.log(2), near)
+
+
+def _atanh(x: Array) -> Array:
+    size = abs(x)
+    return build.map("copysign", build.map("log1p", size * 2 / (1 - size)) * 0.5, x)
+
+
+def _asin(x: Array) -> Array:
+    # The tangent of asin(x) is x / sqrt(1 - x^2).
+    return build.map("atan", x / build.sqrt((1 - x) * (x + 1)))
+
+
+def _acos(x: Array) -> Array:
+    # The tangent of acos(x) / 2 is sqrt((1 - x) / (1 + x)), also where acos(x) is tiny.
+    return build.map("atan", build.sqrt((1 - x) / (x + 1))) * 2
+
+
+def _named(function: str) -> Callable[[Array], Array]:
+    def apply(x: Array) -> Array:
+        return build.map(function, x)
+
+    return apply
+
+
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "Abs": abs,
+    "Neg": lambda x: -x,
+    "Reciprocal": lambda x: 1 / x,
+    "Sign": build.sign,
+    "Identity": lambda x: x,
+    "Tan": in_f32(lambda x: build.map("sin", x) / build.map("cos", x)),
+    "Sinh": in_f32(_sinh),
+    "Cosh": in_f32(_cosh),
+    "Asin": in_f32(_asin),
+    "Acos": in_f32(_acos),
+    "Asinh": in_f32(_asinh),
+    "Acosh": in_f32(_acosh),
+    "Atanh": in_f32(_atanh),
+    **{
+        name: _named(name.lower())
+        for name in ("Atan", "Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Sin", "Sqrt", "Tanh")
+    },
+    "Round": _named("roundeven"),
+}
+for _name, _function in _FUNCTIONS.items():
+    unary(_name, _function)
+
+
+def _operands(node: Node) -> tuple[Array, Array]:
+    x = node.array(0)
+    return x, legacy_broadcast(node, x, node.array(1))
+
+
+def _binary(name: str, function: Callable[[Array, Array], Array]) -> None:
+    def lower(node: Node) -> Array:
+        return function(*_operands(node))
+
+    operator(name)(lower)
+
+
+_binary("Add", lambda x, y: x + y)
+_binary("Sub", lambda x, y: x - y)
+_binary("Mul", lambda x, y: x * y)
+_binary("Div", lambda x, y: build.map("/", x, y))
+
+
+@operator("Mod")
+def mod(node: Node) -> Array:
+    """The remainder with the sign of the divisor, or of the dividend if `fmod` is set."""
+    x, y = _operands(node)
+    return build.map("rem", x, y) if node.attribute("fmod", 0) else x % y
+
+
+@operator("Pow")
+def power(node: Node) -> Array:
+    """Powers of the element type of the base, with exponents of any type."""
+    x, y = _operands(node)
+    known = node.value(1)
+    if isinstance(known, np.ndarray) and known.size == 1 and y.rank <= x.rank:
+        exponent = float(known.reshape(-1)[0])
+        if exponent in (1, 2, 3) or (exponent == 0.5 and x.dtype in FLOATS):
+            return build.power(x, exponent)
+    if x.dtype in FLOATS and y.dtype in (x.dtype, "f16", "bf16", "f32"):
+        return build.map("pow", x, build.cast(y, x.dtype))
+    if x.dtype in FLOATS or y.dtype in FLOATS:
+        return build.cast(build.map("pow", build.cast(x, "f64"), build.cast(y, "f64")), x.dtype)
+    return _integer_power(x, y)
+
+
+def _integer_power(x: Array, y: Array) -> Array:
+    """The power modulo 2^bits, by squares; negative exponents count as unsigned ones."""
+    bits = int(y.dtype[1:])
+    exponent = build.cast(y, f"u{bits}")
+    result = build.constant(1, x.dtype, build.map("select", exponent == 0, x, x).shape)
+    for _ in range(bits):
+        result = build.where((exponent & 1) == 1, result * x, result)
+        x, exponent = x * x, exponent >> 1
+    return result
+
+
+def _fold(name: str, function: Callable[[Array, Array], Array]) -> None:
+    def lower(node: Node) -> Array:
+        return reduce(function, [node.array(k) for k in range(len(node.inputs))])
+
+    operator(name)(lower)
+
+
+_fold("Max", build.maximum)
+_fold("Min", build.minimum)
+_fold("Sum", lambda x, y: x + y)
+
+
+@operator("Mean")
+def mean(node: Node) -> Array:
+    """The mean of the operands."""
+    total = reduce(lambda x, y: x + y, [node.array(k) for k in range(len(node.inputs))])
+    return total / len(node.inputs) if len(node.inputs) > 1 else total
+
+
+@operator("Clip")
+def clip_between_attributes(node: Node) -> Array:
+    """Elements between two attributes."""
+    return build.clip(node.array(0), node.attribute("min"), node.attribute("max"))
+
+
+@operator("Clip", since=11)
+def clip(node: Node) -> Array:
+    """Elements between two scalar operands."""
+    bounds = [scalar_of(node, k) if node.given(k) else None for k in (1, 2)]
+    return build.clip(node.array(0), *bounds)

@@ -1,0 +1,228 @@
+"""Gathers and scatters at indices that are known, and choices by comparisons.
+
+The notation looks up places only in tables of constants: known indices become copies of evenly spaced parts, or tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.pieces import MOST_RUNS
+from pdojo.dialect.table import MOST_ENTRIES
+from pdojo.onnx.operators.arguments import FLOATS, PIECES, axis_of, integers
+from pdojo.onnx.operators.registry import Node, operator
+
+_Places: TypeAlias = NDArray[np.int64]
+
+
+def _indices(node: Node, operand: int, extent: int) -> _Places:
+    """Known indices, counted from the start of an axis."""
+    found = node.static(operand).astype(np.int64)
+    if found.size and not (-extent <= found.min() and found.max() < extent):
+        node.refuse(f"an index is out of bounds for {extent} elements")
+    return np.where(found < 0, found + extent, found)
+
+
+def taken(node: Node, x: Array, places: Sequence[int], axis: int) -> Array:
+    """The elements at places of an axis: a view of repeated elements, or what `build.take` makes of runs."""
+    runs = len(list(_runs(places, places)))
+    if runs > 1:
+        same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
+        if same > 1 and len(places) % same == 0 and list(places) == [p for p in places[::same] for _ in range(same)]:
+            return build.repeat(taken(node, x, places[::same], axis), same, axis)
+    _check_table(node, runs, len(places))
+    return build.take(x, places, axis)
+
+
+def _check_table(node: Node, runs: int, count: int) -> None:
+    if runs > PIECES and count > MOST_ENTRIES:
+        node.refuse(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
+
+
+def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last positions of runs in which sources and targets are both evenly spaced."""
+    start, count = 0, len(sources)
+    while start < count:
+        end = start + 1
+        while end < count and (
+            end == start + 1
+            or (sources[end] - sources[end - 1] == sources[start + 1] - sources[start]
+                and targets[end] - targets[end - 1] == targets[start + 1] - targets[start])
+        ):  # fmt: skip
+            end += 1
+        yield start, end
+        start = end
+
+
+@operator("Gather")
+def gather(node: Node) -> Array:
+    """The slices at known indices of an axis."""
+    x = node.array(0)
+    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    places = _indices(node, 1, x.shape[axis])
+    found = taken(node, x, [int(place) for place in places.reshape(-1)], axis)
+    return build.reshape(found, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
+
+
+@operator("GatherElements")
+def gather_elements(node: Node) -> Array:
+    """The elements at known indices of an axis, an index for each."""
+    x = node.array(0)
+    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    places = _indices(node, 1, x.shape[axis])
+    if places.size <= MOST_ENTRIES:
+        own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]
+        return build.gather(x, [build.table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
+    flat = _flat_places(places, x.shape, axis)
+    found = taken(node, build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
+    return build.reshape(found, flat.shape)
+
+
+def _flat_places(places: _Places, shape: Sequence[int], axis: int) -> _Places:
+    """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
+    own = np.indices(places.shape)
+    grid = [places if d == axis else own[d] for d in range(places.ndim)]
+    return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
+
+
+@operator("GatherND")
+def gather_nd(node: Node) -> Array:
+    """The slices at known indices of several axes."""
+    x, batch = node.array(0), node.attribute("batch_dims", 0)
+    rows, rest = _rows(node, 1, x.shape, batch)
+    found = taken(node, build.reshape(x, (-1, *rest)), [int(row) for row in rows.reshape(-1)], 0)
+    return build.reshape(found, (*rows.shape, *rest))
+
+
+def _rows(node: Node, operand: int, shape: Sequence[int], batch: int) -> tuple[_Places, tuple[int, ...]]:
+    """Flat indices over the axes that index tuples select, and the extents of the other axes."""
+    indices = node.static(operand).astype(np.int64)
+    depth = indices.shape[-1]
+    axes = tuple(shape[batch : batch + depth])
+    columns: list[NDArray[Any]] = list(np.indices(indices.shape[:-1])[:batch])
+    for k, extent in enumerate(axes):
+        column = indices[..., k]
+        if column.size and not (-extent <= column.min() and column.max() < extent):
+            node.refuse(f"an index is out of bounds for {extent} elements")
+        columns.append(np.where(column < 0, column + extent, column))
+    lead = (*shape[:batch], *axes)
+    flat = np.ravel_multi_index(columns, lead) if lead else np.zeros(indices.shape[:-1], np.int64)
+    return np.asarray(flat, np.int64), tuple(shape[batch + depth :])
+
+
+_ACCUMULATIONS = {"add": "+", "mul": "*", "max": "max", "min": "min"}
+
+
+def _scattered(node: Node, x: Array, updates: Array, places: Sequence[int], axis: int = 0) -> Array:
+    """The array with updates at known places of an axis; `reduction` says how they join the elements there."""
+    kind = node.attribute("reduction", "none")
+    if kind == "none":
+        last = {place: k for k, place in enumerate(places)}
+        return _overwritten(node, x, updates, list(last), list(last.values()), axis)
+    if kind not in _ACCUMULATIONS:
+        node.refuse(f"'{kind}' is no reduction")
+    # Each round adds at most one update to each place.
+    rounds: list[dict[int, int]] = []
+    for k, place in enumerate(places):
+        fitting = next((each for each in rounds if place not in each), None)
+        if fitting is None:
+            rounds.append(fitting := {})
+        fitting[place] = k
+    for each in rounds:
+        targets, sources = list(each), list(each.values())
+        joined = build.map(_ACCUMULATIONS[kind], taken(node, x, targets, axis), taken(node, updates, sources, axis))
+        x = _overwritten(node, x, joined, targets, list(range(len(targets))), axis)
+    return x
+
+
+def _overwritten(
+    node: Node, x: Array, updates: Array, targets: Sequence[int], sources: Sequence[int], axis: int
+) -> Array:
+    order = sorted(range(len(targets)), key=lambda k: targets[k])
+    targets, sources = [targets[k] for k in order], [sources[k] for k in order]
+    runs = list(_runs(sources, targets))
+    if len(runs) > MOST_RUNS and len(targets) <= MOST_ENTRIES:
+        shape = (*x.shape[:axis], len(targets), *x.shape[axis + 1 :])
+        own = [build.iota(shape, "i64", d) for d in range(x.rank)]
+        column = build.reshape(build.table(targets), [-1 if d == axis else 1 for d in range(x.rank)])
+        places = [column if d == axis else own[d] for d in range(x.rank)]
+        return build.scatter(x, places, taken(node, updates, sources, axis))
+    _check_table(node, len(runs), len(targets))
+    lead = [slice(None)] * axis
+    pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
+              for start, end in runs]  # fmt: skip
+    return build.assemble(x.shape, [((), x), *pieces]) if pieces else x
+
+
+def _slice(places: Sequence[int]) -> slice:
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if not step:
+        raise AssertionError(places)
+    stop = places[-1] + (1 if step > 0 else -1)
+    return slice(places[0], None if stop < 0 else stop, step)
+
+
+@operator("Scatter", "ScatterElements")
+def scatter_elements(node: Node) -> Array:
+    """The array with single elements at known indices replaced or joined."""
+    x, updates = node.array(0), node.array(2)
+    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    flat = _flat_places(_indices(node, 1, x.shape[axis]), x.shape, axis)
+    places = [int(place) for place in flat.reshape(-1)]
+    found = _scattered(node, build.reshape(x, (-1,)), build.reshape(updates, (-1,)), places)
+    return build.reshape(found, x.shape)
+
+
+@operator("ScatterND")
+def scatter_nd(node: Node) -> Array:
+    """The array with slices at known indices replaced or joined."""
+    x, updates = node.array(0), node.array(2)
+    rows, rest = _rows(node, 1, x.shape, 0)
+    places = [int(row) for row in rows.reshape(-1)]
+    parts = build.reshape(updates, (len(places), *rest))
+    return build.reshape(_scattered(node, build.reshape(x, (-1, *rest)), parts, places), x.shape)
+
+
+@operator("TensorScatter")
+def tensor_scatter(node: Node) -> Array:
+    """A cache with the newest elements of each sequence written into it."""
+    x, updates = node.array(0), node.array(1)
+    axis = axis_of(node, node.attribute("axis", -2), x.rank)
+    starts = integers(node, 2) if node.given(2) else [0] * x.shape[0]
+    rows: list[Array] = []
+    for k, start in enumerate(starts):
+        places = [start + i for i in range(updates.shape[axis])]
+        if node.attribute("mode", "linear") == "circular":
+            places = [place % x.shape[axis] for place in places]
+        elif places and places[-1] >= x.shape[axis]:
+            node.refuse(f"sequence {k} ends behind the cache of {x.shape[axis]} elements")
+        rows.append(_scattered(node, x[k : k + 1], updates[k : k + 1], places, axis))
+    return build.concatenate(rows, 0)
+
+
+@operator("Compress")
+def compress(node: Node) -> Array:
+    """The slices for which a known condition holds."""
+    x, axis = node.array(0), node.attribute("axis")
+    places = [int(place) for place in np.flatnonzero(node.static(1))]
+    if axis is None:
+        return taken(node, build.reshape(x, (-1,)), places, 0)
+    return taken(node, x, places, axis_of(node, axis, x.rank))
+
+
+@operator("OneHot")
+def one_hot(node: Node) -> Array:
+    """`values[1]` at the index along a new axis, and `values[0]` elsewhere."""
+    indices, depth, values = node.array(0), int(node.static(1).reshape(-1)[0]), node.array(2)
+    axis = axis_of(node, node.attribute("axis", -1), indices.rank + 1)
+    kind = indices.dtype if indices.dtype in FLOATS else "i64"
+    places = build.cast(indices, kind)
+    places = build.expand_dims(build.where(places < 0, places + depth, places), axis)
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    return build.where(places == build.iota(shape, kind, axis), values[1], values[0])

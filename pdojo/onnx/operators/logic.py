@@ -1,0 +1,78 @@
+"""Comparisons, logic, bits, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from math import inf
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.onnx.operators.arguments import legacy_broadcast
+from pdojo.onnx.operators.registry import Node, operator
+
+_FUNCTIONS = {
+    **{"And": "&", "Or": "|", "Xor": "^", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^"},
+    **{"Less": "<", "LessOrEqual": "<=", "Greater": ">", "GreaterOrEqual": ">=", "Equal": "=="},
+}
+
+
+def _binary(function: str) -> Callable[[Node], Array]:
+    def lower(node: Node) -> Array:
+        x = node.array(0)
+        return build.map(function, x, legacy_broadcast(node, x, node.array(1)))
+
+    return lower
+
+
+for _name, _function in _FUNCTIONS.items():
+    operator(_name)(_binary(_function))
+
+
+@operator("Not", "BitwiseNot")
+def invert(node: Node) -> Array:
+    """The inverse of every bit."""
+    return ~node.array(0)
+
+
+@operator("BitShift")
+def bit_shift(node: Node) -> Array:
+    """Shifts to the left or to the right; signed elements keep their sign."""
+    sign = {"LEFT": "<<", "RIGHT": ">>"}.get(node.attribute("direction", ""))
+    if sign is None:
+        node.refuse(f"'{node.attribute('direction')}' is no direction of a shift")
+    return build.map(sign, node.array(0), node.array(1))
+
+
+@operator("IsNaN")
+def is_nan(node: Node) -> Array:
+    """Whether an element is NaN."""
+    x = node.array(0)
+    return build.map("uno", x, x)
+
+
+@operator("IsInf")
+def is_inf(node: Node) -> Array:
+    """Whether an element is an infinity of a sign that is asked for."""
+    x = node.array(0)
+    signs = (("detect_positive", inf), ("detect_negative", -inf))
+    found = [x == value for name, value in signs if node.attribute(name, 1)]
+    return reduce(lambda a, b: a | b, found) if found else build.constant(0, "i1", x.shape)
+
+
+@operator("Where")
+def where(node: Node) -> Array:
+    """Elements of one operand or of the other."""
+    return build.where(node.array(0), node.array(1), node.array(2))
+
+
+@operator("Trilu")
+def trilu(node: Node) -> Array:
+    """The part of matrices above or below a diagonal, and zeros elsewhere."""
+    x = node.array(0)
+    k = int(node.static(1).reshape(-1)[0]) if node.given(1) else 0
+    # The distance from the diagonal cannot leave i64: k has as many values as there are extents.
+    k = max(-x.shape[-2], min(k, x.shape[-1]))
+    distance = build.iota(x.shape, "i64", -1) - build.iota(x.shape, "i64", -2)
+    kept = distance >= k if node.attribute("upper", 1) else distance <= k
+    return build.where(kept, x, build.constant(0, x.dtype))

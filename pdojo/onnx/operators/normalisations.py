@@ -1,0 +1,120 @@
+"""Normalisations to mean 0 and variance 1, and to norm 1."""
+
+from __future__ import annotations
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.onnx.operators.arguments import axis_of, optional, wide_type
+from pdojo.onnx.operators.elementwise import in_f32
+from pdojo.onnx.operators.registry import Node, operator
+
+
+@operator("BatchNormalization")
+def batch_normalization(node: Node) -> Array | tuple[Array, ...]:
+    """The normalisation of each channel, with given statistics, or with those of the batch in training."""
+    x, scale, shift, mean, variance = (node.array(k) for k in range(5))
+    eps, momentum = node.attribute("epsilon", 1e-5), node.attribute("momentum", 0.9)
+    # Versions before 7 train unless `is_test` is set; those from 14 on train if `training_mode` is set.
+    training = node.attribute("training_mode", 0) or (node.opset < 7 and not node.attribute("is_test", 0)
+                                                      and len([name for name in node.outputs if name]) > 1)  # fmt: skip
+    if not node.attribute("spatial", 1) and x.rank > 2:
+        node.refuse("the attribute 'spatial' is 0: statistics of every activation")
+    if not training:
+        return build.batch_norm(x, scale, shift, statistics=(mean, variance), axis=min(1, x.rank - 1), eps=eps)
+    others = [d for d in range(x.rank) if d != 1]
+    wide = build.cast(x, wide_type(x.dtype))
+    of_batch = build.mean(wide, others), build.var(wide, others)
+    running = [
+        build.cast(old * momentum + build.cast(new, old.dtype) * (1 - momentum), old.dtype)
+        for old, new in zip((mean, variance), of_batch, strict=True)
+    ]
+    return build.batch_norm(x, scale, shift, eps=eps), *running
+
+
+@operator("InstanceNormalization")
+def instance_normalization(node: Node) -> Array:
+    """The normalisation of each channel of each image."""
+    return build.instance_norm(node.array(0), node.array(1), node.array(2), eps=node.attribute("epsilon", 1e-5))
+
+
+@operator("GroupNormalization", since=18)
+def group_normalization_by_group(node: Node) -> Array:
+    """The normalisation of groups of channels, with a scale and a shift for each group."""
+    x, groups = node.array(0), node.attribute("num_groups")
+    scale, shift = (build.repeat(node.array(k), x.shape[1] // groups, 0) for k in (1, 2))
+    return build.group_norm(x, groups, scale, shift, eps=node.attribute("epsilon", 1e-5))
+
+
+@operator("GroupNormalization", since=21)
+def group_normalization(node: Node) -> Array:
+    """The normalisation of groups of channels, with a scale and a shift for each channel."""
+    x, groups = node.array(0), node.attribute("num_groups")
+    return build.group_norm(x, groups, node.array(1), node.array(2), eps=node.attribute("epsilon", 1e-5))
+
+
+@operator("LayerNormalization")
+def layer_normalization(node: Node) -> Array | tuple[Array, ...]:
+    """The normalisation along the last axes, and its statistics if they are wanted."""
+    x, scale, shift, eps = node.array(0), node.array(1), optional(node, 2), node.attribute("epsilon", 1e-5)
+    axes = list(range(axis_of(node, node.attribute("axis", -1), x.rank), x.rank))
+    if not any(node.outputs[1:]):
+        return build.layer_norm(x, scale, shift, axis=axes, eps=eps)
+    wide = build.cast(x, wide_type(x.dtype))
+    mean = build.mean(wide, axes, keepdims=True)
+    deviations = wide - mean
+    inverse = build.map("rsqrt", build.mean(deviations * deviations, axes, keepdims=True) + eps)
+    scaled = deviations * inverse * build.cast(scale, wide.dtype)
+    shifted = scaled if shift is None else scaled + build.cast(shift, wide.dtype)
+    return (build.cast(shifted, x.dtype), mean, inverse)[: len(node.outputs)]
+
+
+@operator("RMSNormalization")
+def rms_normalization(node: Node) -> Array:
+    """The quotient by the root mean square along the last axes."""
+    x = node.array(0)
+    axes = range(axis_of(node, node.attribute("axis", -1), x.rank), x.rank)
+    return build.rms_norm(x, node.array(1), axis=list(axes), eps=node.attribute("epsilon", 1e-5))
+
+
+@operator("MeanVarianceNormalization")
+def mean_variance_normalization(node: Node) -> Array:
+    """The normalisation along given axes, with 1e-9 added to the deviation."""
+    axes = node.attribute("axes", (0, 2, 3))
+
+    def normalised(x: Array) -> Array:
+        deviations = x - build.mean(x, axes, keepdims=True)
+        spread = build.sqrt(build.mean(deviations * deviations, axes, keepdims=True))
+        return deviations / (spread + 1e-9)
+
+    return in_f32(normalised)(node.array(0))
+
+
+@operator("LpNormalization")
+def lp_normalization(node: Node) -> Array:
+    """The quotient by the norm along an axis; 0 if the norm is 0."""
+    x, order = node.array(0), node.attribute("p", 2)
+    axis = axis_of(node, node.attribute("axis", -1), x.rank)
+
+    def normalised(u: Array) -> Array:
+        total = build.sum(abs(u) if order == 1 else u * u, axis, keepdims=True)
+        norm = total if order == 1 else build.sqrt(total)
+        return build.where(norm == 0, 0, u / norm)
+
+    return in_f32(normalised)(x)
+
+
+@operator("LRN")
+def local_response_normalization(node: Node) -> Array:
+    """The quotient by a power of the squares of neighbouring channels."""
+    size, bias = node.attribute("size"), node.attribute("bias", 1.0)
+    alpha, beta = node.attribute("alpha", 1e-4), node.attribute("beta", 0.75)
+
+    def normalised(x: Array) -> Array:
+        squares = build.pad(x * x, [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.rank - 2)])
+        # Windows over the last axis; channels are moved there and back by index expressions.
+        last = build.transpose(squares, [0, *range(2, x.rank), 1])
+        sums = build.sum(build.windows(last, (size,)), -1)
+        total = build.transpose(sums, [0, x.rank - 1, *range(1, x.rank - 1)])
+        return x / build.power(total * (alpha / size) + bias, beta)
+
+    return in_f32(normalised)(node.array(0))

@@ -1,0 +1,152 @@
+"""Reductions of windows, and of whole images [N, C, *spatial]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.reductions import neutral_of
+from pdojo.onnx.operators.arguments import FLOATS, integers
+from pdojo.onnx.operators.elementwise import in_f32
+from pdojo.onnx.operators.registry import Node, operator
+from pdojo.onnx.operators.windows import padding, per_axis
+
+
+def _windows(node: Node, x: Array) -> dict[str, Any]:
+    """The arguments of `build.pool`."""
+    rank = x.rank - 2
+    sizes = node.attribute("kernel_shape")
+    strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
+    window = [(k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True)]
+    ceil = bool(node.attribute("ceil_mode", 0))
+    ends = padding(node, x.shape[2:], window, strides)
+    return {"size": sizes, "stride": strides, "padding": ends, "dilation": dilations, "ceil": ceil}
+
+
+@operator("MaxPool")
+def max_pool(node: Node) -> Array | tuple[Array, Array]:
+    """The greatest element of every window, and its flat index if it is wanted."""
+    x = node.array(0)
+    arguments = _windows(node, x)
+    found = build.pool("max", x, **arguments)
+    if not any(node.outputs[1:]):
+        return found
+    places = build.reshape(build.iota((x.size,), "i64"), x.shape)
+    index = _first_place(x, places, found, arguments)
+    if node.attribute("storage_order", 0):
+        index = _in_columns(index, x.shape)
+    return found, index
+
+
+def _first_place(x: Array, places: Array, most: Array, arguments: dict[str, Any]) -> Array:
+    """The first index in every window at which the element is `most`, or NaN."""
+    rank = x.rank - 2
+    ends: list[tuple[int, int]] = []
+    rows = zip(x.shape[2:], most.shape[2:], arguments["size"], arguments["stride"], arguments["dilation"],
+               arguments["padding"], strict=True)  # fmt: skip
+    for extent, count, size, stride, dilation, (before, _) in rows:
+        ends.append((before, max(0, (count - 1) * stride + (size - 1) * dilation + 1 - extent - before)))
+    widths = [(0, 0), (0, 0), *ends]
+
+    def seen(array: Array, fill: float) -> Array:
+        whole = build.windows(build.pad(array, widths, fill), arguments["size"], arguments["stride"],
+                              arguments["dilation"])  # fmt: skip
+        return whole[(slice(None), slice(None), *[slice(0, count) for count in most.shape[2:]])]
+
+    elements = seen(x, neutral_of("max", x))
+    chosen = elements == build.reshape(most, (*most.shape, *[1] * rank))
+    if x.dtype in FLOATS:
+        chosen = chosen | build.map("uno", elements, elements)
+    outside = x.size
+    indices = build.where(chosen, seen(places, outside), outside)
+    return build.min(indices, list(range(x.rank, x.rank + rank)))
+
+
+def _in_columns(index: Array, shape: Sequence[int]) -> Array:
+    """Flat indices as if the spatial axes were stored in the reverse order."""
+    total, stride, rest = build.constant(0, "i64", index.shape), 1, index
+    inner = 1
+    for extent in shape[2:]:
+        inner *= extent
+    places: list[Array] = []
+    for extent in reversed(shape[2:]):
+        places.append(rest % extent)
+        rest = rest // extent
+    for extent, place in zip(shape[2:], reversed(places), strict=True):
+        total = total + place * stride
+        stride *= extent
+    return rest * inner + total
+
+
+@operator("AveragePool")
+def average_pool(node: Node) -> Array:
+    """The mean of every window."""
+    x = node.array(0)
+    return build.avg_pool(x, count_padding=bool(node.attribute("count_include_pad", 0)), **_windows(node, x))
+
+
+@operator("LpPool")
+def lp_pool(node: Node) -> Array:
+    """The norm of every window."""
+    x, order = node.array(0), node.attribute("p", 2)
+    arguments = _windows(node, x)
+    return in_f32(lambda u: _root(build.pool("+", _powers(u, order), **arguments), order))(x)
+
+
+def _powers(x: Array, order: float) -> Array:
+    return x * x if order == 2 else build.power(abs(x), order)
+
+
+def _root(x: Array, order: float) -> Array:
+    return build.sqrt(x) if order == 2 else build.power(x, 1 / order)
+
+
+def _whole(function: Callable[[Array, Sequence[int]], Array]) -> Callable[[Node], Array]:
+    def lower(node: Node) -> Array:
+        x = node.array(0)
+        return function(x, list(range(2, x.rank)))
+
+    return lower
+
+
+operator("GlobalAveragePool")(_whole(lambda x, axes: build.mean(x, axes, keepdims=True)))
+operator("GlobalMaxPool")(_whole(lambda x, axes: build.max(x, axes, keepdims=True)))
+
+
+@operator("GlobalLpPool")
+def global_lp_pool(node: Node) -> Array:
+    """The norm of every channel."""
+    x, order = node.array(0), node.attribute("p", 2)
+    axes = list(range(2, x.rank))
+    return in_f32(lambda u: _root(build.sum(_powers(u, order), axes, keepdims=True), order))(x)
+
+
+@operator("MaxUnpool")
+def max_unpool(node: Node) -> Array:
+    """The elements at their flat indices in a larger array of zeros; each place looks for its element."""
+    x, indices = node.array(0), node.array(1)
+    rank = x.rank - 2
+    sizes, strides = node.attribute("kernel_shape"), per_axis(node, "strides", rank)
+    ends = padding(node, x.shape[2:], sizes, strides)
+    rows = zip(x.shape[2:], strides, ends, sizes, strict=True)
+    least = [(extent - 1) * s - before - after + k for extent, s, (before, after), k in rows]
+    shape = (*x.shape[:2], *least)
+    found = _placed(x, indices, shape)
+    if not node.given(2):
+        return found
+    wanted = integers(node, 2)
+    # Indices are those in the array of the least size that the windows make; the rest are zeros.
+    return build.pad(found, [(0, more - extent) for more, extent in zip(wanted, shape, strict=True)])
+
+
+def _placed(x: Array, indices: Array, shape: Sequence[int]) -> Array:
+    """An array of zeros with the elements of each channel at flat indices."""
+    n, channels, size = shape[0], shape[1], 1
+    for extent in shape[2:]:
+        size *= extent
+    flat = build.reshape(build.iota((n * channels * size,), "i64"), (n, channels, size, 1))
+    rows = (n, channels, 1, -1)
+    chosen = build.reshape(indices, rows) == flat
+    return build.reshape(build.sum(build.where(chosen, build.reshape(x, rows), 0), -1), shape)

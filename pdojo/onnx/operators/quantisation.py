@@ -1,0 +1,114 @@
+"""Quantised integers: saturating casts, and products of quantised arrays."""
+
+from __future__ import annotations
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.model.element_types import element_type
+from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of, wide_type
+from pdojo.onnx.operators.convolutions import convolved
+from pdojo.onnx.operators.registry import Node, operator
+
+_RANGES = {"u8": (0, 255), "i8": (-128, 127), "u16": (0, 65535), "i16": (-32768, 32767)}
+
+
+def _fitting(node: Node, x: Array, values: Array) -> Array:
+    """Scales or zero points as an array of the shape of `x`: of all elements, an axis, or blocks of an axis."""
+    block = node.attribute("block_size", 0)
+    if values.size == 1:
+        return build.reshape(values, ())
+    axis = axis_of(node, node.attribute("axis", 1), x.rank)
+    if not block:
+        return along(x, axis, build.reshape(values, (-1,)))
+    repeated = build.repeat(values, block, axis)
+    return repeated[tuple(slice(0, extent) for extent in x.shape)]
+
+
+def _saturated(node: Node, x: Array, zero: Array | None, kind: str) -> Array:
+    """Rounded numbers plus a zero point, in the range of an integer type."""
+    if kind not in _RANGES:
+        node.refuse(f"integers of type {kind} are not quantised")
+    least, most = _RANGES[kind]
+    whole = build.map("roundeven", x)
+    shifted = whole if zero is None else whole + build.cast(zero, x.dtype)
+    return build.cast(build.clip(shifted, least, most), kind)
+
+
+@operator("QuantizeLinear")
+def quantize(node: Node) -> Array:
+    """`x / scale`, rounded, plus the zero point, saturated."""
+    x, scale = node.array(0), node.array(1)
+    if node.given(2):
+        value = node.value(2)
+        kind = value.dtype if isinstance(value, Array) else element_type(value.dtype)
+        zero = _fitting(node, x, node.array(2))
+    else:
+        number, zero = node.attribute("output_dtype", 0), None
+        kind = element_of(node, number) if number else "u8"
+    precision = node.attribute("precision", 0)
+    own = element_of(node, precision) if precision else wide_type(x.dtype)
+    own = "f32" if own[0] in "iu" else own
+    return _saturated(node, build.cast(x, own) / build.cast(_fitting(node, x, scale), own), zero, kind)
+
+
+@operator("DequantizeLinear")
+def dequantize(node: Node) -> Array:
+    """`(x - zero point) * scale`."""
+    x, scale = node.array(0), node.array(1)
+    wide = wide_type(scale.dtype)
+    whole = build.cast(x, "i32")
+    if node.given(2):
+        whole = whole - build.cast(_fitting(node, x, node.array(2)), "i32")
+    number = node.attribute("output_dtype", 0)
+    found = build.cast(whole, wide) * build.cast(_fitting(node, x, scale), wide)
+    return build.cast(found, element_of(node, number) if number else scale.dtype)
+
+
+@operator("DynamicQuantizeLinear")
+def dynamic_quantize(node: Node) -> tuple[Array, Array, Array]:
+    """Elements quantised to u8 by their own range, with its scale and zero point."""
+    x = node.array(0)
+    least, most = build.minimum(build.min(x), 0), build.maximum(build.max(x), 0)
+    scale = (most - least) / 255
+    zero = build.cast(build.map("roundeven", build.clip(-least / scale, 0, 255)), "u8")
+    return _saturated(node, x / scale, zero, "u8"), scale, zero
+
+
+def _centred(node: Node, operand: int, zero: int, *, axis: int | None) -> Array:
+    """A quantised operand minus its zero point, in i32; a vector of zero points is along `axis`."""
+    x, point = build.cast(node.array(operand), "i32"), build.cast(node.array(zero), "i32")
+    return x - (build.reshape(point, ()) if point.size == 1 else _aligned(x, point, axis))
+
+
+def _aligned(x: Array, values: Array, axis: int | None) -> Array:
+    return values if axis is None or values.rank != 1 else along(x, axis % x.rank, values)
+
+
+def _requantised(node: Node, sums: Array, factor: Array, scale: int, zero: int) -> Array:
+    """Sums of products in the scale and type of the result."""
+    value = node.value(zero)
+    kind = value.dtype if isinstance(value, Array) else element_type(value.dtype)
+    wide = wide_type(factor.dtype)
+    numbers = build.cast(sums, wide) * (build.cast(factor, wide) / build.cast(scalar_of(node, scale), wide))
+    return _saturated(node, numbers, scalar_of(node, zero), kind)
+
+
+@operator("QLinearMatMul")
+def quantised_matmul(node: Node) -> Array:
+    """The product of quantised matrices."""
+    a, b = _centred(node, 0, 2, axis=-2), _centred(node, 3, 5, axis=-1)
+    sums = build.matmul(a, b)
+    left, right = node.array(1), node.array(4)
+    left = _aligned(sums, left, -2) if left.size > 1 else build.reshape(left, ())
+    right = _aligned(sums, right, -1) if right.size > 1 else build.reshape(right, ())
+    return _requantised(node, sums, left * right, 6, 7)
+
+
+@operator("QLinearConv")
+def quantised_conv(node: Node) -> Array:
+    """The convolution of quantised arrays; the bias is in the scale of the products."""
+    x, weights = _centred(node, 0, 2, axis=None), _centred(node, 3, 5, axis=0)
+    sums = convolved(node, x, weights, node.array(8) if node.given(8) else None)
+    scale = node.array(4)
+    factor = scalar_of(node, 1) * (along(sums, 1, scale) if scale.size > 1 else build.reshape(scale, ()))
+    return _requantised(node, sums, factor, 6, 7)

@@ -1,0 +1,292 @@
+"""Recurrent networks: the products with the inputs of all steps first, then the steps in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.onnx.operators.arguments import optional, wide_type
+from pdojo.onnx.operators.registry import Node, operator
+
+_Function = Callable[[Array], Array]
+_DEFAULTS = {
+    **{"leakyrelu": (0.01, 0.0), "thresholdedrelu": (1.0, 0.0), "scaledtanh": (1.0, 1.0), "affine": (1.0, 0.0)},
+    **{"hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)},
+}
+"""Activations with parameters alpha and beta, and their defaults."""
+
+
+def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
+    functions: dict[str, _Function] = {
+        "relu": build.relu,
+        "tanh": build.tanh,
+        "sigmoid": build.sigmoid,
+        "softsign": lambda x: x / (abs(x) + 1),
+        "softplus": build.softplus,
+        "affine": lambda x: x * alpha + beta,
+        "leakyrelu": lambda x: build.leaky_relu(x, alpha),
+        "thresholdedrelu": lambda x: build.where(x >= alpha, x, 0),
+        "scaledtanh": lambda x: build.tanh(x * beta) * alpha,
+        "hardsigmoid": lambda x: build.clip(x * alpha + beta, 0, 1),
+        "elu": lambda x: build.elu(x, alpha),
+    }
+    if name.lower() not in functions:
+        node.refuse(f"'{name}' is no activation")
+    return functions[name.lower()]
+
+
+def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[list[_Function]]:
+    """The activations of each direction."""
+    names: list[str] = list(node.attribute("activations") or [*defaults] * directions)
+    if len(names) != len(defaults) * directions:
+        node.refuse(f"{len(names)} activations for {directions} directions of {len(defaults)}")
+    alphas, betas = (iter(node.attribute(f"activation_{name}") or ()) for name in ("alpha", "beta"))
+    found: list[_Function] = []
+    for name in names:
+        alpha, beta = _DEFAULTS.get(name.lower(), (0.0, 0.0))
+        if name.lower() in _DEFAULTS:
+            alpha, beta = next(alphas, alpha), next(betas, beta)
+        found.append(_activation(node, name, alpha, beta))
+    return [found[k : k + len(defaults)] for k in range(0, len(found), len(defaults))]
+
+
+@dataclass
+class _Cell:
+    """One direction of a recurrent network, in the type of its computations."""
+
+    x: Array
+    """The inputs [steps, batch, inputs] in the order of time."""
+    w: Array
+    r: Array
+    bias: Array | None
+    """Biases of the products with inputs and with states, one after the other."""
+    functions: Sequence[_Function]
+    lengths: Array | None
+    """The number of steps of each row of the batch."""
+    backwards: bool
+    clip: float | None
+
+    @property
+    def size(self) -> int:
+        """The number of elements of a state."""
+        return self.r.shape[-1]
+
+    def biases(self) -> tuple[list[Array], list[Array]] | None:
+        """Biases of each gate, for inputs and for states."""
+        if self.bias is None:
+            return None
+        parts = build.split(self.bias, self.bias.size // self.size)
+        return parts[: len(parts) // 2], parts[len(parts) // 2 :]
+
+    def inputs(self) -> Array:
+        """The products of all inputs with the weights: [steps, batch, gates * size]."""
+        return build.contract("tni,gi->tng", self.x, self.w)
+
+    def clipped(self, x: Array) -> Array:
+        """The argument of an activation within the limits of the attribute `clip`."""
+        return x if self.clip is None else build.clip(x, -self.clip, self.clip)
+
+    def run(
+        self, step: Callable[[Sequence[Array], Array], Sequence[Array]], states: Sequence[Array], products: Array
+    ) -> tuple[Array, list[Array]]:
+        """The outputs of all steps in the order of time, and the last states; `step` takes states and products."""
+        count = products.shape[0]
+        numbers = build.iota((count,), "i32")
+        sequences = [build.flip(products, 0), build.flip(numbers, 0)] if self.backwards else [products, numbers]
+
+        def masked(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
+            new = list(step(old, elements[0]))
+            if self.lengths is None:
+                return new
+            going = build.expand_dims(self.lengths > elements[1], 1)
+            kept = [build.where(going, after, before) for after, before in zip(new, old, strict=True)]
+            return [*kept, build.where(going, new[0], 0)]
+
+        found = build.scan(masked, states, sequences)
+        outputs = found[0] if self.lengths is None else found[-1]
+        last = [each[count - 1] for each in found[: len(states)]]
+        return build.flip(outputs, 0) if self.backwards else outputs, last
+
+
+_Network = Callable[[_Cell, Sequence[Array], "Array | None"], "tuple[Array, list[Array]]"]
+
+
+def _directions(
+    node: Node, defaults: Sequence[str], state_operands: Sequence[int], network: _Network, peephole: int | None = None
+) -> list[Array]:
+    """The results of all directions, in the layout of the node."""
+    kind = node.attribute("direction", "forward")
+    if kind not in ("forward", "reverse", "bidirectional"):
+        node.refuse(f"'{kind}' is no direction")
+    given = node.array(0)
+    x = build.cast(given, wide_type(given.dtype))
+    batch_first = bool(node.attribute("layout", 0))
+    x = build.transpose(x, (1, 0, 2)) if batch_first else x
+    w, r = (build.cast(node.array(k), x.dtype) for k in (1, 2))
+    functions = _activations(node, defaults, w.shape[0])
+    lengths = optional(node, 4)
+    found: list[tuple[Array, list[Array]]] = []
+    for d in range(w.shape[0]):
+        bias = build.cast(node.array(3), x.dtype)[d] if node.given(3) else None
+        cell = _Cell(x, w[d], r[d], bias, functions[d], lengths, kind == "reverse" or d == 1, node.attribute("clip"))
+        states = [_state(node, operand, d, x, r.shape[-1], batch_first=batch_first) for operand in state_operands]
+        weights = None
+        if peephole is not None and node.given(peephole):
+            weights = build.cast(node.array(peephole), x.dtype)[d]
+        found.append(network(cell, states, weights))
+    outputs = build.stack([each for each, _ in found], 1)
+    last = [build.stack([states[k] for _, states in found], 0) for k in range(len(state_operands))]
+    if batch_first:
+        outputs = build.transpose(outputs, (2, 0, 1, 3))
+        last = [build.transpose(each, (1, 0, 2)) for each in last]
+    return [build.cast(each, given.dtype) for each in (outputs, *last)][: len(node.outputs)]
+
+
+def _state(node: Node, operand: int, direction: int, x: Array, size: int, *, batch_first: bool) -> Array:
+    if not node.given(operand):
+        return build.constant(0, x.dtype, (x.shape[1], size))
+    whole = build.cast(node.array(operand), x.dtype)
+    return whole[:, direction] if batch_first else whole[direction]
+
+
+def _sums(left: Array, parts: Sequence[Array | None]) -> Array:
+    for part in parts:
+        left = left if part is None else left + part
+    return left
+
+
+def _joint_bias(cell: _Cell) -> Array | None:
+    """Both biases of all gates together."""
+    if cell.bias is None:
+        return None
+    half = cell.bias.size // 2
+    return cell.bias[:half] + cell.bias[half:]
+
+
+def _rnn(cell: _Cell, states: Sequence[Array], _: Array | None) -> tuple[Array, list[Array]]:
+    (function,) = cell.functions
+    turned = build.transpose(cell.r)
+
+    def step(old: Sequence[Array], product: Array) -> list[Array]:
+        return [function(cell.clipped(product + build.matmul(old[0], turned)))]
+
+    return cell.run(step, states, _sums(cell.inputs(), [_joint_bias(cell)]))
+
+
+def _gru(linear_before_reset: bool) -> _Network:
+    def network(cell: _Cell, states: Sequence[Array], _: Array | None) -> tuple[Array, list[Array]]:
+        gate, hidden = cell.functions
+        size, biases = cell.size, cell.biases()
+        turned = build.transpose(cell.r)
+        update_reset, candidate = turned[:, : 2 * size], turned[:, 2 * size :]
+        products = cell.inputs()
+        joint = _joint_bias(cell)
+        if joint is not None and biases is not None and linear_before_reset:
+            joint = build.concatenate([joint[: 2 * size], biases[0][2]])
+
+        def step(old: Sequence[Array], product: Array) -> list[Array]:
+            (h,) = old
+            gates = gate(cell.clipped(product[:, : 2 * size] + build.matmul(h, update_reset)))
+            z, reset = gates[:, :size], gates[:, size:]
+            if linear_before_reset:
+                inner = build.matmul(h, candidate)
+                recurrent = reset * (inner if biases is None else inner + biases[1][2])
+            else:
+                recurrent = build.matmul(reset * h, candidate)
+            new = hidden(cell.clipped(product[:, 2 * size :] + recurrent))
+            return [(1 - z) * new + z * h]
+
+        return cell.run(step, states, _sums(products, [joint]))
+
+    return network
+
+
+def _lstm(coupled: bool) -> _Network:
+    def network(cell: _Cell, states: Sequence[Array], peephole: Array | None) -> tuple[Array, list[Array]]:
+        gate, inner, outer = cell.functions
+        turned = build.transpose(cell.r)
+        through = [None, None, None] if peephole is None else build.split(peephole, 3)
+
+        def peeped(x: Array, state: Array, weights: Array | None) -> Array:
+            return gate(cell.clipped(x if weights is None else x + state * weights))
+
+        def step(old: Sequence[Array], product: Array) -> list[Array]:
+            h, c = old
+            i, o, f, candidate = build.split(product + build.matmul(h, turned), 4, 1)
+            entering = peeped(i, c, through[0])
+            kept = 1 - entering if coupled else peeped(f, c, through[2])
+            new = kept * c + entering * inner(cell.clipped(candidate))
+            return [peeped(o, new, through[1]) * outer(new), new]
+
+        return cell.run(step, states, _sums(cell.inputs(), [_joint_bias(cell)]))
+
+    return network
+
+
+@operator("RNN")
+def rnn(node: Node) -> list[Array]:
+    """A network of one gate."""
+    return _directions(node, ("Tanh",), [5], _rnn)
+
+
+@operator("GRU")
+def gru(node: Node) -> list[Array]:
+    """A network of gated recurrent units."""
+    network = _gru(bool(node.attribute("linear_before_reset", 0)))
+    return _directions(node, ("Sigmoid", "Tanh"), [5], network)
+
+
+@operator("LSTM")
+def lstm(node: Node) -> list[Array]:
+    """A network of long short-term memory."""
+    network = _lstm(bool(node.attribute("input_forget", 0)))
+    return _directions(node, ("Sigmoid", "Tanh", "Tanh"), [5, 6], network, 7)
+
+
+@operator("LinearAttention")
+def linear_attention(node: Node) -> tuple[Array, Array]:
+    """Attention by a state [batch, heads, keys, values] that each step decays, corrects and adds to."""
+    rule = node.attribute("update_rule", "gated_delta")
+    if rule not in ("linear", "gated", "delta", "gated_delta"):
+        node.refuse(f"'{rule}' is no rule of updates")
+    query_heads, heads = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
+    given = node.array(0)
+    kind = wide_type(given.dtype)
+
+    def by_step(operand: int, groups: int) -> Array:
+        """[steps, batch, heads, elements]."""
+        x = build.cast(node.array(operand), kind)
+        return build.transpose(build.reshape(x, (*x.shape[:2], groups, x.shape[2] // groups)), (1, 0, 2, 3))
+
+    q, k, v = by_step(0, query_heads), by_step(1, heads), by_step(2, heads)
+    keys, values = q.shape[3], v.shape[3]
+    sequences = [q, k, v]
+    if rule.startswith("gated"):
+        sequences.append(build.exp(by_step(4, heads)))
+    if rule.endswith("delta"):
+        beta = node.array(5)
+        sequences.append(by_step(5, heads if beta.shape[2] == heads else 1))
+    scale = node.attribute("scale", 0.0) or keys**-0.5
+    start = build.constant(0, kind, (q.shape[1], heads, keys, values))
+    state_type = given.dtype
+    if node.given(3):
+        state_type = node.array(3).dtype
+        start = build.cast(node.array(3), kind)
+
+    def step(old: Sequence[Array], elements: Sequence[Array]) -> list[Array]:
+        (state,), (query, key, value, *rest) = old, elements
+        if rule.startswith("gated"):
+            state = state * build.expand_dims(rest[0], -1)
+        if rule.endswith("delta"):
+            value = rest[-1] * (value - build.contract("bhdm,bhd->bhm", state, key))
+        state = state + build.expand_dims(key, -1) * build.expand_dims(value, -2)
+        grouped = build.reshape(query, (query.shape[0], heads, query_heads // heads, keys))
+        read = build.contract("bhgd,bhdm->bhgm", grouped, state)
+        return [state, build.reshape(read, (query.shape[0], query_heads, values)) * scale]
+
+    states, outputs = build.scan(step, [start], sequences)
+    steps, batch = outputs.shape[:2]
+    packed = build.reshape(build.transpose(outputs, (1, 0, 2, 3)), (batch, steps, query_heads * values))
+    return build.cast(packed, given.dtype), build.cast(states[steps - 1], state_type)

@@ -1,0 +1,134 @@
+"""Reductions along axes, running ones, and indices of extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, prod
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.reductions import neutral_of
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, wide_type
+from pdojo.onnx.operators.registry import Node, operator
+
+_Reduction = Callable[[Array, Sequence[int]], Array]
+"""A reduction along axes, which it keeps with one element."""
+
+
+def _in_float(function: _Reduction) -> _Reduction:
+    """The reduction in floating-point numbers: f64 for integers, f32 for f16 and bf16."""
+
+    def reduced(x: Array, axes: Sequence[int]) -> Array:
+        wide = wide_type(x.dtype) if x.dtype in FLOATS else "f64"
+        return build.cast(function(build.cast(x, wide), axes), x.dtype)
+
+    return reduced
+
+
+def _sum(x: Array, axes: Sequence[int]) -> Array:
+    return build.sum(x, axes, keepdims=True)
+
+
+def _extreme(accumulation: str) -> _Reduction:
+    def reduced(x: Array, axes: Sequence[int]) -> Array:
+        initial = None if prod(x.shape[a] for a in axes) else neutral_of(accumulation, x)
+        return build.reduce(accumulation, x, axes, keepdims=True, initial=initial)
+
+    return reduced
+
+
+def _mean(x: Array, axes: Sequence[int]) -> Array:
+    if x.dtype in FLOATS:
+        return build.mean(x, axes, keepdims=True)
+    return build.map("/", _sum(x, axes), prod(x.shape[a] for a in axes))
+
+
+def _log_sum_exp(x: Array, axes: Sequence[int]) -> Array:
+    if not prod(x.shape[a] for a in axes):
+        return build.constant(-inf, x.dtype, [1 if d in axes else e for d, e in enumerate(x.shape)])
+    return build.logsumexp(x, axes, keepdims=True)
+
+
+_REDUCTIONS: dict[str, _Reduction] = {
+    "ReduceSum": _sum,
+    "ReduceProd": lambda x, axes: build.prod(x, axes, keepdims=True),
+    "ReduceMax": _extreme("max"),
+    "ReduceMin": _extreme("min"),
+    "ReduceMean": _mean,
+    "ReduceSumSquare": lambda x, axes: _sum(x * x, axes),
+    "ReduceL1": lambda x, axes: _sum(abs(x), axes),
+    "ReduceL2": _in_float(lambda x, axes: build.sqrt(_sum(x * x, axes))),
+    "ReduceLogSum": _in_float(lambda x, axes: build.log(_sum(x, axes))),
+    "ReduceLogSumExp": _in_float(_log_sum_exp),
+}
+
+
+def _reducing(function: _Reduction) -> Callable[[Node], Array]:
+    def lower(node: Node) -> Array:
+        x = node.array(0)
+        given = integers_of(node, "axes", 1)
+        if not given and node.attribute("noop_with_empty_axes", 0):
+            given = []
+        elif not given:
+            given = range(x.rank)
+        axes = sorted(axis_of(node, axis, x.rank) for axis in given)
+        found = function(x, axes)
+        return found if node.attribute("keepdims", 1) else build.squeeze(found, axes)
+
+    return lower
+
+
+for _name, _function in _REDUCTIONS.items():
+    operator(_name)(_reducing(_function))
+
+
+def _index(function: Callable[..., Array]) -> Callable[[Node], Array]:
+    def lower(node: Node) -> Array:
+        x = node.array(0)
+        axis = axis_of(node, node.attribute("axis", 0), x.rank)
+        last = bool(node.attribute("select_last_index", 0))
+        return function(x, axis, keepdims=bool(node.attribute("keepdims", 1)), last=last)
+
+    return lower
+
+
+operator("ArgMax")(_index(build.argmax))
+operator("ArgMin")(_index(build.argmin))
+
+
+def _running(accumulation: str) -> Callable[[Node], Array]:
+    def lower(node: Node) -> Array:
+        x = node.array(0)
+        axis = axis_of(node, int(node.static(1).reshape(-1)[0]), x.rank)
+        exclusive, backwards = bool(node.attribute("exclusive", 0)), bool(node.attribute("reverse", 0))
+        return build.cumulative(accumulation, x, axis, exclusive=exclusive, reverse=backwards)
+
+    return lower
+
+
+operator("CumSum")(_running("+"))
+operator("CumProd")(_running("*"))
+
+
+@operator("TopK")
+def top_k(node: Node) -> tuple[Array, Array]:
+    """The greatest or least elements along an axis, by the rank of each: no element moves but by a comparison."""
+    x = node.array(0)
+    axis = axis_of(node, node.attribute("axis", -1), x.rank)
+    count = node.attribute("k") if node.attribute("k") is not None else int(node.static(1).reshape(-1)[0])
+    # x[..., i, j]: the rank of element i is the number of elements j before it in the result.
+    lead, extent = x.shape[:axis], x.shape[axis]
+    if count > extent:
+        node.refuse(f"{count} elements of {extent}")
+    rows = build.transpose(x, [*(d for d in range(x.rank) if d != axis), axis])
+    one, other = build.expand_dims(rows, -1), build.expand_dims(rows, -2)
+    before = other > one if node.attribute("largest", 1) else other < one
+    places = (*rows.shape, extent)
+    equal_before = (one == other) & (build.iota(places, "i64", -1) < build.iota(places, "i64", -2))
+    rank = build.sum(build.cast(before | equal_before, "i64"), -1)
+    chosen = build.expand_dims(rank, -2) == build.iota((count, 1), "i64")
+    indices = build.where(chosen, build.iota(rank.shape, "i64", -1)[..., None, :], -1)
+    least = neutral_of("max", x)
+    values = build.max(build.where(chosen, build.expand_dims(rows, -2), least), -1)
+    back = [*range(len(lead)), x.rank - 1, *range(len(lead), x.rank - 1)]
+    return build.transpose(values, back), build.transpose(build.max(indices, -1), back)

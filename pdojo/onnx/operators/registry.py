@@ -1,0 +1,132 @@
+"""The table of lowerings: functions from a node's operands to handles of its results.
+
+A lowering sees one node with operands of known shape. It returns handles, or NumPy arrays for results that are known
+without running anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeAlias, TypeVar
+
+from numpy.typing import NDArray
+
+from pdojo import build
+from pdojo.errors import UsageError
+from pdojo.model.element_types import element_type, uniform
+
+Known: TypeAlias = NDArray[Any]
+"""A value that is known before the model runs: an initialiser, a constant, a folded or a specialised value."""
+Value: TypeAlias = build.Array | Known
+"""A value of the graph; one without elements is always known."""
+Lowering: TypeAlias = "Callable[[Node], Value | Sequence[Value]]"
+_L = TypeVar("_L", bound=Lowering)
+
+
+class UnsupportedNode(UsageError):  # noqa: N818  # the fact, as in IllegalMove
+    """A node that no kernel can be made of; the message names the node, its operator, and the reason."""
+
+
+class NeedsValue(Exception):  # noqa: N818  # no error: the model is specialised for the value
+    """A lowering needs the value of an operand that is not known yet."""
+
+    def __init__(self, operand: int) -> None:
+        super().__init__(operand)
+        self.operand = operand
+
+
+@dataclass
+class Node:
+    """A node of the graph as its lowering sees it."""
+
+    op_type: str
+    domain: str
+    name: str
+    opset: int
+    """The version of the operator set of `domain` that the model imports."""
+    inputs: tuple[Value | None, ...]
+    """The operands; None for optional ones that are absent."""
+    outputs: tuple[str, ...]
+    """Names of the results; empty for those that nobody wants."""
+    attributes: Mapping[str, Any]
+    """Python values: int, float, str, tuples of them, arrays for tensors, a GraphProto for a graph."""
+    constants: dict[int, build.Array] = field(default_factory=dict[int, build.Array])
+    """Handles of operands that are known, by operand: inputs of the kernel, bound by the model."""
+    prefix: str = "k"
+    """The first letters of the names of these inputs."""
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """The value of an attribute, or `default` if the node lacks it."""
+        return self.attributes.get(name, default)
+
+    def given(self, operand: int) -> bool:
+        """Whether an operand is present."""
+        return operand < len(self.inputs) and self.inputs[operand] is not None
+
+    def value(self, operand: int) -> Value:
+        """An operand. Raises UnsupportedNode if it is absent."""
+        found = self.inputs[operand] if operand < len(self.inputs) else None
+        if found is None:
+            self.refuse(f"operand {operand} is absent")
+        return found
+
+    def array(self, operand: int) -> build.Array:
+        """The handle of an operand. A known operand becomes an input of the kernel; a single number stays a number."""
+        value = self.value(operand)
+        if isinstance(value, build.Array):
+            return value
+        if value.size <= 1:
+            return uniform(value)
+        if operand not in self.constants:
+            kind = element_type(value.dtype)
+            self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape)
+        return self.constants[operand]
+
+    def constant(self, values: Known) -> build.Array:
+        """The handle of values that a lowering made: a further operand, which is known."""
+        self.inputs = (*self.inputs, values)
+        return self.array(len(self.inputs) - 1)
+
+    def static(self, operand: int) -> Known:
+        """The value of an operand. Raises NeedsValue if it is not known before the model runs."""
+        value = self.value(operand)
+        if isinstance(value, build.Array):
+            raise NeedsValue(operand)
+        return value
+
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise UnsupportedNode with the reason."""
+        raise UnsupportedNode(f"node '{self.name}' ({self.op_type}): {reason}")
+
+
+_LOWERINGS: dict[tuple[str, str], dict[int, Lowering]] = {}
+
+
+def operator(*names: str, domain: str = "", since: int = 1) -> Callable[[_L], _L]:
+    """A decorator that registers the lowering of operators from version `since` of their operator set on."""
+
+    def register(lowering: _L) -> _L:
+        for name in names:
+            versions = _LOWERINGS.setdefault((_domain(domain), name), {})
+            if since in versions:
+                raise ValueError(f"operator {name} has two lowerings since version {since}")
+            versions[since] = lowering
+        return lowering
+
+    return register
+
+
+def lowering_of(op_type: str, domain: str, opset: int) -> Lowering | None:
+    """The newest lowering for a version of the operator set; None if there is none."""
+    versions = _LOWERINGS.get((_domain(domain), op_type), {})
+    return versions[max(found)] if (found := [since for since in versions if since <= opset]) else None
+
+
+def registered() -> Mapping[tuple[str, str], Sequence[int]]:
+    """All operators with a lowering, as (domain, name), and the versions since which lowerings apply."""
+    return {key: sorted(versions) for key, versions in _LOWERINGS.items()}
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain

@@ -1,0 +1,230 @@
+"""Other shapes of the same elements, and arrays of parts of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.array import broadcast_shape
+from pdojo.onnx.operators.arguments import axis_of, integers, integers_of
+from pdojo.onnx.operators.registry import Known, Node, Value, operator
+
+
+@operator("Reshape")
+def reshape(node: Node) -> Array:
+    """The elements in another shape; 0 keeps an extent, -1 is determined by the others."""
+    x, shape = node.array(0), integers_of(node, "shape", 1)
+    if shape is None:
+        node.refuse("it has no shape")
+    if not node.attribute("allowzero", 0):
+        if any(extent == 0 and d >= x.rank for d, extent in enumerate(shape)):
+            node.refuse(f"shape {shape} keeps an extent that {list(x.shape)} lacks")
+        shape = [x.shape[d] if extent == 0 else extent for d, extent in enumerate(shape)]
+    if -1 in shape and not x.size:
+        rest = prod(extent for extent in shape if extent != -1)
+        shape = [0 if extent == -1 and rest else max(extent, 0) for extent in shape]
+    return build.reshape(x, shape)
+
+
+@operator("Flatten")
+def flatten(node: Node) -> Array:
+    """The elements as a matrix; the axes from `axis` on are its columns."""
+    x = node.array(0)
+    axis = node.attribute("axis", 1)
+    axis = axis + x.rank if axis < 0 else axis
+    return build.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+
+
+@operator("Squeeze")
+def squeeze(node: Node) -> Array:
+    """The array without axes of one element."""
+    return build.squeeze(node.array(0), integers_of(node, "axes", 1))
+
+
+@operator("Unsqueeze")
+def unsqueeze(node: Node) -> Array:
+    """The array with new axes of one element."""
+    axes = integers_of(node, "axes", 1)
+    if axes is None:
+        node.refuse("it has no axes")
+    return build.expand_dims(node.array(0), axes)
+
+
+@operator("Transpose")
+def transpose(node: Node) -> Array:
+    """The array with its axes in another order."""
+    return build.transpose(node.array(0), node.attribute("perm"))
+
+
+@operator("Expand")
+def expand(node: Node) -> Array:
+    """The array, repeated to the shape that it has together with another one."""
+    x = node.array(0)
+    return build.broadcast_to(x, broadcast_shape(x.shape, integers(node, 1)))
+
+
+@operator("Tile")
+def tile_along(node: Node) -> Array:
+    """The array several times along one axis."""
+    x = node.array(0)
+    count, axis = int(node.static(1).reshape(-1)[0]), int(node.static(2).reshape(-1)[0])
+    return build.tile(x, [count if d == axis else 1 for d in range(x.rank)])
+
+
+@operator("Tile", since=6)
+def tile(node: Node) -> Array:
+    """The array several times along each axis."""
+    return build.tile(node.array(0), integers(node, 1))
+
+
+@operator("Concat")
+def concat(node: Node) -> Array:
+    """The arrays one after the other along an axis."""
+    arrays = [node.array(k) for k in range(len(node.inputs))]
+    axis = axis_of(node, node.attribute("axis", 1), arrays[0].rank)
+    return build.concatenate(arrays, axis)
+
+
+@operator("Split")
+def split(node: Node) -> Sequence[Array]:
+    """Parts along an axis; the last of equal ones may be smaller."""
+    x = node.array(0)
+    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    sizes = integers_of(node, "split", 1)
+    if sizes is None:
+        count = node.attribute("num_outputs") or len(node.outputs)
+        size = -(-x.shape[axis] // count)
+        sizes = [max(0, min(size, x.shape[axis] - k * size)) for k in range(count)]
+    return build.split(x, sizes, axis)
+
+
+@operator("Slice")
+def slice_of_attributes(node: Node) -> Array:
+    """The part between starts and ends that are attributes."""
+    starts, ends = list(node.attribute("starts")), list(node.attribute("ends"))
+    return _sliced(node, starts, ends, node.attribute("axes"), None)
+
+
+@operator("Slice", since=10)
+def slice_of_operands(node: Node) -> Array:
+    """The part between starts and ends, with steps."""
+    axes, steps = (integers(node, k) if node.given(k) else None for k in (3, 4))
+    return _sliced(node, integers(node, 1), integers(node, 2), axes, steps)
+
+
+def _sliced(
+    node: Node, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
+) -> Array:
+    x = node.array(0)
+    items = [slice(None)] * x.rank
+    along = range(len(starts)) if axes is None else axes
+    for start, end, axis, step in zip(starts, ends, along, steps or [1] * len(starts), strict=True):
+        d = axis_of(node, axis, x.rank)
+        # An end before the first element is no end counted from the last one.
+        least = -x.shape[d] - 1 if step < 0 else -x.shape[d]
+        items[d] = slice(max(start, -x.shape[d] - 1), max(end, least), step)
+        if step < 0 and start < -x.shape[d]:
+            items[d] = slice(0, 0, 1)
+    return x[tuple(items)]
+
+
+@operator("Pad")
+def pad_of_attributes(node: Node) -> Array:
+    """The array with elements around it; widths and value are attributes."""
+    widths = node.attribute("pads", node.attribute("paddings"))
+    return _padded(node, list(widths), None, node.attribute("value", 0.0))
+
+
+@operator("Pad", since=11)
+def pad(node: Node) -> Array:
+    """The array with elements around it."""
+    value = node.static(2).reshape(-1)[0].item() if node.given(2) and node.static(2).size else 0
+    return _padded(node, integers(node, 1), integers(node, 3) if node.given(3) else None, value)
+
+
+def _padded(node: Node, widths: Sequence[int], axes: Sequence[int] | None, value: float) -> Array:
+    x = node.array(0)
+    pairs = [(0, 0)] * x.rank
+    along = range(x.rank) if axes is None else axes
+    count = len(widths) // 2
+    for axis, before, after in zip(along, widths[:count], widths[count:], strict=True):
+        pairs[axis_of(node, axis, x.rank)] = (before, after)
+    mode = node.attribute("mode", "constant")
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        node.refuse(f"'{mode}' is no mode of padding")
+    return build.pad(x, pairs, value, mode)
+
+
+@operator("CenterCropPad")
+def center_crop_pad(node: Node) -> Array:
+    """The middle of the array, or the array in the middle of zeros, in given extents."""
+    x = node.array(0)
+    axes = node.attribute("axes") or range(x.rank)
+    pairs = [(0, 0)] * x.rank
+    for axis, extent in zip(axes, integers(node, 1), strict=True):
+        d = axis_of(node, axis, x.rank)
+        # The odd element is at the end, whether it is cut off or added.
+        more = extent - x.shape[d]
+        half = abs(more) // 2 * (1 if more > 0 else -1)
+        pairs[d] = (half, more - half)
+    return build.pad(x, pairs)
+
+
+@operator("DepthToSpace")
+def depth_to_space(node: Node) -> Array:
+    """Channels moved into blocks of the image."""
+    x, size = node.array(0), node.attribute("blocksize")
+    n, channels, height, width = x.shape
+    depth = channels // (size * size)
+    if node.attribute("mode", "DCR") == "DCR":
+        moved = build.transpose(build.reshape(x, (n, size, size, depth, height, width)), (0, 3, 4, 1, 5, 2))
+    else:
+        moved = build.transpose(build.reshape(x, (n, depth, size, size, height, width)), (0, 1, 4, 2, 5, 3))
+    return build.reshape(moved, (n, depth, height * size, width * size))
+
+
+@operator("SpaceToDepth")
+def space_to_depth(node: Node) -> Array:
+    """Blocks of the image moved into channels."""
+    x, size = node.array(0), node.attribute("blocksize")
+    n, channels, height, width = x.shape
+    blocks = build.reshape(x, (n, channels, height // size, size, width // size, size))
+    channel_first = node.attribute("mode", "DCR") == "CRD"
+    moved = build.transpose(blocks, (0, 1, 3, 5, 2, 4) if channel_first else (0, 3, 5, 1, 2, 4))
+    return build.reshape(moved, (n, channels * size * size, height // size, width // size))
+
+
+@operator("Shape")
+def shape(node: Node) -> Known:
+    """The extents of a part of the axes."""
+    whole = _shape(node.value(0))
+    start, end = node.attribute("start", 0), node.attribute("end", len(whole))
+    return np.array(whole[slice(start, end)], np.int64)
+
+
+@operator("Size")
+def size(node: Node) -> Known:
+    """The number of elements."""
+    return np.array(prod(_shape(node.value(0))), np.int64)
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return tuple(value.shape)
+
+
+@operator("ReverseSequence")
+def reverse_sequence(node: Node) -> Array:
+    """The sequences of a batch, each with its first elements in reverse order."""
+    x, lengths = node.array(0), integers(node, 1)
+    time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
+    parts: list[Array] = []
+    count = x.shape[time]
+    for k, length in enumerate(lengths):
+        row = x[tuple(slice(k, k + 1) if d == batch else slice(None) for d in range(x.rank))]
+        first, rest = build.split(row, [length, count - length], time)
+        parts.append(build.concatenate([build.flip(first, time), rest], time))
+    return build.concatenate(parts, batch)

@@ -1,0 +1,151 @@
+"""ONNX files and messages as Python values, checked: every defect raises UsageError, and nothing else is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar, cast
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
+from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+from pdojo.errors import UsageError
+from pdojo.onnx.operators.registry import UnsupportedNode
+
+_LARGEST = 2**31 - 1
+"""Largest size of a file in bytes; weights of larger models are in files of external data."""
+_T = TypeVar("_T")
+
+
+def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProto:
+    """A model, checked: of a file with its external data, of the bytes of a file, or given.
+
+    External data is read from files in the model's folder only. Raises UsageError for a missing or malformed model.
+    """
+    if isinstance(source, ModelProto):
+        model = source
+        _check(lambda: checker.check_model(model), "the model")
+        _refuse_external(model)
+        return model
+    if isinstance(source, bytes):
+        return read_model(_parsed(source, "the model"))
+    path = Path(source)
+    try:
+        size = path.stat().st_size
+        if size > _LARGEST:
+            raise UsageError(f"'{path}' has {size} bytes; an ONNX file has less than 2 GiB")
+        content = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "the name has a null character"
+        raise UsageError(f"cannot read '{path}': {reason}") from None
+    model = _parsed(content, f"'{path}'")
+    _check(lambda: checker.check_model(str(path)), f"'{path}'")
+    _check(lambda: load_external_data_for_model(model, str(path.parent)), f"'{path}'")
+    _refuse_external(model)
+    return model
+
+
+def _parsed(content: bytes, title: str) -> ModelProto:
+    model = ModelProto()
+    try:
+        model.ParseFromString(content)
+    except (DecodeError, UnicodeDecodeError, RuntimeError) as error:
+        raise UsageError(f"{title} is no ONNX model: {error}") from None
+    return model
+
+
+def _check(action: Callable[[], _T], title: str) -> _T:
+    """The result of an action of onnx. Raises UsageError if it fails."""
+    try:
+        return action()
+    except UsageError:
+        raise
+    except Exception as error:  # onnx raises errors of its C++ part as plain exceptions
+        raise UsageError(f"{title} is no valid ONNX model: {_first_lines(error)}") from error
+
+
+def _first_lines(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return " ".join(text.splitlines()[:2])
+
+
+def _refuse_external(model: ModelProto) -> None:
+    outside = next((t.name for t in model.graph.initializer if uses_external_data(t)), None)
+    if outside is not None:
+        raise UsageError(f"initialiser '{outside}' has external data; load the model from its file")
+
+
+def array_of(tensor: TensorProto) -> NDArray[Any]:
+    """The value of a tensor. Raises UsageError for one that contradicts itself, or is no array of numbers."""
+    title = f"tensor '{tensor.name}'"
+    if uses_external_data(tensor):
+        raise UsageError(f"{title} has external data, which only initialisers of a file may have")
+    if tensor.data_type == TensorProto.STRING:
+        return np.array([_text(text) for text in tensor.string_data], object).reshape(tensor.dims)
+    return _check(lambda: cast("NDArray[Any]", numpy_helper.to_array(tensor)), title)
+
+
+def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
+    """The attributes of a node by name; `outer` are those of the function call that a reference names."""
+    found: dict[str, AttributeProto] = {}
+    for attribute in node.attribute:
+        if not attribute.ref_attr_name:
+            found[attribute.name] = attribute
+        elif attribute.ref_attr_name in outer:
+            found[attribute.name] = outer[attribute.ref_attr_name]
+    return found
+
+
+_VALUES: Mapping[int, Callable[[AttributeProto], Any]] = {
+    AttributeProto.INT: lambda given: given.i,
+    AttributeProto.FLOAT: lambda given: given.f,
+    AttributeProto.STRING: lambda given: _text(given.s),
+    AttributeProto.INTS: lambda given: tuple(given.ints),
+    AttributeProto.FLOATS: lambda given: tuple(given.floats),
+    AttributeProto.STRINGS: lambda given: tuple(map(_text, given.strings)),
+    AttributeProto.TENSOR: lambda given: array_of(given.t),
+    AttributeProto.TENSORS: lambda given: tuple(map(array_of, given.tensors)),
+    AttributeProto.GRAPH: lambda given: given.g,
+    AttributeProto.TYPE_PROTO: lambda given: given.tp,
+}
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def python_value(attribute: AttributeProto) -> Any:
+    """The value of an attribute: int, float, str, tuples of them, an array, or a GraphProto."""
+    if attribute.type not in _VALUES:
+        raise UsageError(f"attribute '{attribute.name}' is of a kind that kernels have no use for")
+    return _VALUES[attribute.type](attribute)
+
+
+def title_of(proto: NodeProto) -> str:
+    """The name of a node in messages: its own, or that of its first result."""
+    return proto.name or next((name for name in proto.output if name), "")
+
+
+def refuse(proto: NodeProto, reason: str) -> NoReturn:
+    """Raise UnsupportedNode, which names the node and its operator."""
+    raise UnsupportedNode(f"node '{title_of(proto)}' ({proto.op_type}): {reason}")
+
+
+def names_used(node: NodeProto) -> set[str]:
+    """The values that a node reads, also inside its subgraphs."""
+    found = set(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found |= _used_inside(graph)
+    return found
+
+
+def _used_inside(graph: GraphProto) -> set[str]:
+    found = {output.name for output in graph.output}
+    for node in graph.node:
+        found |= names_used(node)
+    return found

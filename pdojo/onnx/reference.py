@@ -1,0 +1,61 @@
+"""ONNX's reference evaluator, with the meaning that operators had in old versions of the operator set."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+
+def reference(model: ModelProto) -> ReferenceEvaluator:
+    """The reference evaluator of a model.
+
+    The evaluator of onnx 1.23 gives Softmax, LogSoftmax and Hardmax their meaning since version 13 in all versions.
+    """
+    versions = {each.domain: each.version for each in model.opset_import}
+    old = versions.get("", versions.get("ai.onnx", 1)) < 13
+    return ReferenceEvaluator(model, new_ops=[Softmax, LogSoftmax, Hardmax] if old else None)
+
+
+class _Old(OpRun):
+    """An operator that normalises rows: all axes from `axis` on, by default from 1, are one row."""
+
+    op_domain = ""
+
+    def rows(self, x: NDArray[Any]) -> NDArray[Any]:
+        """The matrix of the rows."""
+        # The evaluator passes the default of the newest version for an absent attribute.
+        axis = next((each.i for each in self.onnx_node.attribute if each.name == "axis"), 1)
+        return x.reshape(prod(x.shape[: axis % x.ndim]), -1)
+
+
+class Softmax(_Old):
+    """Softmax before version 13."""
+
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
+        powers = np.exp(rows - rows.max(axis=1, keepdims=True))
+        return ((powers / powers.sum(axis=1, keepdims=True)).reshape(x.shape),)
+
+
+class LogSoftmax(_Old):
+    """LogSoftmax before version 13."""
+
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
+        shifted = rows - rows.max(axis=1, keepdims=True)
+        return ((shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).reshape(x.shape),)
+
+
+class Hardmax(_Old):
+    """Hardmax before version 13."""
+
+    def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
+        rows = self.rows(x)
+        largest = rows.argmax(axis=1)[:, None] == np.arange(rows.shape[1])
+        return (largest.astype(x.dtype).reshape(x.shape),)

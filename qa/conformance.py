@@ -1,0 +1,163 @@
+"""ONNX's own backend tests, run with pdojo: a table by category, and every result as JSON.
+
+    python -m qa.conformance                     all tests, with the interpreter on pdojo's kernels
+    python -m qa.conformance --compiled          with compiled kernels
+    python -m qa.conformance --only softmax      tests whose name contains a word
+    python -m qa.conformance --json results.json
+
+A test is skipped if pdojo refuses the model with a reason. Tests of devices other than the CPU are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import unittest
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pdojo.onnx.backend import Engine
+    from pdojo.onnx.model import OnnxModel
+
+LIMIT = 120
+"""Time limit of a test in seconds."""
+LARGE = 1 << 14
+"""Elements of an input from which on models are compiled: the interpreter takes minutes for a model of images."""
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """The outcome of one test."""
+
+    name: str
+    category: str
+    outcome: str
+    """`passed`, `failed` or `skipped`."""
+    reason: str
+    """The reason of a failure or of a refusal."""
+    operators: list[str]
+    """Operators of the model, as the test has them."""
+    seconds: float
+    """Processor seconds."""
+
+
+def results(words: Sequence[str], engine: Engine) -> Iterator[TestResult]:
+    """Run the tests whose names contain all words."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ONNX_HOME"] = folder
+        for category, cases, markers in _suite(engine):
+            for name in sorted(vars(cases)):
+                if name.startswith("test_") and name.endswith("_cpu") and all(word in name for word in words):
+                    yield _result(cases(name), name, category, markers)
+
+
+def _suite(engine: Engine) -> list[tuple[str, Any, dict[str, Any]]]:
+    import onnx.backend.test.runner as runner
+
+    from pdojo.errors import UsageError
+    from pdojo.onnx.backend import PdojoBackend, PdojoBackendRep
+
+    class Rep(PdojoBackendRep):
+        def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+            try:
+                return super().run(inputs, **kwargs)
+            except UsageError as error:
+                raise unittest.SkipTest(str(error)) from error
+
+    class Judged(PdojoBackend):
+        @classmethod
+        def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> PdojoBackendRep:
+            try:
+                prepared = super().prepare(model, device).model
+                return Rep(prepared, "none" if engine == "interpreter" and _is_large(prepared) else engine)
+            except UsageError as error:
+                raise unittest.SkipTest(str(error)) from error
+
+    suite = runner.Runner(Judged, __name__)
+    found: list[tuple[str, Any, dict[str, Any]]] = []
+    items: dict[str, dict[str, Any]] = suite._test_items  # pyright: ignore[reportPrivateUsage]
+    for title, cases in suite.test_cases.items():
+        category = title.removeprefix("OnnxBackend").removesuffix("Test")
+        found.append((category.removesuffix("Model"), cases, items[category]))
+    return found
+
+
+def _is_large(model: OnnxModel) -> bool:
+    extents = [[e if isinstance(e, int) else 1 for e in each.shape or ()] for each in model.inputs]
+    return max(map(prod, extents), default=1) > LARGE
+
+
+def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str, Any]) -> TestResult:
+    begun = process_time()
+    outcome, reason = "passed", ""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"it takes more than {LIMIT} s")
+
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LIMIT)
+    try:
+        getattr(case, name)()
+    except unittest.SkipTest as skip:
+        outcome, reason = "skipped", str(skip)
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with one test, the others go on
+        outcome, reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    finally:
+        signal.alarm(0)
+    models = [proto for proto in markers[name].proto if proto is not None]
+    operators = sorted({node.op_type for proto in models for node in getattr(proto, "graph", proto).node})
+    return TestResult(name.removesuffix("_cpu"), category, outcome, reason, operators, process_time() - begun)
+
+
+def table(found: Sequence[TestResult]) -> str:
+    """The numbers of tests by category and outcome, then failures and reasons of refusals."""
+    lines = [f"{'category':18} {'passed':>7} {'failed':>7} {'skipped':>8}"]
+    for category in [*dict.fromkeys(each.category for each in found), "all"]:
+        rows = [each for each in found if category in (each.category, "all")]
+        counts = Counter(each.outcome for each in rows)
+        lines.append(f"{category:18} {counts['passed']:7} {counts['failed']:7} {counts['skipped']:8}")
+    failed = [each for each in found if each.outcome == "failed"]
+    lines += ["", *(f"failed: {each.name}: {each.reason[:200]}" for each in failed)]
+    reasons = Counter(_short(each.reason) for each in found if each.outcome == "skipped")
+    lines += ["", *(f"skipped {count:4}: {reason}" for reason, count in reasons.most_common())]
+    return "\n".join(lines)
+
+
+def _short(reason: str) -> str:
+    """A reason without the node's name."""
+    _, found, rest = reason.partition("' (")
+    return f"({rest}" if found and reason.startswith("node ") else reason
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns 1 if a test failed."""
+    parser = argparse.ArgumentParser(prog="python -m qa.conformance", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="tests whose names contain all words")
+    parser.add_argument("--compiled", action="store_true", help="run compiled kernels, made by the pass")
+    parser.add_argument("--plain", action="store_true", help="run compiled kernels without the pass")
+    parser.add_argument("--json", metavar="FILE", help="write every result")
+    given = parser.parse_args(args)
+    engine: Engine = "pass" if given.compiled else "none" if given.plain else "interpreter"
+    found: list[TestResult] = []
+    for each in results(given.only, engine):
+        found.append(each)
+        print(f"{each.outcome} {each.seconds:.2f} s {each.category} {each.name}", file=sys.stderr, flush=True)
+    print(table(found))
+    if given.json:
+        rows = {"engine": engine, "tests": [asdict(each) for each in found]}
+        Path(given.json).write_text(json.dumps(rows, indent=1) + "\n")
+    return int(any(each.outcome == "failed" for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

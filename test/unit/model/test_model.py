@@ -1,0 +1,237 @@
+"""Models: groups of operations, the memory plan, and the results of interpreted and compiled models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+from pdojo import build
+from pdojo.dialect.notation import print_notation
+from pdojo.errors import UsageError
+from pdojo.model.classify import Kind
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
+from pdojo.model.memory import plan_memory
+from pdojo.model.model import Model, folded
+from pdojo.model.partition import partition
+
+
+def lowering(function: Callable[..., build.Array]) -> Lower:
+    """The lowering of an operation without attributes; known operands become constants of the kernel."""
+
+    def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
+        handles: list[build.Array] = []
+        constants: list[tuple[build.Array, Known]] = []
+        for number, value in enumerate(inputs):
+            if isinstance(value, np.ndarray):
+                constants.append((build.input(f"{prefix}{number}", "f32", value.shape), value))
+                handles.append(constants[-1][0])
+            elif value is not None:
+                handles.append(value)
+        return Lowered((function(*handles),), tuple(constants))
+
+    return lower
+
+
+class Graphs:
+    """A builder of small graphs."""
+
+    def __init__(self) -> None:
+        self.builder = GraphBuilder(folded)
+
+    def input(self, name: str, *shape: int) -> Operand:
+        return self.builder.input(name, "f32", shape)
+
+    def __call__(self, name: str, function: Callable[..., build.Array], *operands: Operand) -> Operand:
+        (result,) = self.builder.apply(name, lowering(function), operands)
+        return result
+
+    def finish(self, *outputs: Operand) -> Graph:
+        return self.builder.finish("test", [(f"out{n}", value) for n, value in enumerate(outputs)])
+
+
+def constant(*shape: int) -> Known:
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(np.float32)
+
+
+def names(graph: Graph) -> list[list[str]]:
+    return [[operation.name for operation in group.operations] for group in partition(graph)]
+
+
+def network() -> Graph:
+    """Two layers with a residual connection and a normalisation by rows."""
+    made = Graphs()
+    x = made.input("x", 4, 32)
+    first = made("matmul", build.matmul, x, constant(32, 32))
+    first = made("relu", build.relu, made("add", lambda a, b: a + b, first, constant(32)))
+    second = made("matmul", build.matmul, first, constant(32, 32))
+    total = made("residual", lambda a, b: a + b, second, first)
+    shifted = made("scale", lambda a: a * 0.5, made("reshape", lambda a: build.reshape(a, (2, 2, 32)), total))
+    return made.finish(made("softmax", lambda a: build.softmax(a, axis=-1), shifted), total)
+
+
+def expected(x: Known) -> tuple[Known, Known]:
+    first = np.maximum(x @ constant(32, 32) + constant(32), 0)
+    total = first @ constant(32, 32) + first
+    e = np.exp(total * 0.5 - (total * 0.5).max(-1, keepdims=True))
+    return (e / e.sum(-1, keepdims=True)).reshape(2, 2, 32), total
+
+
+def test_elementwise_operations_join_what_they_follow() -> None:
+    assert names(network()) == [["matmul", "add", "relu"], ["matmul", "residual", "reshape", "scale"], ["softmax"]]
+
+
+def test_a_reduction_joins_elementwise_operations_unless_its_row_is_long() -> None:
+    for extent, groups in ((256, [["exp", "sum", "divide"]]), (1 << 15, [["exp"], ["sum"], ["divide"]])):
+        made = Graphs()
+        e = made("exp", build.exp, made.input("x", 4, extent))
+        total = made("sum", lambda a: build.sum(a, axis=-1, keepdims=True), e)
+        assert names(made.finish(made("divide", lambda a, b: a / b, e, total))) == groups
+
+
+def test_views_take_no_kernel_and_no_memory() -> None:
+    made = Graphs()
+    x = made.input("x", 4, 8)
+    flat = made("flatten", lambda a: build.reshape(a, (32,)), x)
+    model = Model.of(made.finish(flat, made("again", lambda a: build.reshape(a, (8, 4)), flat)))
+    assert model.steps == ()
+    given = constant(4, 8)
+    for outputs in (model.interpret(given), model.compile(tune="none")(given)):
+        assert [output.tolist() for output in outputs] == [given.reshape(32).tolist(), given.reshape(8, 4).tolist()]
+
+
+def test_groups_are_in_an_order_of_execution() -> None:
+    made = Graphs()
+    x, w = made.input("x", 8, 8), made.input("w", 8, 8)
+    left = made("left", build.matmul, x, w)
+    right = made("right", build.matmul, left, w)
+    # It may not join the group of `left`, which is before that of `right`.
+    late = made("late", lambda a, b: a + b, left, right)
+    graph = made.finish(late, made("early", build.relu, left))
+    assert names(graph) == [["left", "early"], ["right", "late"]]
+
+
+def test_kinds_of_operations() -> None:
+    made = Graphs()
+    x = made.input("x", 1, 3, 8, 8)
+    made("relu", build.relu, x)
+    made("softmax", lambda a: build.softmax(a, axis=-1), x)
+    made("conv", lambda a, b: build.conv(a, b), x, constant(4, 3, 3, 3))
+    made("pool", lambda a: build.pool("max", a, (2, 2)), x)
+    made("transpose", lambda a: build.transpose(a, (0, 2, 3, 1)), x)
+    kinds = {operation.name: operation.kind for operation in made.builder.operations}
+    assert kinds == {
+        "relu": Kind.ELEMENTWISE,
+        "softmax": Kind.REDUCTION,
+        "conv": Kind.CONTRACTION,
+        "pool": Kind.OTHER,
+        "transpose": Kind.VIEW,
+    }
+
+
+def test_equal_kernels_are_one() -> None:
+    made = Graphs()
+    x = made.input("x", 8, 8)
+    for _ in range(3):
+        x = made("matmul", build.matmul, x, constant(8, 8))
+    model = Model.of(made.finish(x))
+    assert (len(model.steps), len(model.kernels)) == (3, 1)
+
+
+@pytest.mark.parametrize("tune", ["none", "pass"])
+def test_compiled_models_agree_with_the_interpreter_and_with_numpy(tune: str) -> None:
+    model = Model.of(network())
+    x = constant(4, 32)
+    compiled = model.compile(tune=tune)  # pyright: ignore[reportArgumentType]
+    for ours, interpreted, right in zip(compiled(x), model.interpret(x), expected(x), strict=True):
+        np.testing.assert_allclose(ours, right, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(interpreted, right, rtol=1e-4, atol=1e-5)
+
+
+def test_calls_write_into_given_outputs_and_take_unaligned_arrays() -> None:
+    model = Model.of(network())
+    compiled = model.compile()
+    memory = np.zeros(4 * 32 + 1, np.float32)
+    unaligned = memory[1:].reshape(4, 32)
+    unaligned[...] = constant(4, 32)
+    out = np.zeros(4 * 32 + 1, np.float32)[1:].reshape(4, 32)
+    _, total = compiled(unaligned, out1=out)
+    assert total is not None
+    np.testing.assert_allclose(out, expected(constant(4, 32))[1], rtol=1e-4, atol=1e-5)
+
+
+def test_threads_may_call_a_model_at_once() -> None:
+    compiled = Model.of(network()).compile(tune="none")
+    rows = [np.random.default_rng(seed).uniform(-1, 1, (4, 32)).astype(np.float32) for seed in range(16)]
+    alone = [compiled(x)[0] for x in rows]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda x: compiled(x)[0], rows * 4))
+    for left, right in zip(alone * 4, together, strict=True):
+        assert left.tobytes() == right.tobytes()
+
+
+def test_constants_are_folded_and_outputs_may_be_known() -> None:
+    made = Graphs()
+    made.input("x", 2)
+    given = constant(4, 4)
+    total = made("sum", lambda a: build.sum(a, axis=0), made("double", lambda a: a * 2, given))
+    assert isinstance(total, np.ndarray)
+    model = Model.of(made.finish(total))
+    assert model.steps == ()
+    np.testing.assert_allclose(model.compile(tune="none")(np.zeros(2, np.float32)), (given * 2).sum(0), rtol=1e-6)
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    model = Model.of(network())
+    compiled = model.compile(tune="none")
+    with pytest.raises(UsageError, match="'x' has shape"):
+        compiled(np.zeros((4, 31), np.float32))
+    with pytest.raises(UsageError, match="needs x"):
+        model.interpret()
+    with pytest.raises(UsageError, match="tune is 'none' or 'pass', not 'fast'"):
+        model.compile(tune="fast")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(UsageError, match="snitch is of another kind"):
+        model.compile("snitch")
+
+
+def chain(extents: Sequence[int]) -> Model:
+    """Matrix products whose sizes are the extents, with every second result used at the end."""
+    made = Graphs()
+    x = made.input("x", 4, extents[0])
+    kept: list[Operand] = []
+    for number, (rows, columns) in enumerate(pairwise(extents)):
+        x = made("matmul", build.matmul, x, constant(rows, columns))
+        if number % 2:
+            kept.append(made("total", lambda a: build.sum(a), x))
+    for each in kept:
+        x = made("add", lambda a, b: a + b, x, each)
+    return Model.of(made.finish(x))
+
+
+def test_tensors_that_live_together_lie_apart_and_others_share_memory() -> None:
+    extents = np.random.default_rng(3).integers(3, 40, 12).tolist()
+    model = chain(extents)
+    lives: dict[Tensor, tuple[int, int]] = {}
+    for number, step in enumerate(model.steps):
+        for operand in (*step.inputs, *step.outputs):
+            if isinstance(operand, Tensor) and operand.memory in model.memory.offsets:
+                first, _ = lives.get(operand.memory, (number, number))
+                lives[operand.memory] = (first, number)
+    assert lives.keys() == model.memory.offsets.keys()
+    places = {tensor: (offset, offset + tensor.bytes) for tensor, offset in model.memory.offsets.items()}
+    assert all(start % 64 == 0 and end <= model.memory.bytes for start, end in places.values())
+    for one, other in combinations(places, 2):
+        apart = places[one][1] <= places[other][0] or places[other][1] <= places[one][0]
+        in_turns = lives[one][1] < lives[other][0] or lives[other][1] < lives[one][0]
+        assert apart or in_turns, (one, other)
+    assert model.memory.bytes < sum(tensor.bytes for tensor in places)
+    assert plan_memory(model.steps, model.results) == model.memory
+
+
+def test_kernels_of_a_model_are_ordinary_kernels() -> None:
+    (first, *_) = Model.of(network()).kernels
+    assert first.sym_name.data == "matmul_add_relu"
+    assert print_notation(first).startswith("kernel matmul_add_relu(x, w0_1, w1_1) -> (y)\n")

@@ -1,0 +1,275 @@
+"""Lowerings of ONNX operators where ONNX's own suite has no test: element types, odd attributes, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import DTypeLike, NDArray
+
+from pdojo import build
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.model.element_types import element_type, memory_of, numpy_type
+
+pytest.importorskip("onnx", reason="pdojo.onnx needs the package onnx")
+
+from pdojo.onnx.operators.registry import NeedsValue, Node, UnsupportedNode, lowering_of
+
+Values: TypeAlias = NDArray[Any]
+
+
+def lowered(
+    operator: str, operands: Sequence[Values | None], known: Sequence[int] = (), results: int = 1, **attributes: Any
+) -> tuple[list[Any], dict[build.Array, Values]]:
+    """The results of a node, and the values of the inputs of its kernel; `known` are operands of known value."""
+    opset, domain = attributes.pop("opset", 23), attributes.pop("domain", "")
+    given: dict[build.Array, Values] = {}
+    inputs: list[build.Array | Values | None] = []
+    for k, value in enumerate(operands):
+        if value is None or k in known:
+            inputs.append(value)
+            continue
+        inputs.append(handle := build.input(f"x{k}", element_type(value.dtype), value.shape))
+        given[handle] = value
+    names = tuple(f"y{k}" for k in range(results))
+    node = Node(operator, domain, "n", opset, tuple(inputs), names, attributes)
+    lowering = lowering_of(operator, domain, opset)
+    assert lowering is not None, operator
+    made: Any = lowering(node)
+    for k, handle in node.constants.items():
+        value = node.inputs[k]
+        assert isinstance(value, np.ndarray)
+        given[handle] = value
+    return [made] if isinstance(made, build.Array | np.ndarray) else [*made], given
+
+
+def run(
+    operator: str, operands: Sequence[Values | None], known: Sequence[int] = (), results: int = 1, **attributes: Any
+) -> list[Values]:
+    """The results of a node, by the reference interpreter."""
+    found, given = lowered(operator, operands, known, results, **attributes)
+    kernel = build.kernel("made", list(given), {f"y{k}": each for k, each in enumerate(found)})
+    names = [name.data for name in kernel.arg_names]
+    memory = {name: memory_of(value) for name, value in zip(names, given.values(), strict=False)}
+    values = interpret(kernel, memory)
+    return [values[f"y{k}"].view(numpy_type(each.dtype)) for k, each in enumerate(found)]
+
+
+def random(*shape: int, dtype: DTypeLike = np.float32) -> Values:
+    """Random numbers of any sign."""
+    return np.asarray(np.random.default_rng(7).normal(size=shape)).astype(dtype)
+
+
+F64 = np.float64
+
+
+@pytest.mark.parametrize("name", ["Sinh", "Cosh", "Asinh", "Tan", "Atan", "Asin", "Acos", "Atanh", "Acosh"])
+def test_functions_made_of_others(name: str) -> None:
+    ends = {
+        **{"Sinh": (-89.2, 89.2), "Cosh": (-89.2, 89.2), "Asinh": (-3e38, 3e38), "Tan": (-9, 9), "Atan": (-9, 9)},
+        **{"Asin": (-1, 1), "Acos": (-1, 1), "Atanh": (-1, 1), "Acosh": (1, 3e38)},
+    }[name]
+    x = np.concatenate([np.linspace(*ends, 999), random(99) * 1e-3, random(99), [-0.0, np.nan]]).astype(np.float32)
+    x = x if name != "Acosh" else np.concatenate([np.maximum(x, 1), [1.0001, np.inf]]).astype(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name.lower().replace("a", "arc", 1) if name[0] == "A" else name.lower())(x.astype(F64))
+    np.testing.assert_allclose(run(name, [x])[0], wanted.astype(np.float32), rtol=2e-6, atol=0)
+
+
+def test_signs_of_zero() -> None:
+    x = np.array([-0.0, 0.0], np.float32)
+    for name in ("Sinh", "Asinh", "Tan", "Atan", "Asin", "Atanh"):
+        assert np.signbit(run(name, [x])[0]).tolist() == [True, False], name
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint32])
+def test_powers_of_integers_wrap_around(dtype: DTypeLike) -> None:
+    x: Values = np.array([0, 1, 2, 3, 5, 127]).astype(dtype)
+    y = np.array([0, 9, 7, 50, 3, 2], np.int8)
+    with np.errstate(over="ignore"):
+        wanted: Values = x ** y.astype(dtype)
+    np.testing.assert_array_equal(run("Pow", [x, y])[0], wanted)
+
+
+def test_unsigned_elements() -> None:
+    x, y = np.array([200, 7, 255], np.uint8), np.array([3, 250, 255], np.uint8)
+    np.testing.assert_array_equal(run("Div", [x, y])[0], x // y)
+    np.testing.assert_array_equal(run("Mod", [x, y])[0], x % y)
+    np.testing.assert_array_equal(run("BitwiseNot", [x])[0], ~x)
+    np.testing.assert_array_equal(run("Max", [x, y])[0], np.maximum(x, y))
+    assert run("ReduceMax", [x])[0] == 255
+    assert run("ArgMax", [x, None], axis=0)[0] == 2
+    values, indices = run("TopK", [x, np.array([2])], [1], results=2)
+    assert (values.tolist(), indices.tolist()) == ([255, 200], [2, 0])
+
+
+def test_remainders_have_the_sign_of_the_divisor() -> None:
+    x, y = np.array([-4.0, 4.0, -3.0, np.inf]), np.array([2.0, -2.0, np.inf, 2.0])
+    with np.errstate(invalid="ignore"):
+        wanted = np.mod(x, y)
+    found = run("Mod", [x, y])[0]
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found[:3]), np.signbit(wanted[:3]))
+
+
+@pytest.mark.parametrize("axes", [{"opset": 11, "axes": (1,)}, {"opset": 18}])
+def test_axes_are_an_attribute_or_an_operand(axes: dict[str, Any]) -> None:
+    x = random(3, 4)
+    operands = [x] if "axes" in axes else [x, np.array([1])]
+    for name, wanted in (("ReduceMean", x.mean(1)), ("ReduceL2", np.sqrt((x * x).sum(1)))):
+        np.testing.assert_allclose(run(name, operands, [1], keepdims=0, **axes)[0], wanted, rtol=1e-5)
+
+
+def test_slices_with_ends_beyond_the_axis() -> None:
+    x = random(5, 4)
+    least, most = -(1 << 63), (1 << 63) - 1
+    for start, end, step in (
+        (most, least, -1),
+        (4, least, -2),
+        (least, most, 3),
+        (-9, 2, 1),
+        (2, -9, 1),
+        (-9, least, -1),
+    ):
+        wanted = x[slice(start, end, step)]
+        operands = [x, *[np.array([value]) for value in (start, end, 0, step)]]
+        (found,), _ = lowered("Slice", operands, [1, 2, 3, 4])
+        assert found.shape == wanted.shape, (start, end, step)
+        if wanted.size:
+            np.testing.assert_array_equal(run("Slice", operands, [1, 2, 3, 4])[0], wanted)
+
+
+def test_scatter_with_repeated_places() -> None:
+    x, updates = np.zeros((5, 2), np.float32), random(6, 2)
+    places = np.array([[4], [0], [4], [1], [4], [0]])
+    wanted = x.copy()
+    np.add.at(wanted, places[:, 0], updates)
+    np.testing.assert_allclose(run("ScatterND", [x, places, updates], [1], reduction="add")[0], wanted, rtol=1e-6)
+    wanted = x.copy()
+    wanted[places[:, 0]] = updates
+    np.testing.assert_array_equal(run("ScatterND", [x, places, updates], [1])[0], wanted)
+
+
+def test_repeated_indices_are_views() -> None:
+    x = random(3, 4)
+    (found,), given = lowered("Gather", [x, np.array([0, 0, 1, 1, 2, 2])], [1])
+    text = print_notation(build.kernel("made", list(given), [found]))
+    assert sum(" = " in line for line in text.splitlines()) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64])
+def test_recurrences_with_lengths_of_sequences(dtype: DTypeLike) -> None:
+    steps, batch, size = 4, 3, 2
+    x, w, r = random(steps, batch, 3, dtype=dtype), random(2, size, 3, dtype=dtype), random(2, size, size, dtype=dtype)
+    lengths = np.array([4, 1, 2], np.int32)
+    y, last = run("RNN", [x, w, r, None, lengths], results=2, direction="bidirectional", hidden_size=size)
+    wanted, ends = np.zeros((steps, 2, batch, size)), np.zeros((2, batch, size))
+    for b, length in enumerate(lengths):
+        for d, order in enumerate((range(length), reversed(range(length)))):
+            h = np.zeros(size)
+            for t in order:
+                h = np.tanh(x[t, b].astype(F64) @ w[d].T + h @ r[d].T)
+                wanted[t, d, b] = h
+            ends[d, b] = h
+    tolerance = 2e-3 if dtype is np.float16 else 1e-12
+    np.testing.assert_allclose(y, wanted, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(last, ends, rtol=tolerance, atol=tolerance)
+    assert y.dtype == last.dtype == dtype
+
+
+def test_activations_of_recurrences_take_their_parameters_in_order() -> None:
+    x, w, r = random(2, 1, 3), random(1, 6, 3), random(1, 6, 2)
+    plain = run("GRU", [x, w, r], hidden_size=2)[0]
+    named = run("GRU", [x, w, r], hidden_size=2, activations=("HardSigmoid", "ScaledTanh"),
+                activation_alpha=(0.3, 1.0), activation_beta=(0.4, 1.0))[0]  # fmt: skip
+    gates = np.clip(0.3 * (x[0] @ w[0, :4].T) + 0.4, 0, 1)
+    first = (1 - gates[:, :2]) * np.tanh(x[0] @ w[0, 4:].T)
+    np.testing.assert_allclose(named[0, 0], first, rtol=1e-5)
+    assert not np.allclose(plain, named)
+
+
+def test_pools_of_windows_with_gaps() -> None:
+    x = random(1, 1, 9)
+    for before, after in ((0, 0), (2, 1)):
+        padded = np.pad(x[0, 0], (before, after), constant_values=np.nan)
+        seen = np.stack([padded[i : i + 5 : 2] for i in range(len(padded) - 4)])
+        found = run("AveragePool", [x], kernel_shape=(3,), dilations=(2,), pads=(before, after))[0]
+        np.testing.assert_allclose(found[0, 0], np.nanmean(seen, 1), rtol=1e-6)
+
+
+def test_nan_of_a_pool_has_an_index() -> None:
+    x = np.array([[[1, np.nan, 3, 2]]], np.float32)
+    most, places = run("MaxPool", [x], results=2, kernel_shape=(2,), strides=(2,))
+    assert np.isnan(most[0, 0, 0])
+    assert places.tolist() == [[[1, 2]]]
+
+
+def test_rows_without_an_allowed_key_are_zero() -> None:
+    q, k, v = random(1, 1, 2, 4), random(1, 1, 3, 4), random(1, 1, 3, 2)
+    mask = np.array([[False, False, False], [True, False, True]])
+    found = run("Attention", [q, k, v, mask])[0]
+    assert not found[0, 0, 0].any()
+    scores = np.exp(q[0, 0, 1] @ k[0, 0].T / 2)[[0, 2]]
+    np.testing.assert_allclose(found[0, 0, 1], scores @ v[0, 0, [0, 2]] / scores.sum(), rtol=1e-5)
+
+
+def test_regions_keep_their_greatest_elements() -> None:
+    x = random(2, 3, 6, 6)
+    rois = np.array([[1, 0, 0, 3, 3], [0, 2, 1, 5, 5]], np.float32)
+    found = run("MaxRoiPool", [x, rois], pooled_shape=(2, 2))[0]
+    np.testing.assert_array_equal(found[0], x[1, :, :4, :4].reshape(3, 2, 2, 2, 2).max((2, 4)))
+    assert found[1, 0, 1, 1] == x[0, 0, 3:6, 4:6].max()
+
+
+def test_infinities_outside_a_sample_do_not_count() -> None:
+    x = np.full((1, 1, 3, 3), np.inf, np.float32)
+    x[0, 0, 0, 0] = 5
+    grid = np.array([[[[-1, -1], [1, 1]]]], np.float32)
+    found = run("GridSample", [x, grid], align_corners=1, mode="nearest")[0]
+    assert found.reshape(-1).tolist() == [5, np.inf]
+
+
+def test_determinants() -> None:
+    x = random(2, 5, 5, dtype=F64)
+    np.testing.assert_allclose(run("Det", [x])[0], np.linalg.det(x), rtol=1e-10)
+
+
+def test_momentum() -> None:
+    r, x, g, v = np.array(0.1, np.float32), random(3), random(3)[::-1].copy(), random(3) * 2
+    new, speed = run("Momentum", [r, np.array(0), x, g, v], results=2, domain="ai.onnx.preview.training", opset=1,
+                     alpha=0.9, beta=0.5, mode="nesterov", norm_coefficient=0.01)  # fmt: skip
+    gradient = 0.01 * x + g
+    np.testing.assert_allclose(speed, 0.9 * v + gradient, rtol=1e-5)
+    np.testing.assert_allclose(new, x - 0.1 * (gradient + 0.9 * speed), rtol=1e-5)
+
+
+REFUSALS: dict[str, tuple[str, Sequence[Values | None], Sequence[int], dict[str, Any]]] = {
+    "kernels have no elements of TensorProto type 17": ("Cast", [random(2)], (), {"to": 17}),
+    "'UP' is no direction of a shift": ("BitShift", [np.array([1]), np.array([1])], (), {"direction": "UP"}),
+    "a table has at most": ("Gather", [random(999), np.arange(99999) * 7 % 999 // 2], (1,), {}),
+    "an index is out of bounds for 3 elements": ("Gather", [random(3), np.array([3])], (1,), {}),
+    "axis 2 is out of bounds for 2 dimensions": ("Softmax", [random(2, 2)], (), {"axis": 2}),
+    "random numbers": ("Dropout", [random(2), np.array(0.5), np.array(True)], (1, 2), {}),
+    "'Sine' is no activation": (
+        "RNN", [random(1, 1, 1), random(1, 1, 1), random(1, 1, 1)], (), {"activations": ("Sine",)},
+    ),
+    "sampling_ratio": ("RoiAlign", [random(1, 1, 2, 2), random(1, 4), np.array([0])], (2,), {}),
+    "up to 6 rows": ("Det", [random(7, 7)], (), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", REFUSALS)
+def test_refusals_name_node_operator_and_reason(reason: str) -> None:
+    operator, operands, known, attributes = REFUSALS[reason]
+    with pytest.raises(UnsupportedNode, match=reason) as raised:
+        lowered(operator, operands, known, **attributes)
+    assert f"node 'n' ({operator})" in str(raised.value)
+
+
+def test_values_that_lowerings_need() -> None:
+    with pytest.raises(NeedsValue) as raised:
+        lowered("Gather", [random(3), np.array([1])])
+    assert raised.value.operand == 1

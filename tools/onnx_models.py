@@ -1,0 +1,186 @@
+"""ONNX models on command lines: inputs, checks against ONNX's reference, times beside ONNX Runtime."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pdojo_tools.machines import named_machine
+from pdojo_tools.phases import phase
+from rich.console import Console
+
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.files import default_database
+from pdojo.model.compiled import CompiledModel
+from pdojo.search.database import Database
+
+if TYPE_CHECKING:
+    from pdojo.onnx.model import Input, OnnxModel
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
+"""Greatest difference from the reference, relative to the largest element of an output, by element type.
+
+Long sums in another order differ by more than roundings of single elements; elements near 0 are no measure for them.
+"""
+SECONDS, ROUNDS = 3.0, 200
+"""Time and number of rounds in which pdojo and ONNX Runtime run in turns."""
+
+
+def run_model(given: argparse.Namespace) -> None:
+    """Run the model of `pdojo-run`. Raises PdojoError."""
+    for option in ("kernel", "dtype", "trace", "cold", "align", "save"):
+        if getattr(given, option):
+            raise UsageError(f"--{option} is for kernels; '{given.program}' is a model")
+    from pdojo import onnx
+
+    machine = named_machine(given.machine or "host", trust=given.trust_machine)
+    console = Console(stderr=True)
+    with phase(console, "reading the model"):
+        model = onnx.load(given.program)
+        inputs = random_inputs(model, given.shape, given.seed)
+    with _known_programs() as database, phase(console, "compiling"):
+        callable_model = model.compile(machine, threads=given.threads, database=database)
+        compiled, arrays = callable_model.prepare(**inputs)
+    static = compiled.model
+    sys.stdout.write(f"model '{model.name}': {len(static.steps)} calls of {len(static.kernels)} kernels, ")
+    sys.stdout.write(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
+    outputs = compiled(**arrays)
+    found = list(outputs) if isinstance(outputs, tuple) else [outputs]
+    if given.check:
+        with phase(console, "ONNX's reference computes the right results"):
+            check(model, inputs, found)
+    if given.time:
+        time(compiled, arrays, given.program, inputs, given.threads or machine.threads)
+
+
+def _known_programs() -> Database:
+    """The database of searches; an empty one if there is none."""
+    path = default_database()
+    return Database(path, create=False) if path.exists() else Database.in_memory()
+
+
+def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
+    """Random inputs of a model; `sizes` (`batch=4,length=128`) are unknown extents, 1 by default."""
+    extents = _sizes(sizes)
+    random = np.random.default_rng(seed)
+    names = {extent for each in model.inputs for extent in each.shape or () if isinstance(extent, str)}
+    for name in extents:
+        if name not in names:
+            known = f"its unknown extents are {', '.join(sorted(names))}" if names else "all its shapes are known"
+            raise UsageError(f"model '{model.name}' has no extent '{name}'; {known}")
+    return {each.name: _random(each, extents, random) for each in model.inputs}
+
+
+def _sizes(text: str | None) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for part in (text or "").split(",") if text else ():
+        name, equals, number = part.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,9}", number):
+            raise UsageError(f"'{part}' is no size of a model; write NAME=NUMBER, as in --shape batch=4,length=128")
+        found[name] = int(number)
+    return found
+
+
+def _random(given: Input, extents: dict[str, int], random: np.random.Generator) -> NDArray[Any]:
+    """Floating-point numbers from -1 to 1, whole numbers from 0 to 9, truth values."""
+    shape = [extents.get(e, 1) if isinstance(e, str) else 1 if e is None else e for e in given.shape or ()]
+    if given.dtype == np.bool_:
+        return random.integers(0, 2, shape).astype(np.bool_)
+    if np.issubdtype(given.dtype, np.integer):
+        return random.integers(0, 10, shape).astype(given.dtype)
+    return random.uniform(-1, 1, shape).astype(given.dtype)
+
+
+def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
+    """Compare outputs with ONNX's reference evaluator. Raises MeasurementError if they differ."""
+    from pdojo.onnx.reference import reference
+
+    expected: Any = reference(model.proto).run(None, inputs)
+    worst = 0.0
+    for name, ours, theirs in zip(model.outputs, found, expected, strict=True):
+        worst = max(worst, _difference(name, ours, np.asarray(theirs)))
+    sys.stdout.write(f"right: agrees with onnx.reference; largest error {worst:.1%} of what is allowed\n")
+
+
+def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
+    """The largest error of an output as a share of what is allowed. Raises MeasurementError if it is larger."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        raise MeasurementError(
+            f"output '{name}' is {ours.dtype} {ours.shape}, the reference's is {theirs.dtype} {theirs.shape}"
+        )
+    allowed = TOLERANCES.get(ours.dtype.name)
+    if allowed is None:
+        if not np.array_equal(ours, theirs):
+            raise MeasurementError(f"output '{name}' differs from the reference in {np.sum(ours != theirs)} elements")
+        return 0.0
+    left, right = ours.astype(np.float64), theirs.astype(np.float64)
+    finite = np.isfinite(right)
+    if not np.array_equal(left[~finite], right[~finite], equal_nan=True) or not np.isfinite(left[finite]).all():
+        raise MeasurementError(f"output '{name}' differs from the reference in infinities or NaN")
+    scale = np.abs(right[finite]).max(initial=0.0) or 1.0
+    error = float(np.abs(left[finite] - right[finite]).max(initial=0.0) / scale / allowed)
+    if error > 1:
+        raise MeasurementError(f"output '{name}' is wrong: its largest error is {error:.3g} times what is allowed")
+    return error
+
+
+def time(
+    compiled: CompiledModel, arrays: dict[str, NDArray[Any]], path: str, inputs: dict[str, NDArray[Any]], threads: int
+) -> None:
+    """Time the model, in turns with ONNX Runtime if it is installed."""
+    calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**arrays)}
+    if find_spec("onnxruntime") is not None:
+        calls["ONNX Runtime"] = _onnx_runtime(path, inputs, threads)
+    times = _in_turns(calls)
+    medians = {name: median(samples) for name, samples in times.items()}
+    for name, samples in times.items():
+        sys.stdout.write(f"time: {name} median {medians[name] * 1e3:.4g} ms, minimum {min(samples) * 1e3:.4g} ms\n")
+    if len(medians) > 1:
+        ratio = medians["ONNX Runtime"] / medians["pdojo"]
+        sys.stdout.write(f"pdojo takes {1 / ratio:.3g} times the time of ONNX Runtime, {threads} threads each\n")
+
+
+def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
+    import onnxruntime
+
+    runtime: Any = onnxruntime
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    try:
+        session = runtime.InferenceSession(str(Path(path)), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001  # its errors have no common base
+        raise MeasurementError(f"ONNX Runtime cannot run '{path}': {str(error).splitlines()[0]}") from None
+    return lambda: session.run(None, inputs)
+
+
+def _in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """The seconds of each call, one of each in every round."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    begun = perf_counter()
+    while len(times["pdojo"]) < 3 or (perf_counter() - begun < SECONDS and len(times["pdojo"]) < ROUNDS):
+        for name, call in calls.items():
+            start = perf_counter()
+            call()
+            times[name].append(perf_counter() - start)
+    return times
+
+
+def kernels_of(path: str, sizes: str | None) -> Sequence[tuple[str, Any]]:
+    """The different kernels of a model with their titles. Raises PdojoError."""
+    from pdojo import onnx
+
+    model = onnx.load(path)
+    kernels = model.specialise(**random_inputs(model, sizes, 0)).kernels
+    return [(f"{Path(path).stem}:{number}:{k.sym_name.data}", k) for number, k in enumerate(kernels)]
