@@ -136,8 +136,21 @@ class CompiledModel:
 
     def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
         """A call, with the places of its arrays in the list of addresses."""
-        step = self.model.steps[number]
-        return self._executables[number], [self._slot(operand) for operand in (*step.inputs, *step.outputs)]
+        step, executable = self.model.steps[number], self._executables[number]
+        operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
+        if executable.constants is None:
+            return executable, [self._slot(operands[p.name]) for p in executable.arguments]
+        known = {p.name: _bound(_known(operands[p.name])) for p in executable.parameters if p.constant}
+        held = executable.bind_constants(**known).held
+        return executable, [
+            self._held(held[p.name]) if p.name in held else self._slot(operands[p.name]) for p in executable.arguments
+        ]
+
+    def _held(self, array: NDArray[Any]) -> int:
+        """The place of an array that was made by binding."""
+        slot = self._slots.setdefault(id(array), len(self._slots))
+        self._constants[slot] = array
+        return slot
 
     def _slot(self, operand: Operand) -> int:
         key: object = operand.memory if isinstance(operand, Tensor) else id(operand)
@@ -188,6 +201,11 @@ class CompiledModel:
     def __repr__(self) -> str:
         rows = [f"{p.intent.value} {p.name} {p.dtype}{list(p.shape)}" for p in self._parameters]
         return f"<CompiledModel {self.model.name}({', '.join(rows)})>"
+
+
+def _known(operand: Operand) -> Known:
+    assert not isinstance(operand, Tensor), operand
+    return operand
 
 
 def _bound(value: Known) -> NDArray[Any]:

@@ -80,7 +80,7 @@ class Node:
             return uniform(value)
         if operand not in self.constants:
             kind = element_type(value.dtype)
-            self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape)
+            self.constants[operand] = build.input(f"{self.prefix}{operand}", kind, value.shape, const=True)
         return self.constants[operand]
 
     def constant(self, values: Known) -> build.Array:
