@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from pdojo import build
-from pdojo.dialect.notation import print_notation
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.llvm.executable import Constants
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
+from pdojo.model import compiled
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.memory import plan_memory
@@ -27,7 +31,7 @@ def lowering(function: Callable[..., build.Array]) -> Lower:
         constants: list[tuple[build.Array, Known]] = []
         for number, value in enumerate(inputs):
             if isinstance(value, np.ndarray):
-                constants.append((build.input(f"{prefix}{number}", "f32", value.shape), value))
+                constants.append((build.input(f"{prefix}{number}", "f32", value.shape, const=True), value))
                 handles.append(constants[-1][0])
             elif value is not None:
                 handles.append(value)
@@ -235,3 +239,26 @@ def test_kernels_of_a_model_are_ordinary_kernels() -> None:
     (first, *_) = Model.of(network()).kernels
     assert first.sym_name.data == "matmul_add_relu"
     assert print_notation(first).startswith("kernel matmul_add_relu(x, w0_1, w1_1) -> (y)\n")
+
+
+def test_what_depends_on_constants_only_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tuned program of `x * w` has a constant temporary, as the pass makes for packed weights."""
+    graphs = Graphs()
+    x, w = graphs.input("x", 4, 8), constant(4, 8)
+    model = Model.of(graphs.finish(graphs("product", lambda a, b: a * b, x, w)))
+    text = print_notation(model.kernels[0])
+    header, statement = text.rstrip().rsplit("\n", 1)
+    name = next(p.name for p in parameters_of(nest_of(model.kernels[0])) if p.constant)
+    packed = (
+        f"p f32 [4, 8] heap const\n\n4 8 p[{{0}},{{1}}] = {name}[{{0}},{{1}}]\n{statement.replace(f'{name}[', 'p[')}\n"
+    )
+    (program,) = parse_notation(header.rstrip() + "\n" + packed, "packed")
+    monkeypatch.setattr(compiled, "tuned", lambda *_: program)
+    count: list[object] = []
+    computed = Constants.computed
+    monkeypatch.setattr(Constants, "computed", lambda *given: (count.append(given), computed(*given))[1])
+    run = model.compile()
+    for seed in range(3):
+        values = np.random.default_rng(seed).uniform(-1, 1, (4, 8)).astype(np.float32)
+        assert np.array_equal(run(values), values * w)
+    assert len(count) == 1
