@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,8 +131,9 @@ class CompiledModel:
         value = self._names.get(name)
         if value is None or not isinstance(array, np.ndarray):
             return array
-        fits = array.dtype == numpy_type(dtype_of(value))
-        return memory_of(array) if fits and array.flags.c_contiguous else array
+        given = cast("NDArray[Any]", array)
+        fits = given.dtype == numpy_type(dtype_of(value))
+        return memory_of(given) if fits and given.flags.c_contiguous else given
 
     def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
         """A call, with the places of its arrays in the list of addresses."""

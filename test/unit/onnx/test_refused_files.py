@@ -23,10 +23,10 @@ from qa.input_fuzz.models import damaged_model, models
 WEIGHTS = np.arange(16, dtype=np.float32)
 
 
-def model_with(location: str, **given: int) -> bytes:
+def model_with(location: str, offset: int | None = None, length: int | None = None) -> bytes:
     """A model that adds weights of external data."""
     tensor = numpy_helper.from_array(WEIGHTS, "w")
-    set_external_data(tensor, location, **given)
+    set_external_data(tensor, location, offset, length)
     tensor.ClearField("raw_data")
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", info[:1], info[1:], [tensor])
