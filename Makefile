@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: all demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness clean
+.PHONY: all demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness conformance clean
 all: test
 
 # pdojo alone. An interrupted installation leaves no stamp behind.
@@ -83,6 +83,10 @@ mutants: $(READY)
 # Refused moves made all the same: which refusals are too careful? COMPLETENESS='--states 1000 --seed 7' for other runs.
 completeness: $(READY)
 	$(BIN)/python -m qa.completeness $(COMPLETENESS)
+
+# ONNX's own backend tests; CONFORMANCE='--compiled --only softmax' for other runs.
+conformance: $(READY)
+	$(BIN)/python -W ignore -m qa.conformance $(CONFORMANCE)
 
 clean:
 	rm -rf $(VENV) build .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,7 +7,7 @@ from enum import Enum
 from math import prod
 
 from pdojo.build.array import Array
-from pdojo.build.graph import Computed, Definition, Read, Write, dtype_of, identity, reads
+from pdojo.build.graph import Computed, Definition, Read, identity, reads
 from pdojo.build.plan import needed
 from pdojo.dialect.affine import Expr
 

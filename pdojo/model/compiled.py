@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
-from pdojo.backends.llvm.executable import LoadedKernel, compile as compile_kernel
-from pdojo.dialect.attributes import Intent
+from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
-from pdojo.model.element_types import element_type, memory_of, numpy_type
+from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor
 from pdojo.model.model import Model, dtype_of
 
@@ -131,8 +131,9 @@ class CompiledModel:
         value = self._names.get(name)
         if value is None or not isinstance(array, np.ndarray):
             return array
-        fits = array.dtype == numpy_type(dtype_of(value))
-        return memory_of(array) if fits and array.flags.c_contiguous else array
+        given = cast("NDArray[Any]", array)
+        fits = given.dtype == numpy_type(dtype_of(value))
+        return memory_of(given) if fits and given.flags.c_contiguous else given
 
     def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
         """A call, with the places of its arrays in the list of addresses."""

@@ -5,15 +5,14 @@
 >>> y = model.run(x)  # doctest: +SKIP
 """
 
+from importlib.util import find_spec
+
 from pdojo.errors import UsageError
 
-try:
-    import onnx as _
-except ImportError:
-    raise UsageError("pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'") from None
+if find_spec("onnx") is None:
+    raise UsageError("pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'")
 
-from pdojo.onnx import operators as _operators  # noqa: F401  # registers them
 from pdojo.onnx.model import CallableOnnxModel, OnnxModel, load
-from pdojo.onnx.operators.registry import UnsupportedNode
+from pdojo.onnx.operators import UnsupportedNode
 
 __all__ = ["CallableOnnxModel", "OnnxModel", "UnsupportedNode", "load"]

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import GraphProto, NodeProto
 
 from pdojo import build
+from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known, Lower, Lowered, Operand, Tensor, Value
-from pdojo.model.model import dtype_of
-from pdojo.onnx.protos import attributes_of, python_value
+from pdojo.onnx.protos import attributes_of, python_value, refuse
 
 if TYPE_CHECKING:
     from pdojo.onnx.importing import Importer, Item, Scope
@@ -31,8 +31,6 @@ def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item
 
 
 def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> GraphProto:
-    from pdojo.onnx.importing import refuse
-
     graph = _attributes(proto, scope).get(name)
     if not isinstance(graph, GraphProto):
         refuse(proto, f"it has no attribute '{name}' with a graph")
@@ -40,8 +38,6 @@ def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> Gra
 
 
 def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    from pdojo.onnx.importing import refuse
-
     body = _graph(importer, proto, scope, "body")
     operands = [scope.find(name) for name in proto.input]
     most = None if operands[0] is None else int(importer.need(operands[0], proto).reshape(-1)[0])
@@ -65,8 +61,6 @@ def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
 
 
 def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    from pdojo.onnx.importing import refuse
-
     if scope.opsets.get("", scope.opsets.get("ai.onnx", 1)) < 9:
         refuse(proto, "scans of a batch, before version 9 of the operator set, are not supported")
     body, attributes = _graph(importer, proto, scope, "body"), _attributes(proto, scope)
@@ -102,8 +96,6 @@ def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
 
 
 def _operand(value: Item, proto: NodeProto) -> Operand:
-    from pdojo.onnx.importing import refuse
-
     if value is None or isinstance(value, list):
         refuse(proto, "a sequence or an absent value stands for a tensor")
     return value
@@ -124,8 +116,6 @@ def _sliced(importer: Importer, proto: NodeProto, value: Operand, axis: int, num
 
 def _stacked(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis: int) -> Operand:
     """The values of all iterations along a new axis."""
-    from pdojo.onnx.importing import refuse
-
     if not rows:
         refuse(proto, "it has no iterations, so that the shape of a result is unknown")
     return _joined(importer, proto, rows, axis, new=True)
@@ -140,8 +130,6 @@ def _joined(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis:
 
 def _joining(axis: int, *, new: bool) -> Lower:
     def lower(inputs: tuple[Value | None, ...], prefix: str) -> Lowered:
-        from pdojo.model.element_types import element_type
-
         handles: list[build.Array] = []
         constants: list[tuple[build.Array, Known]] = []
         for number, each in enumerate(inputs):
@@ -158,8 +146,6 @@ def _joining(axis: int, *, new: bool) -> Lower:
 
 
 def _list(value: Item, proto: NodeProto) -> list[Operand]:
-    from pdojo.onnx.importing import refuse
-
     if not isinstance(value, list):
         refuse(proto, "its operand is no sequence")
     return value
@@ -179,8 +165,6 @@ def _length(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item
 
 def _position(importer: Importer, proto: NodeProto, scope: Scope, operand: int, count: int, default: int) -> int:
     """The position in a sequence that an operand says, from 0."""
-    from pdojo.onnx.importing import refuse
-
     value = scope.find(proto.input[operand]) if len(proto.input) > operand else None
     given = default if value is None else int(importer.need(value, proto).reshape(-1)[0])
     found = given + count if given < 0 else given
@@ -190,8 +174,6 @@ def _position(importer: Importer, proto: NodeProto, scope: Scope, operand: int, 
 
 
 def _at(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    from pdojo.onnx.importing import refuse
-
     rows = _list(scope.find(proto.input[0]), proto)
     position = _position(importer, proto, scope, 1, len(rows), 0)
     if position == len(rows):
@@ -212,8 +194,6 @@ def _erase(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]
 
 
 def _concatenated(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    from pdojo.onnx.importing import refuse
-
     rows, attributes = _list(scope.find(proto.input[0]), proto), _attributes(proto, scope)
     if not rows:
         refuse(proto, "its sequence is empty")
@@ -221,8 +201,6 @@ def _concatenated(importer: Importer, proto: NodeProto, scope: Scope) -> Sequenc
 
 
 def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    from pdojo.onnx.importing import refuse
-
     attributes = _attributes(proto, scope)
     value = _operand(scope.find(proto.input[0]), proto)
     axis = int(attributes.get("axis", 0)) % max(1, len(value.shape))

@@ -1,10 +1,10 @@
-"""From a graph of ONNX to a graph of operations: nodes in order, each lowered, replaced by its function, or unrolled."""
+"""From a graph of ONNX to a graph of operations: each node is lowered, replaced by its function, or unrolled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
@@ -14,8 +14,9 @@ from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.model import dtype_of, folded
+from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.operators.registry import Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
-from pdojo.onnx.protos import array_of, attributes_of, names_used, python_value
+from pdojo.onnx.protos import array_of, attributes_of, names_used, python_value, refuse, title_of
 
 Item: TypeAlias = "Operand | list[Operand] | None"
 """A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
@@ -121,8 +122,6 @@ class Importer:
 
     def node(self, proto: NodeProto, scope: Scope) -> None:
         """Compute the results of a node."""
-        from pdojo.onnx.control_flow import STRUCTURES
-
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         if domain == "" and proto.op_type in STRUCTURES:
             results = STRUCTURES[proto.op_type](self, proto, scope)
@@ -189,7 +188,7 @@ class Importer:
 
     def call(self, proto: NodeProto, function: FunctionProto, scope: Scope) -> list[Item]:
         """The results of a function, computed by its nodes."""
-        values: dict[str, Item] = {name: None for name in function.input}
+        values: dict[str, Item] = dict.fromkeys(function.input)
         values |= {name: scope.find(given) for name, given in zip(function.input, proto.input, strict=False)}
         opsets = {each.domain: each.version for each in function.opset_import} or scope.opsets
         defaults = {each.name: each for each in function.attribute_proto}
@@ -209,13 +208,13 @@ class Importer:
         return [inner.find(name) for name in names]
 
     def _function(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> FunctionProto | None:
-        """The function that an operator stands for: the model's own, or that of its definition; None if there is none."""
+        """The function of an operator: the model's own, or that of its definition; None if there is none."""
         for function in self.model.functions:
             if function.name == proto.op_type and function.domain in (domain, proto.domain):
                 return function
         if not defs.has(proto.op_type, opset, domain):
             return None
-        schema = defs.get_schema(proto.op_type, opset, domain)
+        schema: Any = defs.get_schema(proto.op_type, opset, domain)
         if schema.has_function:
             version = _newest(schema.function_opset_versions, opset)
             return _parsed(schema.get_function_with_opset_version(version))
@@ -248,16 +247,6 @@ def _parsed(body: object) -> FunctionProto:
     return function
 
 
-def title_of(proto: NodeProto) -> str:
-    """The name of a node in messages: its own, or that of its first result."""
-    return proto.name or next((name for name in proto.output if name), "")
-
-
-def refuse(proto: NodeProto, reason: str) -> NoReturn:
-    """Raise UnsupportedNode, which names the node and its operator."""
-    raise UnsupportedNode(f"node '{title_of(proto)}' ({proto.op_type}): {reason}")
-
-
 def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> Lower:
     """The lowering of a node as a function of its operands."""
 
@@ -274,7 +263,8 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         except _MALFORMED as error:
             reason = f"{type(error).__name__}: {error}"
             raise UnsupportedNode(f"node '{node.name}' ({node.op_type}): it cannot be lowered: {reason}") from error
-        results = (made,) if isinstance(made, build.Array | np.ndarray | np.generic) else tuple(made)
+        is_one = isinstance(made, build.Array | np.ndarray | np.generic)
+        results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
             given.refuse(f"only the first {len(results)} of its results are computed")
         constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]

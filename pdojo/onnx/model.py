@@ -6,6 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -148,7 +149,7 @@ class OnnxModel:
                 for name, array in given.items()
             )
             try:
-                return key, self._models.get(key, lambda: self._model(given, static))
+                return key, self._models.get(key, partial(self._model, given, static))
             except NeedsInputs as needed:
                 self._make_static(needed, given)
 
@@ -157,8 +158,8 @@ class OnnxModel:
         size = sum(given[name].nbytes for name in new | self._static)
         if not new or size > _STATIC_BYTES:
             raise UsageError(
-                f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, and "
-                f"these are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
+                f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
+                f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
             ) from None
         self._static |= new
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -14,9 +14,11 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
+from pdojo.onnx.operators.registry import UnsupportedNode
 
 _LARGEST = 2**31 - 1
 """Largest size of a file in bytes; weights of larger models are in files of external data."""
+_CHECK: Callable[[object], None] = cast("Any", checker).check_model
 _T = TypeVar("_T")
 
 
@@ -27,7 +29,7 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
     """
     if isinstance(source, ModelProto):
         model = source
-        _check(lambda: checker.check_model(model), "the model")
+        _check(lambda: _CHECK(model), "the model")
         _refuse_external(model)
         return model
     if isinstance(source, bytes):
@@ -42,7 +44,7 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         reason = error.strerror if isinstance(error, OSError) else "the name has a null character"
         raise UsageError(f"cannot read '{path}': {reason}") from None
     model = _parsed(content, f"'{path}'")
-    _check(lambda: checker.check_model(str(path)), f"'{path}'")
+    _check(lambda: _CHECK(str(path)), f"'{path}'")
     _check(lambda: load_external_data_for_model(model, str(path.parent)), f"'{path}'")
     _refuse_external(model)
     return model
@@ -63,7 +65,7 @@ def _check(action: Callable[[], _T], title: str) -> _T:
         return action()
     except UsageError:
         raise
-    except Exception as error:  # noqa: BLE001  # onnx raises errors of its C++ part as plain exceptions
+    except Exception as error:  # onnx raises errors of its C++ part as plain exceptions
         raise UsageError(f"{title} is no valid ONNX model: {_first_lines(error)}") from error
 
 
@@ -84,8 +86,8 @@ def array_of(tensor: TensorProto) -> NDArray[Any]:
     if uses_external_data(tensor):
         raise UsageError(f"{title} has external data, which only initialisers of a file may have")
     if tensor.data_type == TensorProto.STRING:
-        return np.array([text.decode(errors="replace") for text in tensor.string_data], object).reshape(tensor.dims)
-    return _check(lambda: cast("NDArray[Any]", numpy_helper.to_array(tensor)), title)
+        return np.array([_text(text) for text in tensor.string_data], object).reshape(tensor.dims)
+    return _check(lambda: numpy_helper.to_array(tensor), title)
 
 
 def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:
@@ -99,32 +101,39 @@ def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[
     return found
 
 
+_VALUES: Mapping[int, Callable[[AttributeProto], Any]] = {
+    AttributeProto.INT: lambda given: given.i,
+    AttributeProto.FLOAT: lambda given: given.f,
+    AttributeProto.STRING: lambda given: _text(given.s),
+    AttributeProto.INTS: lambda given: tuple(given.ints),
+    AttributeProto.FLOATS: lambda given: tuple(given.floats),
+    AttributeProto.STRINGS: lambda given: tuple(map(_text, given.strings)),
+    AttributeProto.TENSOR: lambda given: array_of(given.t),
+    AttributeProto.TENSORS: lambda given: tuple(map(array_of, given.tensors)),
+    AttributeProto.GRAPH: lambda given: given.g,
+    AttributeProto.TYPE_PROTO: lambda given: given.tp,
+}
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
 def python_value(attribute: AttributeProto) -> Any:
     """The value of an attribute: int, float, str, tuples of them, an array, or a GraphProto."""
-    kinds = AttributeProto
-    match attribute.type:
-        case kinds.INT:
-            return attribute.i
-        case kinds.FLOAT:
-            return attribute.f
-        case kinds.STRING:
-            return attribute.s.decode(errors="replace")
-        case kinds.INTS:
-            return tuple(attribute.ints)
-        case kinds.FLOATS:
-            return tuple(attribute.floats)
-        case kinds.STRINGS:
-            return tuple(text.decode(errors="replace") for text in attribute.strings)
-        case kinds.TENSOR:
-            return array_of(attribute.t)
-        case kinds.TENSORS:
-            return tuple(array_of(tensor) for tensor in attribute.tensors)
-        case kinds.GRAPH:
-            return attribute.g
-        case kinds.TYPE_PROTO:
-            return attribute.tp
-        case _:
-            raise UsageError(f"attribute '{attribute.name}' is of a kind that kernels have no use for")
+    if attribute.type not in _VALUES:
+        raise UsageError(f"attribute '{attribute.name}' is of a kind that kernels have no use for")
+    return _VALUES[attribute.type](attribute)
+
+
+def title_of(proto: NodeProto) -> str:
+    """The name of a node in messages: its own, or that of its first result."""
+    return proto.name or next((name for name in proto.output if name), "")
+
+
+def refuse(proto: NodeProto, reason: str) -> NoReturn:
+    """Raise UnsupportedNode, which names the node and its operator."""
+    raise UnsupportedNode(f"node '{title_of(proto)}' ({proto.op_type}): {reason}")
 
 
 def names_used(node: NodeProto) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -24,7 +24,8 @@ _LARGEST_INPUT = 1 << 16
 def models() -> list[bytes]:
     """Small valid models: of ONNX's own tests."""
     folder = Path(onnx.__file__).parent / "backend" / "test" / "data"
-    files = [f for kind in ("simple", "pytorch-operator", "pytorch-converted") for f in (folder / kind).glob("*/*.onnx")]
+    kinds = ("simple", "pytorch-operator", "pytorch-converted")
+    files = [file for kind in kinds for file in (folder / kind).glob("*/*.onnx")]
     return [file.read_bytes() for file in sorted(files) if file.stat().st_size < 1 << 16]
 
 
@@ -84,7 +85,7 @@ def _numbers(model: ModelProto, random: Random) -> None:
         case 2:
             attribute.ints.extend([random.choice(_NUMBERS)] * random.randrange(1, 4))
         case _:
-            attribute.type = random.choice([1, 2, 3, 4, 5, 6, 7, 8])
+            cast("Any", attribute).type = random.randrange(1, 9)
 
 
 def _tensor(model: ModelProto, random: Random) -> None:

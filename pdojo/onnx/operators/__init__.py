@@ -24,7 +24,10 @@ from pdojo.onnx.operators import (
     training,
 )
 
+from pdojo.onnx.operators.registry import UnsupportedNode
+
 __all__ = [
+    "UnsupportedNode",
     "activations",
     "attention",
     "casts",

@@ -24,7 +24,7 @@ Lowering: TypeAlias = "Callable[[Node], Value | Sequence[Value]]"
 _L = TypeVar("_L", bound=Lowering)
 
 
-class UnsupportedNode(UsageError):
+class UnsupportedNode(UsageError):  # noqa: N818  # the fact, as in IllegalMove
     """A node that no kernel can be made of; the message names the node, its operator, and the reason."""
 
 
