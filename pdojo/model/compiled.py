@@ -19,10 +19,10 @@ from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.model.element_types import memory_of, numpy_type
-from pdojo.model.graph import Known, Operand, Tensor
-from pdojo.model.model import Model, dtype_of
+from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 
 if TYPE_CHECKING:
+    from pdojo.model.model import Model
     from pdojo.search.database import Database
 
 PASS = "heuristic"

@@ -12,8 +12,8 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from pdojo import build
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
-from pdojo.model.model import dtype_of, folded
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value, dtype_of
+from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.operators.registry import Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
 from pdojo.onnx.protos import array_of, attributes_of, names_used, python_value, refuse, title_of

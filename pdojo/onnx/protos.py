@@ -14,6 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
+from pdojo.files import read_bytes
 from pdojo.onnx.operators.registry import UnsupportedNode
 
 _LARGEST = 2**31 - 1
@@ -36,13 +37,9 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         return read_model(_parsed(source, "the model"))
     path = Path(source)
     try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise UsageError(f"'{path}' has {size} bytes; an ONNX file has less than 2 GiB")
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the name has a null character"
-        raise UsageError(f"cannot read '{path}': {reason}") from None
+        content = read_bytes(path, _LARGEST)
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
     model = _parsed(content, f"'{path}'")
     _check(lambda: _CHECK(str(path)), f"'{path}'")
     _check(lambda: load_external_data_for_model(model, str(path.parent)), f"'{path}'")

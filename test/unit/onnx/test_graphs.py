@@ -35,7 +35,9 @@ def agrees(proto: ModelProto, arrays: Arrays) -> OnnxModel:
     """Compare the interpreted and the compiled model with the reference."""
     model = load(proto)
     evaluator: Any = reference(proto)
-    wanted: Sequence[NDArray[Any]] = evaluator.run(None, {each.name: a for each, a in zip(model.inputs, arrays, strict=True)})
+    wanted: Sequence[NDArray[Any]] = evaluator.run(
+        None, {each.name: a for each, a in zip(model.inputs, arrays, strict=True)}
+    )
     calls: list[Callable[..., Any]] = [model.interpret, model.compile(tune="none")]
     for call in calls:
         found: Any = call(*arrays)
