@@ -23,7 +23,6 @@ from pdojo.onnx.operators import (
     signal,
     training,
 )
-
 from pdojo.onnx.operators.registry import UnsupportedNode
 
 __all__ = [
