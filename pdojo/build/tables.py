@@ -47,7 +47,7 @@ def _numbers(values: Numbers) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]
         raise UsageError("the rows of a table have one length") from None
     if numbers.size and numbers.dtype.kind not in "iu":
         raise UsageError(f"a table has integers, not {numbers.dtype}")
-    if numbers.size and abs(numbers.astype(object)).max() >= 1 << 61:
+    if any(abs(int(number)) >= 1 << 61 for number in numbers.ravel()):
         raise UsageError("the numbers of a table stay below 2^61")
     return numbers.astype(np.int64)
 

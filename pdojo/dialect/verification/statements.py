@@ -120,7 +120,7 @@ def index_bounds(leaf: Leaf, expression: Expr, extent: int) -> tuple[int, int]:
 
 def _verify_lookups(leaf: Leaf) -> None:
     """Check that all tables have the entries that a statement looks up."""
-    for found in lookups_in(leaf.expressions):
+    for found in lookups_in(leaf.expressions) if "lookups" in leaf.op.properties else ():
         extent = len(found.table.entries)
         low, high = index_bounds(leaf, found.operand, extent)
         if low < 0 or high >= extent:

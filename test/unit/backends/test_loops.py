@@ -211,3 +211,23 @@ def test_embedding(pipeline: str) -> None:
     _, y = execute(module, "layer", x, np.full_like(x, np.nan))
     e = np.exp(x - x.max(axis=1, keepdims=True))
     np.testing.assert_allclose(y, x + e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_tables_are_global_constants() -> None:
+    text = """
+kernel gather(x) -> (y)
+x f64 [5, 4] heap
+y f64 [6, 4] heap
+idx i64 [6] table 4, 0, 4, 2, 1, 3
+part i64 [2] table 3, 0
+
+6:p 4 y[{0},{1}] = x[idx[{0}],{1}]
+3 2 y[idx[{0}*2],part[{1}]] += idx[part[{1}]+{0}]
+"""
+    x = np.arange(20.0).reshape(5, 4)
+    wanted = x[[4, 0, 4, 2, 1, 3]]
+    for i, j in np.ndindex(3, 2):
+        wanted[[4, 4, 1][i], [3, 0][j]] += [4, 0, 4, 2, 1, 3][[3, 0][j] + i]
+    for sequential in (False, True):
+        found = execute(lowered(text, sequential=sequential), "gather", x, np.zeros((6, 4)))[1]
+        np.testing.assert_array_equal(found, wanted)

@@ -92,6 +92,10 @@ MISTAKES = [
     ("build.mean(i)", "'mean' takes floating-point numbers, not i32; use build.cast"),
     ("build.var(i)", "'var' takes floating-point numbers, not i32; use build.cast"),
     ('build.cumulative("+", b)', "'+' does not accumulate i1; known: max min and or"),
+    (
+        "build.scan(lambda states, elements: [], [x[0]], [i])",
+        "a step returns 0 arrays for 1 states",
+    ),
     ("build.concatenate([])", "concatenate takes at least one array"),
     (
         "build.concatenate([x, im])",
@@ -109,6 +113,24 @@ MISTAKES = [
     ("build.split(x, 3)", "an axis of 4 elements has no 3 equal parts"),
     ("build.split(x, [1, 2])", "parts of 1 and 2 elements do not make an axis of 4"),
     ("build.take(x, [4])", "index 4 is out of bounds for axis 0 of 4 elements"),
+    ("build.gather(x, [[0, 4], 0])", "index 4 is out of bounds for axis 0 of 4 elements"),
+    ("build.gather(x, [[0, 1]])", "an array of 2 dimensions takes places for each, not 1"),
+    ("build.gather(x, [build.iota((6,)), 0])", "places from 0 to 5 are out of bounds for axis 0 of 4 elements"),
+    (
+        "build.gather(x, [i, 0])",
+        "the places along axis 0 are computed; they must be constant: tables, iota or integers",
+    ),
+    (
+        "build.gather(x, [[0, 1], [0, 1, 2]])",
+        "shapes [2] and [3] do not broadcast: axis -1 has 2 and 3 elements",
+    ),
+    ("build.scatter(x, [[3, 1, 3], 1], x[0, :3])", "element [3, 1] is given several values"),
+    ("build.scatter(x, [3, 1], h[0, 0])", "values of type f16 are scattered into f32; use build.cast"),
+    ("build.table([1, 2.5])", "a table has integers, not float64"),
+    ("build.table([[1], [2, 3]])", "the rows of a table have one length"),
+    ("build.table([1 << 62])", "the numbers of a table stay below 2^61"),
+    ('build.table([1, 300], "i8")', "numbers from 1 to 300 do not fit i8"),
+    ("build.table(list(range(0, 10000, 2))[::-1])", "a table has at most 4096 numbers, not 5000"),
     ("build.assemble((4, 4), [])", "an array is assembled from at least one piece"),
     ("build.assemble((4, 4), [((), x)])", "shapes [4, 8] and [4, 4] do not broadcast: axis -1 has 8 and 4 elements"),
     (
