@@ -6,9 +6,10 @@ python examples/small_model.py digits.onnx
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, numpy_helper
 
 random = np.random.default_rng(0)
 SHAPES = {"filters": (8, 1, 3, 3), "offsets": (8,), "weights": (128, 10), "biases": (10,)}
@@ -24,4 +25,5 @@ nodes = [
 image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 1, 8, 8])
 digit = helper.make_tensor_value_info("digit", TensorProto.FLOAT, ["batch", 10])
 graph = helper.make_graph(nodes, "digits", [image], [digit], weights)
-save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), sys.argv[1])
+model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+Path(sys.argv[1]).write_bytes(model.SerializeToString())

@@ -17,20 +17,22 @@ import signal
 import sys
 import tempfile
 import unittest
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from math import prod
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pdojo.onnx.backend import Engine
     from pdojo.onnx.model import OnnxModel
 
-LIMIT = 120
-"""Time limit of a test in seconds."""
+LIMIT = 600
+"""Time limit of a test in processor seconds."""
 LARGE = 1 << 14
 """Elements of an input from which on models are compiled: the interpreter takes minutes for a model of images."""
 
@@ -51,17 +53,23 @@ class TestResult:
     """Processor seconds."""
 
 
-def results(words: Sequence[str], engine: Engine) -> Iterator[TestResult]:
-    """Run the tests whose names contain all words."""
+def results(words: Sequence[str], engine: Engine, names: Collection[str] = ()) -> Iterator[TestResult]:
+    """Run the tests whose names contain all words; with `names`, those only."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ONNX_HOME"] = folder
-        for category, cases, markers in _suite(engine):
-            for name in sorted(vars(cases)):
-                if name.startswith("test_") and name.endswith("_cpu") and all(word in name for word in words):
+        judged, suite = _suite()
+        judged.engine = engine
+        for category, cases, markers in suite:
+            for name in sorted(cast("dict[str, object]", vars(cases))):
+                title = name.removesuffix("_cpu")
+                chosen = title in names if names else all(word in title for word in words)
+                if name.startswith("test_") and title != name and chosen:
                     yield _result(cases(name), name, category, markers)
 
 
-def _suite(engine: Engine) -> list[tuple[str, Any, dict[str, Any]]]:
+@cache
+def _suite() -> tuple[Any, list[tuple[str, Any, dict[str, Any]]]]:
+    """The backend under test, and the categories with their test cases; onnx makes the tests once in a process."""
     import onnx.backend.test.runner as runner
 
     from pdojo.errors import UsageError
@@ -79,17 +87,21 @@ def _suite(engine: Engine) -> list[tuple[str, Any, dict[str, Any]]]:
         def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> PdojoBackendRep:
             try:
                 prepared = super().prepare(model, device).model
-                return Rep(prepared, "none" if engine == "interpreter" and _is_large(prepared) else engine)
+                slow = cls.engine == "interpreter" and _is_large(prepared)
+                return Rep(prepared, "none" if slow else cls.engine)
             except UsageError as error:
                 raise unittest.SkipTest(str(error)) from error
 
-    suite = runner.Runner(Judged, __name__)
+    with warnings.catch_warnings():
+        # The tests are made with casts that overflow.
+        warnings.simplefilter("ignore")
+        suite = runner.Runner(Judged, __name__)
     found: list[tuple[str, Any, dict[str, Any]]] = []
     items: dict[str, dict[str, Any]] = suite._test_items  # pyright: ignore[reportPrivateUsage]
     for title, cases in suite.test_cases.items():
         category = title.removeprefix("OnnxBackend").removesuffix("Test")
         found.append((category.removesuffix("Model"), cases, items[category]))
-    return found
+    return Judged, found
 
 
 def _is_large(model: OnnxModel) -> bool:
@@ -104,8 +116,8 @@ def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str
     def stop(*_: object) -> None:
         raise TimeoutError(f"it takes more than {LIMIT} s")
 
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(LIMIT)
+    signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, LIMIT)
     try:
         getattr(case, name)()
     except unittest.SkipTest as skip:
@@ -113,7 +125,7 @@ def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str
     except Exception as error:  # noqa: BLE001  # whatever is wrong with one test, the others go on
         outcome, reason = "failed", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     models = [proto for proto in markers[name].proto if proto is not None]
     operators = sorted({node.op_type for proto in models for node in getattr(proto, "graph", proto).node})
     return TestResult(name.removesuffix("_cpu"), category, outcome, reason, operators, process_time() - begun)

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,8 @@ def run_model(given: argparse.Namespace) -> None:
     static = compiled.model
     sys.stdout.write(f"model '{model.name}': {len(static.steps)} calls of {len(static.kernels)} kernels, ")
     sys.stdout.write(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
-    outputs = compiled(**arrays)
-    found = list(outputs) if isinstance(outputs, tuple) else [outputs]
+    outputs: Any = compiled(**arrays)
+    found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
     if given.check:
         with phase(console, "ONNX's reference computes the right results"):
             check(model, inputs, found)
@@ -104,7 +104,8 @@ def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDA
     """Compare outputs with ONNX's reference evaluator. Raises MeasurementError if they differ."""
     from pdojo.onnx.reference import reference
 
-    expected: Any = reference(model.proto).run(None, inputs)
+    evaluator: Any = reference(model.proto)
+    expected: list[Any] = evaluator.run(None, inputs)
     worst = 0.0
     for name, ours, theirs in zip(model.outputs, found, expected, strict=True):
         worst = max(worst, _difference(name, ours, np.asarray(theirs)))

@@ -27,7 +27,7 @@ def scan(
 
     >>> from pdojo import build
     >>> x, r = build.input("x", "f32", (5, 8)), build.input("r", "f32", (8, 8))
-    >>> build.scan(lambda h, e: [build.tanh(e[0] + h[0] @ r)], [build.constant(0, "f32", (8,))], [x])
+    >>> build.scan(lambda h, e: [build.tanh(build.matmul(h[0], r) + e[0])], [build.constant(0, "f32", (8,))], [x])
     [<Array f32 [5, 8]>]
     """
     counts = {sequence.shape[:1] for sequence in sequences}

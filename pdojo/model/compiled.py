@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.model.element_types import memory_of, numpy_type
-from pdojo.model.graph import Known, Operand, Tensor
-from pdojo.model.model import Model, dtype_of
+from pdojo.model.graph import Known, Operand, Tensor, dtype_of
 
 if TYPE_CHECKING:
+    from pdojo.model.model import Model
     from pdojo.search.database import Database
 
 PASS = "heuristic"
@@ -81,17 +81,6 @@ def _best_known(plain: KernelOp, machine: Machine, database: Database) -> Kernel
     return None if decided is None else make_moves(plain, machine, PASS, None, decided.answers).after
 
 
-@dataclass(frozen=True)
-class _Memory:
-    """The block of intermediates of one run."""
-
-    block: NDArray[np.uint8]
-
-    @property
-    def address(self) -> int:
-        return self.block.ctypes.data
-
-
 class CompiledModel:
     """A model that can be called, made by `Model.compile`.
 
@@ -107,8 +96,11 @@ class CompiledModel:
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}
         self._slots: dict[object, int] = {}
+        """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
         self._steps = [self._step(number) for number in range(len(model.steps))]
-        self._free: list[_Memory] = []
+        self._written = model.results
+        self._free: list[NDArray[np.uint8]] = []
+        """Blocks of intermediates that no running call uses."""
 
     def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
@@ -131,8 +123,9 @@ class CompiledModel:
         value = self._names.get(name)
         if value is None or not isinstance(array, np.ndarray):
             return array
-        fits = array.dtype == numpy_type(dtype_of(value))
-        return memory_of(array) if fits and array.flags.c_contiguous else array
+        given = cast("NDArray[Any]", array)
+        fits = given.dtype == numpy_type(dtype_of(value))
+        return memory_of(given) if fits and given.flags.c_contiguous else given
 
     def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
         """A call, with the places of its arrays in the list of addresses."""
@@ -160,33 +153,35 @@ class CompiledModel:
         return slot
 
     def _run(self, views: Mapping[str, NDArray[Any]]) -> None:
-        model = self.model
         try:
-            memory = self._free.pop()
+            block = self._free.pop()
         except IndexError:
-            memory = _Memory(aligned_empty((max(1, model.memory.bytes),), np.dtype(np.uint8)))
-        inputs = {tensor: _aligned(views[tensor.name]) for tensor in model.inputs}
-        addresses = [0] * len(self._slots)
-        for slot, array in self._constants.items():
-            addresses[slot] = array.ctypes.data
-        places: dict[Tensor, int] = {t: memory.address + offset for t, offset in model.memory.offsets.items()}
-        places |= {tensor: array.ctypes.data for tensor, array in inputs.items()}
-        results = {tensor: _aligned_output(views[name]) for tensor, name in model.results.items()}
-        places |= {tensor: array.ctypes.data for tensor, array in results.items()}
-        for key, slot in self._slots.items():
-            if isinstance(key, Tensor):
-                addresses[slot] = places[key]
+            block = aligned_empty((max(1, self.model.memory.bytes),), np.dtype(np.uint8))
+        inputs = {tensor: _aligned(views[tensor.name]) for tensor in self.model.inputs}
+        results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
+        addresses = self._addresses(block, {**inputs, **results})
         for executable, slots in self._steps:
             executable.run_at([addresses[slot] for slot in slots])
-        for tensor, name in model.results.items():
+        for tensor, name in self._written.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]
         self._copy_others(views, results)
-        self._free.append(memory)
+        self._free.append(block)
+
+    def _addresses(self, block: NDArray[np.uint8], arrays: Mapping[Tensor, NDArray[Any]]) -> list[int]:
+        """The addresses of all arrays of the steps; `arrays` are those outside the block of intermediates."""
+        start, offsets = block.ctypes.data, self.model.memory.offsets
+        addresses = [0] * len(self._slots)
+        for key, slot in self._slots.items():
+            if slot in self._constants:
+                addresses[slot] = self._constants[slot].ctypes.data
+            elif isinstance(key, Tensor):
+                addresses[slot] = start + offsets[key] if key in offsets else arrays[key].ctypes.data
+        return addresses
 
     def _copy_others(self, views: Mapping[str, NDArray[Any]], results: Mapping[Tensor, NDArray[Any]]) -> None:
         """Write the outputs that no kernel writes: inputs, constants, and other views of an output."""
-        written = set(self.model.results.values())
+        written = set(self._written.values())
         for name, value in self.model.outputs:
             if name in written:
                 continue

@@ -57,6 +57,11 @@ Operand: TypeAlias = Tensor | Known
 """An operand or a result of an operation."""
 
 
+def dtype_of(value: Operand) -> str:
+    """The element type of handles of an operand."""
+    return value.dtype if isinstance(value, Tensor) else element_type(value.dtype)
+
+
 @dataclass(frozen=True)
 class Lowered:
     """An operation as handles."""

@@ -18,7 +18,7 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.errors import UsageError
 from pdojo.model.element_types import memory_of, numpy_type
-from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor
+from pdojo.model.graph import Graph, Known, Operand, Operation, Tensor, dtype_of
 from pdojo.model.kernels import Step, step_of
 from pdojo.model.memory import MemoryPlan, plan_memory
 from pdojo.model.partition import partition
@@ -141,13 +141,6 @@ def folded(operation: Operation) -> tuple[Known, ...]:
     outputs = tuple((tensor.name, tensor) for tensor in results)
     values = iter(Model(operation.name, (), outputs, (Step(step.kernel, tuple(inputs), step.outputs),)).interpret())
     return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
-
-
-def dtype_of(value: Operand) -> str:
-    """The element type of handles of an operand."""
-    from pdojo.model.element_types import element_type
-
-    return value.dtype if isinstance(value, Tensor) else element_type(value.dtype)
 
 
 def _wanted(groups: Sequence[Sequence[Operation]], graph: Graph) -> set[Tensor]:

@@ -12,8 +12,7 @@ from pdojo.errors import UsageError
 if find_spec("onnx") is None:
     raise UsageError("pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'")
 
-from pdojo.onnx import operators as _operators  # noqa: F401  # registers them
 from pdojo.onnx.model import CallableOnnxModel, OnnxModel, load
-from pdojo.onnx.operators.registry import UnsupportedNode
+from pdojo.onnx.operators import UnsupportedNode
 
 __all__ = ["CallableOnnxModel", "OnnxModel", "UnsupportedNode", "load"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
@@ -31,7 +32,7 @@ class PdojoBackendRep(BackendRep):
             found = self._call(*inputs)
         else:
             found = self._call(inputs)
-        rows = found if isinstance(found, tuple) else (found,)
+        rows = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else (found,)
         return namedtupledict("Outputs", list(self.model.outputs))(*rows)
 
 
@@ -60,7 +61,8 @@ class PdojoBackend(Backend):
         **kwargs: Any,
     ) -> tuple[Any, ...]:
         """The outputs of one node for a list of arrays; `opset_version` is the version of its operator set."""
-        arrays = [np.asarray(each) for each in (inputs if isinstance(inputs, Sequence) else [inputs])]
+        rows = cast("Sequence[Any]", inputs if isinstance(inputs, Sequence) else [inputs])
+        arrays: list[NDArray[Any]] = [np.asarray(each) for each in rows]
         names = [name for name in node.input if name]
         given = [helper.make_tensor_value_info(n, _number(a), a.shape) for n, a in zip(names, arrays, strict=True)]
         made = [ValueInfoProto(name=name) for name in node.output if name]
@@ -80,7 +82,7 @@ class PdojoBackend(Backend):
         return device.partition(":")[0] == "CPU"
 
 
-def _number(array: np.ndarray[Any, Any]) -> int:
+def _number(array: NDArray[Any]) -> int:
     return helper.np_dtype_to_tensor_dtype(array.dtype)
 
 

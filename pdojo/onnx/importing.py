@@ -12,8 +12,8 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from pdojo import build
 from pdojo.errors import UsageError
 from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
-from pdojo.model.model import dtype_of, folded
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value, dtype_of
+from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.operators.registry import Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
 from pdojo.onnx.protos import array_of, attributes_of, names_used, python_value, refuse, title_of
@@ -214,7 +214,7 @@ class Importer:
                 return function
         if not defs.has(proto.op_type, opset, domain):
             return None
-        schema = defs.get_schema(proto.op_type, opset, domain)
+        schema: Any = defs.get_schema(proto.op_type, opset, domain)
         if schema.has_function:
             version = _newest(schema.function_opset_versions, opset)
             return _parsed(schema.get_function_with_opset_version(version))
@@ -263,7 +263,8 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         except _MALFORMED as error:
             reason = f"{type(error).__name__}: {error}"
             raise UnsupportedNode(f"node '{node.name}' ({node.op_type}): it cannot be lowered: {reason}") from error
-        results = (made,) if isinstance(made, build.Array | np.ndarray | np.generic) else tuple(made)
+        is_one = isinstance(made, build.Array | np.ndarray | np.generic)
+        results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):
             given.refuse(f"only the first {len(results)} of its results are computed")
         constants = [(handle, cast("Known", given.inputs[n])) for n, handle in given.constants.items()]

@@ -14,10 +14,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
+from pdojo.files import read_bytes
 from pdojo.onnx.operators.registry import UnsupportedNode
 
 _LARGEST = 2**31 - 1
 """Largest size of a file in bytes; weights of larger models are in files of external data."""
+_CHECK: Callable[[object], None] = cast("Any", checker).check_model
 _T = TypeVar("_T")
 
 
@@ -28,22 +30,18 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
     """
     if isinstance(source, ModelProto):
         model = source
-        _check(lambda: checker.check_model(model), "the model")
+        _check(lambda: _CHECK(model), "the model")
         _refuse_external(model)
         return model
     if isinstance(source, bytes):
         return read_model(_parsed(source, "the model"))
     path = Path(source)
     try:
-        size = path.stat().st_size
-        if size > _LARGEST:
-            raise UsageError(f"'{path}' has {size} bytes; an ONNX file has less than 2 GiB")
-        content = path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the name has a null character"
-        raise UsageError(f"cannot read '{path}': {reason}") from None
+        content = read_bytes(path, _LARGEST)
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {error.strerror}") from None
     model = _parsed(content, f"'{path}'")
-    _check(lambda: checker.check_model(str(path)), f"'{path}'")
+    _check(lambda: _CHECK(str(path)), f"'{path}'")
     _check(lambda: load_external_data_for_model(model, str(path.parent)), f"'{path}'")
     _refuse_external(model)
     return model
@@ -86,7 +84,7 @@ def array_of(tensor: TensorProto) -> NDArray[Any]:
         raise UsageError(f"{title} has external data, which only initialisers of a file may have")
     if tensor.data_type == TensorProto.STRING:
         return np.array([_text(text) for text in tensor.string_data], object).reshape(tensor.dims)
-    return _check(lambda: cast("NDArray[Any]", numpy_helper.to_array(tensor)), title)
+    return _check(lambda: numpy_helper.to_array(tensor), title)
 
 
 def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[str, AttributeProto]:

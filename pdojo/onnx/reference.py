@@ -57,5 +57,6 @@ class Hardmax(_Old):
 
     def _run(self, x: NDArray[Any], axis: int | None = None) -> tuple[NDArray[Any]]:
         rows = self.rows(x)
-        largest = rows.argmax(axis=1)[:, None] == np.arange(rows.shape[1])
-        return (largest.astype(x.dtype).reshape(x.shape),)
+        largest = np.zeros_like(rows)
+        largest[np.arange(len(rows)), rows.argmax(axis=1)] = 1
+        return (largest.reshape(x.shape),)

@@ -23,8 +23,10 @@ from pdojo.onnx.operators import (
     signal,
     training,
 )
+from pdojo.onnx.operators.registry import UnsupportedNode
 
 __all__ = [
+    "UnsupportedNode",
     "activations",
     "attention",
     "casts",

@@ -11,11 +11,11 @@ from pdojo.onnx.operators.arguments import optional, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 _Function = Callable[[Array], Array]
-_DEFAULTS = {
-    **{"leakyrelu": (0.01, 0.0), "thresholdedrelu": (1.0, 0.0), "scaledtanh": (1.0, 1.0), "affine": (1.0, 0.0)},
-    **{"hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)},
+_DEFAULTS: dict[str, tuple[float | None, float | None]] = {
+    **{"leakyrelu": (0.01, 0.0), "thresholdedrelu": (1.0, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)},
+    **{"scaledtanh": (None, None), "affine": (None, None)},
 }
-"""Activations with parameters alpha and beta, and their defaults."""
+"""Activations with parameters alpha and beta, and their defaults, which are those of the operators of these names."""
 
 
 def _activation(node: Node, name: str, alpha: float, beta: float) -> _Function:
@@ -48,6 +48,8 @@ def _activations(node: Node, defaults: Sequence[str], directions: int) -> list[l
         alpha, beta = _DEFAULTS.get(name.lower(), (0.0, 0.0))
         if name.lower() in _DEFAULTS:
             alpha, beta = next(alphas, alpha), next(betas, beta)
+        if alpha is None or beta is None:
+            node.refuse(f"activation '{name}' has no alpha or no beta")
         found.append(_activation(node, name, alpha, beta))
     return [found[k : k + len(defaults)] for k in range(0, len(found), len(defaults))]
 

@@ -124,12 +124,19 @@ def _sliced(
     along = range(len(starts)) if axes is None else axes
     for start, end, axis, step in zip(starts, ends, along, steps or [1] * len(starts), strict=True):
         d = axis_of(node, axis, x.rank)
-        # An end before the first element is no end counted from the last one.
-        least = -x.shape[d] - 1 if step < 0 else -x.shape[d]
-        items[d] = slice(max(start, -x.shape[d] - 1), max(end, least), step)
-        if step < 0 and start < -x.shape[d]:
-            items[d] = slice(0, 0, 1)
+        items[d] = _within(start, end, step, x.shape[d])
     return x[tuple(items)]
+
+
+def _within(start: int, end: int, step: int, extent: int) -> slice:
+    """The slice of an axis of `extent` elements; backwards, a start before the axis is its first element."""
+    least, most = (0, extent) if step > 0 else (-1, extent - 1)
+    first, last = (value + extent if value < 0 else value for value in (start, end))
+    first, last = max(0, min(first, most)), max(least, min(last, most))
+    places = range(first, last, step)
+    if not extent or not places:
+        return slice(0, 0)
+    return slice(first, None if last < 0 else last, step)
 
 
 @operator("Pad")

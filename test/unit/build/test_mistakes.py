@@ -92,6 +92,10 @@ MISTAKES = [
     ("build.mean(i)", "'mean' takes floating-point numbers, not i32; use build.cast"),
     ("build.var(i)", "'var' takes floating-point numbers, not i32; use build.cast"),
     ('build.cumulative("+", b)', "'+' does not accumulate i1; known: max min and or"),
+    (
+        "build.scan(lambda states, elements: [], [x[0]], [i])",
+        "a step returns 0 arrays for 1 states",
+    ),
     ("build.concatenate([])", "concatenate takes at least one array"),
     (
         "build.concatenate([x, im])",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
+from typing import overload
 
 import numpy as np
 import pytest
@@ -48,6 +49,14 @@ class Graphs:
 
     def input(self, name: str, *shape: int) -> Operand:
         return self.builder.input(name, "f32", shape)
+
+    @overload
+    def __call__(self, name: str, function: Callable[[build.Array], build.Array], x: Operand, /) -> Operand: ...
+
+    @overload
+    def __call__(
+        self, name: str, function: Callable[[build.Array, build.Array], build.Array], x: Operand, y: Operand, /
+    ) -> Operand: ...
 
     def __call__(self, name: str, function: Callable[..., build.Array], *operands: Operand) -> Operand:
         (result,) = self.builder.apply(name, lowering(function), operands)
@@ -172,7 +181,7 @@ def test_threads_may_call_a_model_at_once() -> None:
     rows = [np.random.default_rng(seed).uniform(-1, 1, (4, 32)).astype(np.float32) for seed in range(16)]
     alone = [compiled(x)[0] for x in rows]
     with ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda x: compiled(x)[0], rows * 4))
+        together = [outputs[0] for outputs in pool.map(compiled, rows * 4)]
     for left, right in zip(alone * 4, together, strict=True):
         assert left.tobytes() == right.tobytes()
 

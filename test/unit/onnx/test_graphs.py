@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -34,11 +34,15 @@ def numbers(*shape: int, seed: int = 0) -> NDArray[np.float32]:
 def agrees(proto: ModelProto, arrays: Arrays) -> OnnxModel:
     """Compare the interpreted and the compiled model with the reference."""
     model = load(proto)
-    wanted: Any = reference(proto).run(None, {each.name: a for each, a in zip(model.inputs, arrays, strict=True)})
+    evaluator: Any = reference(proto)
+    wanted: Sequence[NDArray[Any]] = evaluator.run(
+        None, {each.name: a for each, a in zip(model.inputs, arrays, strict=True)}
+    )
     calls: list[Callable[..., Any]] = [model.interpret, model.compile(tune="none")]
     for call in calls:
-        found = call(*arrays)
-        for ours, right in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+        found: Any = call(*arrays)
+        rows = cast("Sequence[NDArray[Any]]", found if isinstance(found, tuple) else (found,))
+        for ours, right in zip(rows, wanted, strict=True):
             assert (ours.dtype, ours.shape) == (right.dtype, right.shape)
             np.testing.assert_allclose(ours, right, rtol=1e-4, atol=1e-5)
     return model
@@ -221,7 +225,8 @@ def test_the_backend_runs_models_and_nodes() -> None:
     (y,) = PdojoBackend.run_node(node, [x], opset_version=13)
     np.testing.assert_array_equal(y, np.maximum(x, 0))
     proto = one_graph([node], {"x": [2, 3]}, {"y": [2, 3]})
-    assert PdojoBackend.run_model(proto, {"x": x}).y.tolist() == y.tolist()  # pyright: ignore[reportAttributeAccessIssue]
+    outputs: Any = PdojoBackend.run_model(proto, {"x": x})
+    assert outputs.y.tolist() == y.tolist()
     assert PdojoBackend.supports_device("CPU")
     assert not PdojoBackend.supports_device("CUDA")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -23,10 +25,10 @@ from qa.input_fuzz.models import damaged_model, models
 WEIGHTS = np.arange(16, dtype=np.float32)
 
 
-def model_with(location: str, **given: int) -> bytes:
+def model_with(location: str, offset: int | None = None, length: int | None = None) -> bytes:
     """A model that adds weights of external data."""
     tensor = numpy_helper.from_array(WEIGHTS, "w")
-    set_external_data(tensor, location, **given)
+    set_external_data(tensor, location, offset, length)
     tensor.ClearField("raw_data")
     info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [16]) for name in "xy"]
     graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", info[:1], info[1:], [tensor])
@@ -138,3 +140,16 @@ def test_truncated_models_give_one_error() -> None:
         with pytest.raises(PdojoError):
             load(data[: random.randrange(len(data) - 1)]).specialise()
     assert damaged_model(Random(3)) != damaged_model(Random(4))
+
+
+def test_without_the_package_the_error_names_the_extra() -> None:
+    lines = (
+        "import sys",
+        "sys.modules['onnx'] = None",
+        "import pdojo",
+        "try: pdojo.onnx",
+        "except pdojo.UsageError as e: print(e)",
+    )
+    code = "\n".join(lines)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "pdojo.onnx needs the package onnx: pip install 'pdojo[onnx]'\n"
