@@ -94,8 +94,11 @@ def body(results: Mapping[str, Any]) -> str:
     supported = sum(row.status != "no" and (row.passed > 0 or not row.tests) for row in kernels)
     lines += ["", "## The operators", ""]
     share = f"{supported / len(kernels):.1%}"
-    lines += [f"{supported} of {len(kernels)} operators that are numeric kernels are supported: {share}. A *kernel* is lowered by pdojo, a"]
-    lines += ["*function* is computed by the nodes of its definition, *known values* decide which nodes there are."]
+    lines += [f"{supported} of {len(kernels)} operators that are numeric kernels are supported: {share}."]
+    lines += [
+        "A *kernel* is lowered by pdojo, a *function* is computed by the nodes of its definition, and operators of"
+    ]
+    lines += ["*known values* decide which nodes there are."]
     lines += ["", "| class | its operators have |", "| --- | --- |"]
     lines += [*(f"| {name} | {text} |" for name, text in CLASSES.items()), ""]
     lines += ["| operator | class | status | tests passed | otherwise |", "| --- | --- | --- | --- | --- |"]
