@@ -6,6 +6,7 @@ The notation looks up places only in tables of constants: known indices become c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.pieces import MOST_RUNS
+from pdojo.build.reductions import neutral_of
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.onnx.operators.arguments import FLOATS, PIECES, axis_of, integers
 from pdojo.onnx.operators.registry import Node, operator
@@ -70,11 +72,27 @@ def gather(node: Node) -> Array:
     return build.reshape(found, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
 
 
+_COMPARED = 64
+"""The longest axis whose elements are compared with many indices, one by one."""
+
+
+def _compared(x: Array, indices: Array, axis: int) -> Array:
+    """The elements at indices of an axis, an index for each, found by comparison with all places of the axis."""
+    extent = x.shape[axis]
+    places = build.expand_dims(build.where(indices < 0, indices + extent, indices), -1)
+    part = x[tuple(slice(0, extent if d == axis else indices.shape[d]) for d in range(x.rank))]
+    rows = build.transpose(part, [*(d for d in range(x.rank) if d != axis), axis])
+    found = places == build.iota((extent,), indices.dtype)
+    return build.max(build.where(found, build.expand_dims(rows, axis), neutral_of("max", x)), -1)
+
+
 @operator("GatherElements")
 def gather_elements(node: Node) -> Array:
     """The elements at known indices of an axis, an index for each."""
     x = node.array(0)
     axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    if prod(node.value(1).shape) > MOST_ENTRIES and x.shape[axis] <= _COMPARED:
+        return _compared(x, node.array(1), axis)
     places = _indices(node, 1, x.shape[axis])
     if places.size <= MOST_ENTRIES:
         own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]

@@ -151,6 +151,18 @@ def test_scatter_with_repeated_places() -> None:
     np.testing.assert_array_equal(run("ScatterND", [x, places, updates], [1])[0], wanted)
 
 
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_many_indices_of_a_short_axis(axis: int) -> None:
+    x = random(4, 5, 3)
+    shape = [70, 70, 3]
+    shape[axis] = 1500
+    shape = [min(a, b) if d != axis % 3 else a for d, (a, b) in enumerate(zip(shape, x.shape, strict=True))]
+    indices = np.random.default_rng(1).integers(-x.shape[axis], x.shape[axis], shape)
+    assert indices.size > 4096
+    np.testing.assert_array_equal(run("GatherElements", [x, indices], axis=axis)[0],
+                                  np.take_along_axis(x, indices, axis))  # fmt: skip
+
+
 def test_repeated_indices_are_views() -> None:
     x = random(3, 4)
     (found,), given = lowered("Gather", [x, np.array([0, 0, 1, 1, 2, 2])], [1])
