@@ -103,7 +103,7 @@ def test_mlir_accepts_the_loops(printed: Path) -> None:
     """MLIR reads and verifies the loops: the one of jaxlib, and `mlir-opt` where it is installed."""
     tools = [[tool] for tool in [shutil.which("mlir-opt")] if tool]
     if importlib.util.find_spec("jaxlib") is not None:
-        tools.append([sys.executable, str(Path(__file__).parents[1] / "jaxlib_mlir.py")])
+        tools.append([sys.executable, str(Path(__file__).parents[1] / "jax_scripts/generic_forms.py")])
     if not tools:
         pytest.skip("needs mlir-opt, or jaxlib, which brings MLIR along")
     for tool in tools:

@@ -1,4 +1,4 @@
-"""Programs of a folder, read and verified by MLIR: `python jaxlib_mlir.py FOLDER`.
+"""Programs of a folder, read and verified by MLIR: `python generic_forms.py FOLDER`.
 
 For NAME.mlir it writes NAME.generic, the program in the generic form; what MLIR refuses is reported at the end. MLIR is
 the one of jaxlib, in a process of its own, because JAX starts threads.
@@ -20,6 +20,7 @@ stablehlo.register_stablehlo_passes()
 
 def main(folder: Path) -> None:
     module = jax.jit(lambda x: x + x).lower(jnp.zeros(2)).compiler_ir(dialect="stablehlo")
+    assert module is not None
     failures: list[str] = []
     with module.context:
         # The pass loads the dialects that it may produce into the context.
