@@ -185,8 +185,11 @@ def parse(chunk: Chunk, ctx: Context, wanted: str | None, *, implicit_module: bo
 
 def raised_by_xdsl(error: Exception) -> bool:
     """Whether an error comes from xDSL's code, whose messages for unexpected tokens are terse."""
-    innermost = [frame.filename for frame in traceback.extract_tb(error.__traceback__)][-1:]
-    return any("xdsl" in Path(name).parts for name in innermost)
+    frames = [Path(frame.filename).parts for frame in traceback.extract_tb(error.__traceback__)]
+    standard = Path(traceback.__file__).parent.parts
+    # Python's own library, which xDSL calls, lies around the packages of others.
+    own = [f for f in frames if f[: len(standard)] != standard or {"site-packages", "dist-packages"} & {*f}]
+    return any("xdsl" in parts for parts in own[-1:])
 
 
 class _Lexer(MLIRLexer):

@@ -25,6 +25,7 @@ from xdsl.dialects.linalg.ops import YieldOp
 from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.irdl import irdl_op_definition, opt_prop_def
+from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.narrowing import is_integer_type
 
@@ -40,6 +41,7 @@ class _CompletedOp(NamedOperation):
     PRINT_ATTRS_IN_FRONT: ClassVar[bool] = True
     MAPS: ClassVar[Maps]
     COMBINE: ClassVar[Body]
+    INPUTS: ClassVar[int]
 
     strides = opt_prop_def(DenseIntElementsAttr)
     dilations = opt_prop_def(DenseIntElementsAttr)
@@ -47,7 +49,9 @@ class _CompletedOp(NamedOperation):
 
     @classmethod
     def get_hidden_region(cls, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> Region:
-        """The body of an operation without one in its text."""
+        """The body of an operation without one in its text. Raises ValueError for operands that it does not take."""
+        if (len(inputs), len(outputs)) != (cls.INPUTS, 1):
+            raise ValueError(f"'{cls.name}' has {len(inputs)} inputs and {len(outputs)} outputs")
 
         @Builder.implicit_region(cls.body_arg_types((*inputs, *outputs)))
         def hidden_region(args: tuple[BlockArgument, ...]) -> None:
@@ -68,8 +72,10 @@ class _CompletedOp(NamedOperation):
         return ArrayAttr(parallel if d in output.used_dims() else reduction for d in range(output.num_dims))
 
 
-def _named(name: str, maps: Maps, combine: Body) -> type[Operation]:
-    members = {"name": f"linalg.{name}", "MAPS": staticmethod(maps), "COMBINE": staticmethod(combine)}
+def _named(name: str, maps: Maps, combine: Body, inputs: int = 2) -> type[Operation]:
+    methods = {"MAPS": staticmethod(maps), "COMBINE": staticmethod(combine)}
+    # xDSL takes constants with annotations only.
+    members = {"name": f"linalg.{name}", "INPUTS": inputs, "__annotations__": {"INPUTS": ClassVar[int]}, **methods}
     return irdl_op_definition(type(name, (_CompletedOp,), members))
 
 
@@ -107,7 +113,10 @@ def _windows(image: str, window: str, output: str) -> Maps:
 
 
 def _numbers(attribute: DenseIntElementsAttr | None, count: int) -> Sequence[int]:
-    return [1] * count if attribute is None else [int(number) for number in attribute.get_values()]
+    found = [1] * count if attribute is None else [int(number) for number in attribute.get_values()]
+    if len(found) != count:
+        raise VerifyException(f"there are {len(found)} strides or dilations for {count} spatial dimensions")
+    return found
 
 
 def _identity(op: NamedOperation) -> Sequence[AffineMap]:
@@ -144,7 +153,8 @@ def _sum_of_products(a: SSAValue, b: SSAValue, total: SSAValue) -> Operation:
 def _pooled(of_floats: Maker | None, of_integers: Maker) -> Body:
     def combine(a: SSAValue, window: SSAValue, total: SSAValue) -> Operation:
         operation = of_floats if isinstance(total.type, AnyFloat) else of_integers
-        assert operation is not None
+        if operation is None:
+            raise ValueError(f"there is no such pooling of {total.type}")
         return operation(total, _cast(a, total.type))
 
     return combine
@@ -154,7 +164,8 @@ def _pointwise(of_floats: Maker, of_integers: Maker | None = None) -> Body:
     def combine(*elements: SSAValue) -> Operation:
         *operands, previous = elements
         operation = of_floats if isinstance(previous.type, AnyFloat) else of_integers
-        assert operation is not None
+        if operation is None:
+            raise ValueError(f"there is no such function of {previous.type}")
         return operation(*[_cast(operand, previous.type) for operand in operands])
 
     return combine
@@ -165,7 +176,8 @@ def _square(a: SSAValue, previous: SSAValue) -> Operation:
 
 
 def _reciprocal(a: SSAValue, previous: SSAValue) -> Operation:
-    assert isinstance(a.type, AnyFloat)
+    if not isinstance(a.type, AnyFloat):
+        raise ValueError(f"there is no reciprocal of {a.type}")  # noqa: TRY004  # xDSL's parser reports ValueError
     return arith.DivfOp(arith.ConstantOp(FloatAttr(1.0, a.type)), a)
 
 
@@ -228,7 +240,7 @@ def _operations() -> Iterator[type[Operation]]:
         for kind, combine in _POOLINGS.items():
             yield _named(f"pooling_{image}_{kind}", _windows(image, window, image), combine)
     for name, combine in _POINTWISE.items():
-        yield _named(name, _identity, combine)
+        yield _named(name, _identity, combine, inputs=2 if name in ("div", "div_unsigned", "powf") else 1)
 
 
 def _completed() -> dict[str, type[Operation]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import arith, func, memref, tensor
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, MemRefType, ShapedType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pdojo.dialect.attributes import Intent, Memory
@@ -116,6 +116,10 @@ class _FunctionReader:
                 self._call(op)
             case arith.ConstantOp(value=DenseIntOrFPElementsAttr() as value):
                 self.known[op.result] = elements_of(op, value, self.writer)
+            case arith.ConstantOp(result=OpResult(type=ShapedType())):
+                raise refused(
+                    op, "has numbers that are not in the text; kernels have no constant arrays: make it an argument"
+                )
             case memref.AllocOp() | memref.AllocaOp():
                 self._allocate(op)
             case memref.DeallocOp():

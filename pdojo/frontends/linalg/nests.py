@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import memref
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -193,6 +194,12 @@ class _NestBuilder:
         """Raise ConversionError if an input lies in the memory of an output, at another element, or two outputs do."""
         if len({array.name for array, _ in self.places.values()}) < len(self.places):
             raise refused(self.subject.op, "writes one memref as several outputs")
+        written = [array for array, _ in self.places.values()]
+        for op in self.subject.body.walk():
+            if isinstance(op, memref.LoadOp):
+                source = self.outside(op.memref).element
+                if isinstance(source, Access) and source.array in written:
+                    raise refused(op, "reads a memref that the operation around it writes")
         for argument in self.subject.body.args[: len(self.subject.inputs)]:
             value = self.scalars.values.get(argument)
             for array, index in self.places.values():

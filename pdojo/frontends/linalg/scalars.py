@@ -89,7 +89,9 @@ class Scalars:
         if root(op.results[0]) is not op.results[0]:
             return
         function, inputs = self.inputs(op)
-        if function is not None:
+        # Later operations may write the memref: the value is kept.
+        kept = self.inside is None and isinstance(op, memref.LoadOp)
+        if function is not None or kept:
             if self.writer is None:
                 raise StatementNeeded
             inputs = [self.writer.computed(self.at, dtype_of(op, op.results[0].type), inputs, function)]

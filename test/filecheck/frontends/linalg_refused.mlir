@@ -70,7 +70,27 @@ func.func @overlap(%x : memref<4xf32>) {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:74:1: error: function 'layout': has the type memref<4xf32, strided<[2]>>; arguments of kernels are row-major, in the default memory space
+// CHECK: linalg_refused.mlir:79:5: error: function 'loaded': 'memref.load' reads a memref that the operation around it writes
+#one = affine_map<(d0) -> (d0)>
+func.func @loaded(%x : memref<4xf32>) {
+  linalg.generic {indexing_maps = [#one], iterator_types = ["parallel"]} outs(%x : memref<4xf32>) {
+  ^bb0(%o : f32):
+    %i = linalg.index 0 : index
+    %v = memref.load %x[%i] : memref<4xf32>
+    linalg.yield %v : f32
+  }
+  func.return
+}
+
+// -----
+// CHECK: linalg_refused.mlir:88:3: error: function 'resource': 'arith.constant' has numbers that are not in the text; kernels have no constant arrays: make it an argument
+func.func @resource() -> tensor<4xf32> {
+  %c = arith.constant dense_resource<weights> : tensor<4xf32>
+  func.return %c : tensor<4xf32>
+}
+
+// -----
+// CHECK: linalg_refused.mlir:94:1: error: function 'layout': has the type memref<4xf32, strided<[2]>>; arguments of kernels are row-major, in the default memory space
 func.func @layout(%x : memref<4xf32, strided<[2]>>) {
   %c = arith.constant 0.0 : f32
   linalg.fill ins(%c : f32) outs(%x : memref<4xf32, strided<[2]>>)
@@ -78,7 +98,7 @@ func.func @layout(%x : memref<4xf32, strided<[2]>>) {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:83:3: error: function 'branch': 'scf.if' is no operation that kernels have
+// CHECK: linalg_refused.mlir:103:3: error: function 'branch': 'scf.if' is no operation that kernels have
 func.func @branch(%x : tensor<4xf32>, %c : i1) -> tensor<4xf32> {
   %y = scf.if %c -> (tensor<4xf32>) {
     scf.yield %x : tensor<4xf32>
@@ -89,7 +109,7 @@ func.func @branch(%x : tensor<4xf32>, %c : i1) -> tensor<4xf32> {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:95:3: error: function 'calls': 'func.call' calls 'elsewhere', which is no function of this module with a body
+// CHECK: linalg_refused.mlir:115:3: error: function 'calls': 'func.call' calls 'elsewhere', which is no function of this module with a body
 func.func private @elsewhere(tensor<4xf32>) -> tensor<4xf32>
 func.func @calls(%x : tensor<4xf32>) -> tensor<4xf32> {
   %y = func.call @elsewhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
@@ -97,14 +117,14 @@ func.func @calls(%x : tensor<4xf32>) -> tensor<4xf32> {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:101:1: error: function 'itself': calls itself
+// CHECK: linalg_refused.mlir:121:1: error: function 'itself': calls itself
 func.func @itself(%x : tensor<4xf32>) -> tensor<4xf32> {
   %y = func.call @itself(%x) : (tensor<4xf32>) -> tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
 
 // -----
-// CHECK: linalg_refused.mlir:112:3: error: function 'store': 'memref.store' writes a single element; kernels are made from linalg operations
+// CHECK: linalg_refused.mlir:132:3: error: function 'store': 'memref.store' writes a single element; kernels are made from linalg operations
 func.func @store(%x : memref<4xf32>) {
   %c = arith.constant 0.0 : f32
   %i = arith.constant 1 : index
@@ -114,7 +134,7 @@ func.func @store(%x : memref<4xf32>) {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:121:1: error: function 'second': has the type tensor<?xf32>, whose sizes are not all known; kernels have static sizes
+// CHECK: linalg_refused.mlir:141:1: error: function 'second': has the type tensor<?xf32>, whose sizes are not all known; kernels have static sizes
 func.func @first(%x : tensor<4xf32>) -> tensor<4xf32> {
   func.return %x : tensor<4xf32>
 }

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("jax")
-    script = Path(__file__).with_name("jax_programs.py")
+    script = Path(__file__).parents[2] / "jax_scripts/programs.py"
     subprocess.run([sys.executable, str(script), str(made)], check=True, capture_output=True, text=True)
     return made
 

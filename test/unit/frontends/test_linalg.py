@@ -345,6 +345,20 @@ func.func @f(%x: memref<4x8xf32>) {
   func.return
 }
 """
+LOADED = """
+func.func @f(%x: memref<4xf32>, %s: memref<f32>, %y: memref<4xf32>) {
+  %v = memref.load %s[] : memref<f32>
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%s : memref<f32>)
+  linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
+      ins(%x : memref<4xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %b = arith.mulf %a, %v : f32
+    linalg.yield %b : f32
+  }
+  func.return
+}
+"""
 
 
 def argmax(x: NDArray[Any]) -> list[NDArray[Any]]:
@@ -411,6 +425,7 @@ CASES = {
     "calls": Case(CALLED, lambda x: [4 * x, 2 * x, 4 * x], [(4,)]),
     "scalars": Case(SCALARS, lambda x, s, r: [x + s * r, s * r, x], [(4,), (), ()]),
     "memrefs": Case(MEMREFS, lambda x, a, _: [x.sum(1) + a, x.sum(1)], [(4, 8), (4,), (4,)]),
+    "loaded before it is written": Case(LOADED, lambda x, s, _: [np.zeros((), F), x * s], [(4,), (), (4,)]),
     "subviews": Case(SUBVIEWS, zeroed, [(4, 8)]),
 }
 

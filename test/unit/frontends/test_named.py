@@ -140,7 +140,7 @@ def generic_forms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("named")
     for name, text in programs().items():
         (folder / f"{name}.mlir").write_text(text)
-    script = Path(__file__).with_name("generic_forms.py")
+    script = Path(__file__).parents[2] / "jax_scripts/generic_forms.py"
     subprocess.run([sys.executable, str(script), str(folder)], check=True, capture_output=True, text=True)
     return {path.stem: path.read_text() for path in folder.glob("*.generic")}
 

@@ -1,4 +1,4 @@
-"""Functions of JAX, written to a folder as linalg, with arguments and results: `python jax_programs.py FOLDER`.
+"""Functions of JAX, written to a folder as linalg, with arguments and results: `python programs.py FOLDER`.
 
 A process of its own, because JAX starts threads.
 """
@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "examples/jax"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples/jax"))
 from to_linalg import linalg_of, mlp
 
 
