@@ -76,13 +76,12 @@ def is_near_binding(program: Program, site: Site) -> bool:
         buffer = site.buffer if isinstance(site, Array) else site.array.buffer
         return any(buffer in buffers_of(root) for root in binding)
     nest = program.nest
-    if site.parent is None and any(
-        node in binding for node in (nest.previous_sibling(site), site, nest.next_sibling(site))
-    ):
+    beside = (nest.previous_sibling(site), nest.next_sibling(site)) if site.parent is None else ()
+    if any(node in binding for node in (site, *beside)):
         return True
-    return isinstance(site, Leaf) and (
-        (site.chain and site.chain[0] in binding) or any(access.array.buffer.constant for access in site.reads)
-    )
+    if not isinstance(site, Leaf):
+        return False
+    return any(s in binding for s in site.chain) or any(access.array.buffer.constant for access in site.reads)
 
 
 def kernel_of(op: Operation) -> KernelOp | None:

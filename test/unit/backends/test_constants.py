@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 import pdojo
 from pdojo import build
-from pdojo.backends.common.binding import split_kernel
+from pdojo.backends.common.binding import binding_note, split_kernel
 from pdojo.backends.llvm.executable import Executable, assemble, load
 from pdojo.backends.llvm.objects import ObjectCode
 from pdojo.backends.measure import MeasuredProgram, Ok, Options, Request, Worker
-from pdojo.dialect.machines.registry import host
+from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
@@ -158,6 +158,13 @@ def test_parts_are_ordinary_kernels() -> None:
         assert print_notation(parse_notation(text)[0]) == text
         assert split_kernel(nest_of(part)) is None
     assert split_kernel(nest_of(kernel(SCALED.replace(" const", "")))) is None
+
+
+def test_reports_say_what_is_timed() -> None:
+    nest = nest_of(kernel())
+    assert binding_note(nest, host()) == "the times are those of calls after binding, which computes 'p', 'q' once"
+    assert "every call computes the constants 'p', 'q'" in binding_note(nest, machine("snitch"))
+    assert not binding_note(nest_of(kernel(SCALED.replace(" const", ""))), host())
 
 
 def test_measured_calls_are_bound() -> None:
