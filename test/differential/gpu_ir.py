@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, func, gpu, memref, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, MemRefType, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, MemRefType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -151,6 +151,7 @@ class Device:
     def __init__(self, module: ModuleOp, *, warp: int, seed: int) -> None:
         module.verify()
         self.functions = {f.sym_name.data: f for f in module.walk() if isinstance(f, func.FuncOp)}
+        self.tables = {op.sym_name.data: _table(op) for op in module.walk() if isinstance(op, memref.GlobalOp)}
         self.warp, self.random = warp, np.random.default_rng(seed)
         self.memories: list[Memory] = []
         """What launches share."""
@@ -330,6 +331,22 @@ def _allocate(op: Operation) -> Step:
     return allocate
 
 
+def _table(op: memref.GlobalOp) -> Memory:
+    """A constant, which all threads may read."""
+    assert isinstance(op.initial_value, DenseIntOrFPElementsAttr)
+    return Memory(np.array(op.initial_value.get_values(), np.int64), "i64")
+
+
+def _get_global(op: Operation) -> Step:
+    assert isinstance(op, memref.GetGlobalOp)
+    name = op.name_.root_reference.data
+
+    def get(thread: Thread, operands: list[Any]) -> tuple[Any, ...]:
+        return (thread.device.tables[name],)
+
+    return get
+
+
 def _launch(op: Operation) -> Step:
     assert isinstance(op, gpu.LaunchOp)
 
@@ -380,6 +397,7 @@ _STEPS: dict[type[Operation], Callable[[Operation], Step]] = {
     memref.AtomicRMWOp: _atomic,
     memref.AllocaOp: _allocate,
     memref.ViewOp: _view,
+    memref.GetGlobalOp: _get_global,
     gpu.AllocOp: _allocate,
     gpu.LaunchOp: _launch,
     gpu.ThreadIdOp: _of_team(lambda thread, team: (thread.number,)),

@@ -95,12 +95,14 @@ def lane_problem(
     order: tuple[int, ...] = (),
     reuse: tuple[int, ...] | None = None,
     extents: tuple[int, ...] | None = None,
+    is_store: bool | None = None,
 ) -> Reason | None:
     """The reason why the access cannot be one vector access over `scope`; None if it can.
 
     `order` permutes its dimensions; `reuse` are the flags of its buffer and `extents` its shape (None: the present
-    ones).
+    ones). `is_store` is given for an access that the statement does not have yet.
     """
+    is_store = access is leaf.output if is_store is None else is_store
     flags = access.array.buffer.reuse if reuse is None else reuse
     index = _slots(access, leaf, scope, flags)
     shape = tuple(slots or extent for slots, extent in zip(flags, extents or access.array.shape, strict=True))
@@ -110,7 +112,7 @@ def lane_problem(
     problem = folded_lanes(access, scope, flags) or swizzled_lanes(access, scope)
     if problem is not None:
         return problem
-    if stride is Stride.IRREGULAR or (stride is Stride.FIXED and access is leaf.output):
+    if stride is Stride.IRREGULAR or (stride is Stride.FIXED and is_store):
         looks_up = any(found.operand.uses(scope.depth) for found in lookups_in(index))
         does = "looks up the lane number in a table" if looks_up else "divides the lane number"
         return Reason(

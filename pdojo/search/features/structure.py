@@ -40,9 +40,9 @@ from pdojo.dialect.view.storage import physical_index, physical_shape
 from pdojo.math.functions import FUNCTIONS
 from pdojo.search.kinds.common.threads import balance
 
-VERSION = 2
+VERSION = 3
 """Version of the features: models of other versions are not comparable."""
-SIZE = 97
+SIZE = 99
 """Number of the features."""
 HINTS = ("nontemporal", "prefetch")
 NEAREST = 4

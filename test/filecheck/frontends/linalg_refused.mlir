@@ -35,14 +35,14 @@ func.func @none(%x : tensor<0xf32>) -> tensor<0xf32> {
 }
 
 // -----
-// CHECK: linalg_refused.mlir:45:5: error: function 'unknown': 'math.atan' is no operation that kernels have
+// CHECK: linalg_refused.mlir:45:5: error: function 'unknown': 'math.cbrt' is no operation that kernels have
 #one = affine_map<(d0) -> (d0)>
 func.func @unknown(%x : tensor<4xf32>) -> tensor<4xf32> {
   %e = tensor.empty() : tensor<4xf32>
   %y = linalg.generic {indexing_maps = [#one, #one], iterator_types = ["parallel"]}
       ins(%x : tensor<4xf32>) outs(%e : tensor<4xf32>) {
   ^bb0(%a : f32, %o : f32):
-    %v = math.atan %a : f32
+    %v = math.cbrt %a : f32
     linalg.yield %v : f32
   } -> tensor<4xf32>
   func.return %y : tensor<4xf32>

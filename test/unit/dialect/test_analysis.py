@@ -261,7 +261,7 @@ def test_lanes_of_permuted_dimensions() -> None:
     assert lane_problem(leaf.output, leaf, lanes, state.machine, (0, 1)) is None
     problem = lane_problem(leaf.output, leaf, lanes, state.machine, (1, 0))
     assert problem is not None
-    assert "is strided" in problem.text
+    assert "is not contiguous" in problem.text
 
 
 @pytest.mark.parametrize("extents", [(3, 4), (3, 5), (3, 7)])

@@ -104,7 +104,7 @@ def test_lanes_that_no_instruction_can_access() -> None:
     text = "x f32 [4, 4] heap\ny f32 [4] heap\n\n4:v y[{0}] = x[{0},0]"
     assert broken(text) == []  # the machine gathers
     assert broken(text, "toy-gpu") == [
-        "the access x[{0},0] over scope {0} of extent 4:v is strided, which toy-gpu cannot do"
+        "the access x[{0},0] over scope {0} of extent 4:v is not contiguous, which toy-gpu cannot do"
     ]
 
 

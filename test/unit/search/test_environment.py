@@ -128,7 +128,7 @@ def test_successors_are_computed_when_they_are_asked_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(type(episode.game.program), "copy", None)
     assert offers[3].text
     with pytest.raises(TypeError):
-        _ = offers[4].text
+        _ = [offer.text for offer in offers[4:]]
 
 
 def test_offers_are_different_and_as_many_as_asked_for() -> None:
@@ -327,7 +327,7 @@ def test_timed_programs_run_beside_the_start_with_checked_results() -> None:
     """A machine that is slower by the minute changes no reward: both sides of a ratio are from the same turns."""
     state = start()
     weather = Weather(drift=0.5)
-    episode = Episode(state, priced(state, weather), Rules(offered=8))
+    episode = Episode(state, priced(state, weather), Rules(offered=None))
     found = episode.step(next(k for k, offer in enumerate(episode.offers) if "unroll" in offer.label))
     true = weather.true_time(state.text) / weather.true_time(episode.game.text)
     assert found.reward == pytest.approx(true, rel=0.05)

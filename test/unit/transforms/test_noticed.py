@@ -452,7 +452,7 @@ y f32 [4] heap
 4 y[{0}] = x[{0},{0}]
 """
     game = Game(parse_notation(text)[0], replace(machine("toy"), gather=False))
-    with pytest.raises(IllegalMove, match="is strided, which toy cannot do"):
+    with pytest.raises(IllegalMove, match="is not contiguous, which toy cannot do"):
         game.apply("vectorize@y:0")
 
 
@@ -483,7 +483,7 @@ t f32 [4, 4] heap
 4 4:v y[{0},{1}] = t[{0},{1}]
 """
     game = Game(parse_notation(text)[0], replace(machine("toy"), gather=False))
-    with pytest.raises(IllegalMove, match="is strided, which toy cannot do"):
+    with pytest.raises(IllegalMove, match="is not contiguous, which toy cannot do"):
         game.apply("swap_dims@t:0")
 
 
