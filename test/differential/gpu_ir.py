@@ -427,6 +427,8 @@ def scalar(op: Operation) -> Callable[[list[Any]], Any]:
             test = _TESTS[name.rpartition(".")[2]]
             return lambda operands: test(operands[0], operands[1])
     if isinstance(op, arith.IndexCastOp):
+        if isinstance(kind, IndexType):
+            return lambda operands: int(operands[0])
         name = "arith.trunci"
     dtypes = ["i64" if isinstance(o.type, IndexType) else dtype_name(o.type) for o in op.operands]
     carriers, result = [CARRIERS[t] for t in dtypes], dtype_name(kind)
