@@ -14,15 +14,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from differential.compiled import Arrays, kernel, random_inputs, run, same
-from differential.library import close, small
+from differential.library import close, library_kernel, small
 from differential.mlir import compiled_loops, generic_form, loops, tools
 from differential.test_llvm_functions import agrees, special_values, text_of
 from differential.test_llvm_random import FEATURES
 from pdojo.dialect.functions import DTYPES
+from pdojo.dialect.machines.registry import host
 from pdojo.dialect.semantics.interpreter import interpret, interpret_stepwise
 from pdojo.dialect.view.build import nest_of
 from pdojo.kernels import kernel_names
 from pdojo.math.functions import FUNCTIONS
+from pdojo.search.tuning.scheduled_kernel import make_moves
 from property.kernels import kernel_texts
 from sample import sampled
 
@@ -43,6 +45,14 @@ RANDOM = replace(FEATURES, dtypes=KNOWN, functions=FEATURES.functions - WITHOUT_
 def test_library(name: str) -> None:
     program = small(name)
     executable = compiled_loops(program)
+    inputs = random_inputs(executable.parameters, 0)
+    close(run(executable, inputs), interpret(program, inputs), program)
+
+
+@pytest.mark.parametrize("name", sampled())
+def test_tuned_library(name: str) -> None:
+    program = library_kernel(name, 0)
+    executable = compiled_loops(make_moves(program, host(), "heuristic").after)
     inputs = random_inputs(executable.parameters, 0)
     close(run(executable, inputs), interpret(program, inputs), program)
 
