@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,19 @@ class Guarded:
         assert (self.memory[len(self.memory) - GUARD :] == _PATTERN).all(), f"memory behind '{name}' was written"
 
 
+class Callee(Protocol):
+    """A compiled kernel."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The interface, in order."""
+        ...
+
+    def __call__(self, **arrays: NDArray[Any]) -> object:
+        """Run on arrays, by name."""
+        ...
+
+
 def kernel(text: str) -> KernelOp:
     """The one kernel of a text in the notation."""
     (found,) = parse_notation(text)
@@ -67,8 +80,8 @@ def random_values(dtype: str, shape: tuple[int, ...], random: np.random.Generato
             return np.asarray(to_interface(values, dtype), INTERFACE[dtype]).reshape(shape)
 
 
-def run(executable: Executable, inputs: Arrays) -> Arrays:
-    """Call an executable on guarded copies of the inputs; the arrays that it writes."""
+def run(executable: Callee, inputs: Arrays) -> Arrays:
+    """Call a compiled kernel on guarded copies of the inputs; the arrays that it writes."""
     guarded = {p.name: Guarded.of(p) for p in executable.parameters}
     for name, values in inputs.items():
         guarded[name].array[...] = values

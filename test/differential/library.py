@@ -39,6 +39,17 @@ def library_kernel(name: str, seed: int) -> KernelOp:
     raise AssertionError(name)
 
 
+def small(name: str) -> KernelOp:
+    """A library kernel at the smallest sizes of at least 3 that have a program."""
+    own = workload(name).sizes
+    for size in range(3, 20):
+        try:
+            return Workload(name, tuple((n, min(default, size)) for n, default in own.items())).instantiate()
+        except NotationError:
+            continue
+    raise AssertionError(name)
+
+
 def close(found: Arrays, wanted: Arrays, program: KernelOp) -> None:
     """Equal up to the rounding of sums in another order, and of functions that are approximated."""
     for parameter in parameters_of(nest_of(program)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,21 +38,21 @@ _EITHER_ZERO = ("arith.maxnumf", "arith.minnumf")
 """Functions that may return either of two zeros."""
 
 
-def signatures(function: str) -> list[tuple[tuple[str, ...], str]]:
-    """The operand and result types that a function takes."""
+def signatures(function: str, dtypes: Sequence[str] = tuple(DTYPES)) -> list[tuple[tuple[str, ...], str]]:
+    """The operand and result types that a function takes, out of some element types."""
     spec = FUNCTIONS[function]
     if spec.signature is Signature.SELECT:
-        return [(("i1", d, d), d) for d in DTYPES]
-    pairs = [((d,) * spec.arity, r) for d in DTYPES for r in DTYPES]
+        return [(("i1", d, d), d) for d in dtypes]
+    pairs = [((d,) * spec.arity, r) for d in dtypes for r in dtypes]
     return [(operands, r) for operands, r in pairs if check_types(function, operands, r) is None]
 
 
-def text_of(function: str) -> tuple[str, dict[str, str]]:
-    """A kernel that applies a function to every combination of types; and the types of its inputs."""
+def text_of(function: str, dtypes: Sequence[str] = tuple(DTYPES)) -> tuple[str, dict[str, str]]:
+    """A kernel that applies a function to every combination of some types; and the types of its inputs."""
     inputs: dict[str, str] = {}
     outputs: list[str] = []
     lines: list[str] = []
-    for number, (operands, result) in enumerate(signatures(function)):
+    for number, (operands, result) in enumerate(signatures(function, dtypes)):
         names = [f"{n}{number}" for n in "abc"[: len(operands)]]
         inputs.update(zip(names, operands, strict=True))
         listed = ", ".join(f"{n}[{{0}}*16+{{1}}]" for n in names)

@@ -37,14 +37,11 @@ class _LoopLowering(LoopBuilder):
         self.sequential = sequential
         self.memories: dict[tuple[Buffer, Scope | None], SSAValue] = {}
         self.homes = {b: self._homes(b) for b in nest.buffers}
-        self.heap: list[SSAValue] = []
 
     def lower(self) -> func.FuncOp:
         self.memories.update({(buffer, None): argument for buffer, argument in self.arguments().items()})
-        self._allocate(None)
-        self.nodes(self.nest.children)
-        for value in self.heap:
-            self.builder.insert(memref.DeallocOp.get(value))
+        with self._allocated(None):
+            self.nodes(self.nest.children)
         return self.function()
 
     @contextmanager
@@ -70,8 +67,8 @@ class _LoopLowering(LoopBuilder):
             return
         lower, upper, step = [self.constants.index(v) for v in (0, scope.extent, 1)]
         with self.block(IndexType()) as block, self.iteration_of(scope, block.args[0]):
-            self._allocate(scope)
-            self.body(scope, bounds)
+            with self._allocated(scope):
+                self.body(scope, bounds)
             self.builder.insert(scf.ReduceOp())
         self.builder.insert(scf.ParallelOp([lower], [upper], [step], Region(block)))
 
@@ -93,8 +90,10 @@ class _LoopLowering(LoopBuilder):
                 found[scope] = None
         return list(found)
 
-    def _allocate(self, scope: Scope | None) -> None:
-        """Declare the buffers with a copy in each iteration of `scope` (None: in the function)."""
+    @contextmanager
+    def _allocated(self, scope: Scope | None) -> Generator[None]:
+        """A context with the buffers that have a copy in each iteration of `scope` (None: in the function)."""
+        heap: list[SSAValue] = []
         leaves = self.nest.leaves if scope is None else scope.leaves
         for buffer in self.nest.buffers:
             used = {self._home(buffer, leaf) for leaf in leaves for a in leaf.accesses if a.array.buffer is buffer}
@@ -106,10 +105,13 @@ class _LoopLowering(LoopBuilder):
                     "graphics processors have; apply set_location to it first"
                 )
             element, shape = DTYPES[buffer.dtype], physical_shape(self.nest, buffer)
-            if scope is None and buffer.memory is Memory.HEAP:
+            if buffer.memory is Memory.HEAP:
                 value = self.builder.insert(memref.AllocOp.get(element, shape=shape)).memref
-                self.heap.append(value)
+                heap.append(value)
             else:
                 value = self.builder.insert(memref.AllocaOp.get(element, shape=shape)).memref
             value.name_hint = buffer.names[0]
             self.memories[buffer, scope] = value
+        yield
+        for value in heap:
+            self.builder.insert(memref.DeallocOp.get(value))
