@@ -187,7 +187,7 @@ def slim(results: JSON) -> JSON:
 
 
 def _slim(record: JSON) -> JSON:
-    rows = [{**row, "outcome": {**row["outcome"], "environment": {}}} for row in record["rows"]]
+    rows: list[JSON] = [{**row, "outcome": {**row["outcome"], "environment": {}}} for row in record["rows"]]
     return {**{key: value for key, value in record.items() if key != "trace"}, "rows": rows}
 
 

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -151,9 +152,7 @@ def time(
 
 
 def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
-    import onnxruntime
-
-    runtime: Any = onnxruntime
+    runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3

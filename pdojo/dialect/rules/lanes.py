@@ -84,7 +84,7 @@ def _is_fixed(expression: Expr, depth: int) -> bool:
     """True if divisions of the iteration at `depth` have no other one, and no table is looked up there."""
     atoms = (a for a, _ in expression.terms if not isinstance(a, int) and a.operand.uses(depth))
     looked_up = any(found.operand.uses(depth) for found in lookups_in((expression,)))
-    return not looked_up and all(a.operand.variables() == {depth} for a in atoms)
+    return not looked_up and all(a.operand.variables() == frozenset((depth,)) for a in atoms)
 
 
 def lane_problem(

@@ -78,8 +78,8 @@ def access_reason(
         lanes = leaf.parent
         if lanes is not None and lanes.mapping is Mapping.VECTOR:
             moved = Access(access.array, index(access.index, leaf.extents), access.hints)
-            layout = {"reuse": tuple(slots), "extents": tuple(shape)}
-            problem = lane_problem(moved, leaf, lanes, program.machine, **layout, is_store=access is leaf.output)
+            stored, flags, extents = access is leaf.output, tuple(slots), tuple(shape)
+            problem = lane_problem(moved, leaf, lanes, program.machine, reuse=flags, extents=extents, is_store=stored)
             if problem is not None:
                 return problem
     return fixed

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.executable import Constants
 from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
 from pdojo.model import compiled
@@ -258,14 +260,21 @@ def test_what_depends_on_constants_only_is_computed_once(monkeypatch: pytest.Mon
     text = print_notation(model.kernels[0])
     header, statement = text.rstrip().rsplit("\n", 1)
     name = next(p.name for p in parameters_of(nest_of(model.kernels[0])) if p.constant)
-    packed = (
-        f"p f32 [4, 8] heap const\n\n4 8 p[{{0}},{{1}}] = {name}[{{0}},{{1}}]\n{statement.replace(f'{name}[', 'p[')}\n"
-    )
+    reading = statement.replace(f"{name}[", "p[")
+    packed = f"p f32 [4, 8] heap const\n\n4 8 p[{{0}},{{1}}] = {name}[{{0}},{{1}}]\n{reading}\n"
     (program,) = parse_notation(header.rstrip() + "\n" + packed, "packed")
-    monkeypatch.setattr(compiled, "tuned", lambda *_: program)
     count: list[object] = []
     computed = Constants.computed
-    monkeypatch.setattr(Constants, "computed", lambda *given: (count.append(given), computed(*given))[1])
+
+    def tuned(*_: object) -> KernelOp:
+        return program
+
+    def counted(constants: Constants, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        count.append(given)
+        return computed(constants, given)
+
+    monkeypatch.setattr(compiled, "tuned", tuned)
+    monkeypatch.setattr(Constants, "computed", counted)
     run = model.compile()
     for seed in range(3):
         values = np.random.default_rng(seed).uniform(-1, 1, (4, 8)).astype(np.float32)
