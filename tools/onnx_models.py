@@ -149,6 +149,10 @@ def time(
     if len(medians) > 1:
         ratio = medians["ONNX Runtime"] / medians["pdojo"]
         sys.stdout.write(f"pdojo takes {1 / ratio:.3g} times the time of ONNX Runtime, {threads} threads each\n")
+    else:
+        sys.stdout.write(
+            "time: ONNX Runtime is not installed (pip install onnxruntime), so there is nothing to compare\n"
+        )
 
 
 def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
