@@ -85,8 +85,13 @@ def _run(args: Sequence[str] | None) -> None:
 
 def shown_files() -> list[Path]:
     """The stored results in the chart: those of processors, the newest last, then those of a GPU."""
-    processors = sorted(RESULTS.glob(STORED), key=lambda path: str(Results.read(path).settings["started"]))
+    processors = sorted(RESULTS.glob(STORED), key=started)
     return [*processors, max(RESULTS.glob(DEVICES))]
+
+
+def started(path: Path) -> str:
+    """The time at which the run of stored results of a processor began."""
+    return str(Results.read(path).settings["started"])
 
 
 def panel_of(path: Path) -> Panel:

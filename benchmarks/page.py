@@ -13,8 +13,8 @@ from pathlib import Path
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
 
-from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files
-from benchmarks.compare import RESULTS, Results
+from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
+from benchmarks.compare import RESULTS
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- python -m benchmarks.page -->", "<!-- end -->"
@@ -68,12 +68,8 @@ def figures() -> str:
 
 def _suites() -> Iterator[str]:
     for suite, title in SUITES.items():
-        for path in sorted(RESULTS.glob(f"{suite}-2-threads-*.json"), key=_started, reverse=True):
+        for path in sorted(RESULTS.glob(f"{suite}-2-threads-*.json"), key=started, reverse=True):
             yield _row(title, panel_of(path))
-
-
-def _started(path: Path) -> str:
-    return str(Results.read(path).settings["started"])
 
 
 def _row(title: str, panel: Panel) -> str:
