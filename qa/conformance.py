@@ -113,9 +113,7 @@ def _is_large(model: OnnxModel) -> bool:
     return max(map(prod, extents), default=1) > LARGE
 
 
-def _result(
-    case: unittest.TestCase, name: str, category: str, engine: Engine, markers: dict[str, Any]
-) -> TestResult:
+def _result(case: unittest.TestCase, name: str, category: str, engine: Engine, markers: dict[str, Any]) -> TestResult:
     begun = process_time()
     outcome, reason = "passed", ""
 
