@@ -181,15 +181,11 @@ class OnnxModel:
         self._static |= new
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
-        return Model.of(
-            import_graph(
-                self.proto,
-                {
-                    name: array.copy() if name in static else (element_type(array.dtype), array.shape)
-                    for name, array in given.items()
-                },
-            )
-        )
+        inputs = {
+            name: array.copy() if name in static else (_element(name, array), array.shape)
+            for name, array in given.items()
+        }
+        return Model.of(import_graph(self.proto, inputs))
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"
@@ -221,6 +217,13 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
     missing or invalid file. Nodes without kernel are found when the model is specialised.
     """
     return OnnxModel(read_model(source))
+
+
+def _element(name: str, array: Known) -> str:
+    try:
+        return element_type(array.dtype)
+    except UsageError as error:
+        raise UsageError(f"input '{name}' is not supported: {error}") from None
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:
