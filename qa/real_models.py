@@ -82,9 +82,8 @@ def with_random_weights(name: str, seed: int = 0, image: int | None = None) -> M
             for extent in each.type.tensor_type.shape.dim[2:]:
                 extent.dim_value = image
     tensors = [numpy_helper.from_array(value, each) for each, value in {**weights, **kept}.items()]
-    outputs = [helper.make_tensor_value_info(each.name, TensorProto.FLOAT, None) for each in graph.output]
     return helper.make_model(
-        helper.make_graph(nodes, name, images, outputs, tensors),
+        helper.make_graph(nodes, name, images, list(graph.output), tensors),
         opset_imports=list(model.opset_import),
         ir_version=model.ir_version,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from pdojo import build
 from pdojo.errors import UsageError
@@ -17,7 +17,7 @@ from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
 from pdojo.onnx.definitions import defect, definition, type_of
 from pdojo.onnx.operators.registry import InvalidNode, Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
-from pdojo.onnx.protos import array_of, attributes_of, named, names_used, python_value, refuse, title_of
+from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, names_used, python_value, refuse, title_of
 
 Item: TypeAlias = "Operand | list[Operand] | None"
 """A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
@@ -92,7 +92,7 @@ def _check_declared(name: str, declared: TypeProto, value: Operand) -> None:
     """Raise UsageError for an output of another type than the model says."""
     if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return
-    wanted = helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type)
+    wanted = declared_type(declared.tensor_type.elem_type, f"output '{name}'")
     found = numpy_type(dtype_of(value))
     if found != wanted:
         raise UsageError(f"output '{name}' is declared as {wanted} and computed as {found}")

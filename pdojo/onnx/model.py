@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
 from pdojo.backends.calling.arguments import matched
 from pdojo.dialect.machines.machine import Machine
@@ -22,7 +22,7 @@ from pdojo.model.element_types import element_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
-from pdojo.onnx.protos import read_model
+from pdojo.onnx.protos import declared_type, read_model
 from pdojo.search.database import Database
 
 Outputs: TypeAlias = Any
@@ -235,10 +235,7 @@ def _declared(value: Any) -> Input:
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor")
     tensor = value.type.tensor_type
-    try:
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    except (KeyError, TypeError, ValueError):
-        raise UsageError(f"input '{value.name}' has an unknown element type, number {tensor.elem_type}") from None
+    dtype = declared_type(tensor.elem_type, f"input '{value.name}'")
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, None)
     extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]

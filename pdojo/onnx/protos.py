@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
@@ -81,6 +81,14 @@ def _refuse_external(model: ModelProto) -> None:
     outside = next((t.name for t in model.graph.initializer if uses_external_data(t)), None)
     if outside is not None:
         raise UsageError(f"initialiser '{outside}' has external data; load the model from its file")
+
+
+def declared_type(number: int, title: str) -> np.dtype[Any]:
+    """The NumPy type of an element type by its number. Raises UsageError for an unknown one."""
+    try:
+        return helper.tensor_dtype_to_np_dtype(number)
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{title} has an unknown element type, number {number}") from None
 
 
 def array_of(tensor: TensorProto) -> NDArray[Any]:

@@ -116,6 +116,9 @@ def local_response_normalization(node: Node) -> Array:
     size, bias = node.attribute("size"), node.attribute("bias", 1.0)
     alpha, beta = node.attribute("alpha", 1e-4), node.attribute("beta", 0.75)
 
+    if node.array(0).rank < 2:
+        node.contradicts("it has no axis of channels")
+
     def normalised(x: Array) -> Array:
         # Channels beyond all of them count as 0.
         before, after = (min(count, x.shape[1]) for count in ((size - 1) // 2, size // 2))

@@ -120,6 +120,7 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
         "classes of shape",
     ),
     "windows without extents": (model_of(node("LpPool", "x"), {"x": [1, 1, 4]}, None, 1), "kernel_shape"),
+    "no channels": (model_of(node("LRN", "x", size=3), {"x": [2]}), "no axis of channels"),
     "axes of slices": (
         model_of(
             node("Scan", "x", "r", num_scan_inputs=1, scan_input_axes=[0, 1],
