@@ -243,8 +243,10 @@ def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]
         sizes, keeps = [1] * length, bool(attributes.get("keepdims", 1))
     else:
         split, keeps = importer.need(given, proto), True
-        if split.ndim > 1 or (not split.ndim and split < 1):
-            refuse(proto, f"{split.tolist()} is no list of sizes, nor a positive size")
+        if split.ndim > 1:
+            refuse(proto, f"its sizes have {split.ndim} dimensions, not one")
+        if not split.ndim and split < 1:
+            refuse(proto, f"{split} is no size")
         step = int(split) if not split.ndim else 0
         sizes = [int(size) for size in split] if split.ndim else [min(step, length - n) for n in range(0, length, step)]
     if sum(sizes) != length or min(sizes, default=1) < 1 or len(sizes) > _LONGEST:

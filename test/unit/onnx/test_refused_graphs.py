@@ -144,7 +144,8 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
                  {"x": []}, {"c": True}),
         "",
     ),
-    "sizes of a split": (model_of(node("SplitToSequence", "x s"), {"x": [4]}, {"s": 0}), "positive size"),
+    "sizes of a split": (model_of(node("SplitToSequence", "x s"), {"x": [4]}, {"s": 0}), "0 is no size"),
+    "dimensions of sizes": (model_of(node("SplitToSequence", "x s"), {"x": [4]}, {"s": [[2, 2]]}), "2 dimensions"),
 }  # fmt: skip
 
 
