@@ -193,6 +193,15 @@ def test_outputs_may_be_inputs_constants_and_views() -> None:
     assert x.any(), "an output shares the memory of an input"
 
 
+def test_neighbouring_channels_of_one_image() -> None:
+    """The evaluator of onnx itself normalises as many channels as there are images."""
+    node = helper.make_node("LRN", ["x"], ["y"], size=4, alpha=2.0)
+    x = numbers(1, 6, 2, 2)
+    model = agrees(one_graph([node], {"x": [1, 6, 2, 2]}, {"y": [1, 6, 2, 2]}), [x])
+    total = np.sum(x[0, 2:6] ** 2, axis=0)
+    np.testing.assert_allclose(model.interpret(x)[0, 3], x[0, 3] / (1 + 2 / 4 * total) ** 0.75, rtol=1e-5)
+
+
 def test_sequences_of_known_length() -> None:
     split = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0, keepdims=1)
     number = helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.array(-1)))
