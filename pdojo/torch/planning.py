@@ -286,9 +286,12 @@ class _Planner:
                 return self._known(argument)
             call.refuse(f"it needs the values of {argument.name} before the model runs")
 
+        def either(argument: Node) -> Any:
+            return value(argument) if key_of(argument) in self.static else slot(argument)
+
+        places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
         arguments = [
-            torch.fx.node.map_arg(argument, value if position in rule.static else slot)
-            for position, argument in enumerate(node.args)
+            torch.fx.node.map_arg(argument, places.get(position, slot)) for position, argument in enumerate(node.args)
         ]
         return arguments, torch.fx.node.map_arg(node.kwargs, slot)
 

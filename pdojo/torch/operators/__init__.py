@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from pdojo.torch.operators import (
+    attention,
+    backward,
     contractions,
     convolutions,
+    indexing,
+    losses,
     normalisations,
     pointwise,
     pools,
@@ -13,8 +17,12 @@ from pdojo.torch.operators import (
 )
 
 __all__ = [
+    "attention",
+    "backward",
     "contractions",
     "convolutions",
+    "indexing",
+    "losses",
     "normalisations",
     "pointwise",
     "pools",

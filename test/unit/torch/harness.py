@@ -94,8 +94,11 @@ def check(
     ours = Program(known, compile_)(list(tensors))
     expected = results(operator, arguments, keywords, read)
     exact = results(operator, *_in_f64(arguments, keywords), read)
-    for mine, theirs, best in zip(ours, expected, exact, strict=True):
-        assert mine.dtype == theirs.dtype
+    promised = [node.meta["val"] for node in known.outputs]
+    for mine, theirs, best, traced in zip(ours, expected, exact, promised, strict=True):
+        # Some operators have other types when they run than when they are traced; graphs rely on those.
+        assert mine.dtype == traced.dtype
+        theirs = theirs.to(traced.dtype)
         assert mine.shape == theirs.shape
         strides = zip(mine.shape, mine.stride(), theirs.stride(), strict=True)
         assert all(a == b for n, a, b in strides if n > 1), (mine.stride(), theirs.stride())
