@@ -61,6 +61,11 @@ class RegionStep:
             if names[name] not in written
         ]
 
+    @property
+    def read(self) -> list[Key]:
+        """The tensors that the kernels read, and those that are copied."""
+        return [key for key, _ in self._inputs] + [source for *_, source in self._copies if isinstance(source, tuple)]
+
     def __call__(self, values: Environment) -> None:
         """Compute the results of the region."""
         inputs = [_as_laid_out(values[key], layout) for key, layout in self._inputs]
@@ -79,6 +84,11 @@ class TorchStep:
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
         self._plan = plan
+
+    @property
+    def read(self) -> list[Key]:
+        """The operands of the call."""
+        return [self._plan.key(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
@@ -144,17 +154,27 @@ class Program:
             if isinstance(each, Node):
                 steps += self._views(each, made)
         self.steps = steps
+        results = {plan.key(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
+        last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
+        self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
+        """The tensors that no later step needs, for each step."""
         self._placeholders = [node for node in plan.module.graph.nodes if node.op == "placeholder"]
         self._known = {key: tensor for key, tensor in plan.static.items() if key[0].op != "placeholder"}
+        given = {t.untyped_storage().data_ptr() for key, t in plan.static.items() if key[0].op == "placeholder"}
+        self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
+        """The known tensors that are no views of parameters; each call returns new ones."""
 
-    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """The results of the graph."""
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """The results of the graph. The list of arguments is emptied, so that tensors live no longer than needed."""
         values: Environment = dict(self._known)
         for node, value in zip(self._placeholders, arguments, strict=True):
             if isinstance(value, torch.Tensor):
                 values[node, 0] = value
-        for step in self.steps:
+        arguments.clear()
+        for step, dying in zip(self.steps, self._dying, strict=True):
             step(values)
+            for key in dying:
+                del values[key]
         return [self._result(each, values) for each in self.plan.outputs]
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
@@ -171,4 +191,4 @@ class Program:
         if node in self.plan.numbers:
             return self.plan.numbers[node]
         key = self.plan.key(node)
-        return values[key].clone() if key in self._known else values[key]
+        return values[key].clone() if key in self._fresh else values[key]
