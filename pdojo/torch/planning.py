@@ -208,7 +208,7 @@ class _Planner:
             return
         sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
         schema = getattr(node.target, "_schema", None)
-        if schema is not None and not schema.is_mutable and not is_random(node.target):
+        if schema is not None and not schema.is_mutable and not is_random(node):
             if all(source in self.static for source in sources):
                 self._evaluate(node)
                 return
@@ -222,7 +222,7 @@ class _Planner:
             else:
                 return
         else:
-            reason = "it draws random numbers" if is_random(node.target) else "it has effects"
+            reason = "it draws random numbers" if is_random(node) else "it has effects"
         self._leave(node, sources, reason)
 
     def _leave(self, node: Node, sources: Sequence[Key], reason: str) -> None:
