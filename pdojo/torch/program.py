@@ -69,7 +69,8 @@ class RegionStep:
         values.update(zip([key for key, _ in self._outputs], outputs, strict=True))
         for key, layout, source in self._copies:
             made = layout.new()
-            _flat(made).copy_(_flat(values[source] if isinstance(source, tuple) else source))
+            whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
+            _flat(made).copy_(_flat(whole))
             values[key] = made
 
 
@@ -151,8 +152,7 @@ class Program:
         """The results of the graph."""
         values: Environment = dict(self._known)
         for node, value in zip(self._placeholders, arguments, strict=True):
-            if isinstance(value, torch.Tensor):
-                values[node, 0] = value
+            values[node, 0] = value  # a number, or the token of effects, where it is no tensor
         for step in self.steps:
             step(values)
         return [self._result(each, values) for each in self.plan.outputs]
