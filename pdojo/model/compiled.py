@@ -103,7 +103,7 @@ class CompiledModel:
         self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
         """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
-    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Any:
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
         given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
         given += arrays[len(given) :]
@@ -169,6 +169,11 @@ class CompiledModel:
         for executable, slots in self._steps:
             executable.run_at([addresses[slot] for slot in slots])
         self._free.append((block, addresses))
+
+    def apart(self) -> list[CompiledModel]:
+        """Each step as a model of its own, with the same code."""
+        steps = zip(self.model.steps, self._steps, strict=True)
+        return [CompiledModel(type(self.model).of_step(step), [executable]) for step, (executable, _) in steps]
 
     @property
     def inputs_read(self) -> tuple[Tensor, ...]:

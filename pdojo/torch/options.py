@@ -38,6 +38,10 @@ class Options:
         options = Options(**dict(given or {}))
         if options.tune not in get_args(Tuning):
             raise UsageError(f"option tune is 'none', 'pass' or 'search', not {options.tune!r}")
-        if not isinstance(options.specialisations, int) or options.specialisations < 1:
-            raise UsageError(f"option specialisations is a number from 1, not {options.specialisations!r}")
+        for each in known.values():
+            value = getattr(options, each.name)
+            if type(value).__name__ not in str(each.type).replace("Tuning", "str").replace("None", "NoneType"):
+                raise UsageError(f"option {each.name} is of type {each.type}, not {value!r}")
+        if options.specialisations < 1:
+            raise UsageError(f"option specialisations is a number from 1, not {options.specialisations}")
         return options

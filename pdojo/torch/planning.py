@@ -26,7 +26,8 @@ from pdojo.model.element_types import uniform
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.torch.decompositions import is_random
-from pdojo.torch.element_types import handle_type, memory_order, values_of
+from pdojo.torch.element_types import HANDLES, handle_type, memory_order, values_of
+from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
 Key: TypeAlias = "tuple[Node, int]"
@@ -72,8 +73,25 @@ class Region:
     builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(folded))
     seen: dict[Key, Seen] = field(default_factory=dict[Key, Seen])
     inputs: list[Key] = field(default_factory=list[Key])
-    nodes: dict[Key, Node] = field(default_factory=dict[Key, Node])
-    """The nodes of operations by their first result."""
+    calls: list[Node] = field(default_factory=list[Node])
+    """The calls of the graph that the operations stand for, in the order of the graph."""
+
+    @property
+    def made(self) -> dict[Tensor, Key]:
+        """The tensors of the graph that operations compute, by the tensors of the model that have their memory."""
+        calls = {*self.calls}
+        return {
+            seen.operand: key
+            for key, seen in self.seen.items()
+            if key[0] in calls and isinstance(seen.operand, Tensor) and seen.operand.base is None
+        }
+
+    @property
+    def terms(self) -> dict[Node, int]:
+        """The most numbers that a call sums to one, by node."""
+        made = self.made
+        rows = [(tensor, operation.row) for operation in self.builder.operations for tensor in operation.made]
+        return {made[tensor][0]: row for tensor, row in rows if tensor in made}
 
     def graph(self, outputs: Sequence[Key]) -> Graph:
         """The operations that some results need."""
@@ -198,6 +216,9 @@ class _Planner:
                 self._lower(node, sources)
             except UsageError as error:
                 reason = str(error)
+            except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
+                warn_of_failure([node], error)
+                reason = f"{node.target}: its rule failed"
             else:
                 return
         else:
@@ -229,7 +250,6 @@ class _Planner:
         rule = RULES.get(name)
         if rule is None:
             raise UnsupportedCall(f"{name}: no kernel is known for this operator")
-        results = _results(node)
         for key in sources:
             _check_tensor(_value(key))
         call = _call_of(node)
@@ -240,15 +260,18 @@ class _Planner:
         region = self.regions.setdefault(level, Region(level))
         seen: list[Seen] = []
         template = self._template(node, rule, call, region, seen)
-        orders = [memory_order(each.shape, each.stride()) for each in results]
-        if None in orders:
-            raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
-        lower = _lowering(rule, call, template, tuple(seen), [order for order in orders if order is not None])
+        orders: list[tuple[int, ...]] = []
+        for number in call.read:
+            example = _value((node, number))
+            order = memory_order(example.shape, example.stride())
+            if order is None:
+                raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
+            orders.append(order)
+        lower = _lowering(rule, call, template, tuple(seen), orders)
         made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
-        for number, (operand, order) in enumerate(zip(made, orders, strict=True)):
-            assert order is not None
+        for number, operand, order in zip(call.read, made, orders, strict=True):
             region.seen[node, number] = Seen(operand, _transposition(np.argsort(order).tolist()))
-        region.nodes[node, 0] = node
+        region.calls.append(node)
         self.levels[node] = level
         self.lowered.add(node)
 
@@ -265,7 +288,7 @@ class _Planner:
         """Record a view, if there is a handle of it."""
         example = _value(source)
         handle = build.input("x", handle_type(example.dtype), example.shape)
-        for number in range(len(_results(node))):
+        for number in _call_of(node).read:
             view_step(node, number)(handle)
         self.views[node] = source
 
@@ -351,9 +374,26 @@ def _argument(node: Node, handle: Array) -> Any:
 
 
 def _call_of(node: Node) -> Call:
-    """A call as its rule sees it. Raises UsageError for results that no kernel computes."""
-    results = tuple((handle_type(each.dtype), tuple(each.shape)) for each in _results(node))
-    return Call(str(node.target), results)
+    """A call as its rule sees it. Raises UsageError for results that are read and that no kernel computes."""
+    value = node.meta["val"]
+    examples: Sequence[Any] = value if isinstance(value, tuple | list) else [value]
+    read = tuple(
+        number for number in range(len(examples)) if not isinstance(value, tuple | list) or _is_read(node, number)
+    )
+    for number in read:
+        if not isinstance(examples[number], torch.Tensor):
+            raise UnsupportedCall(f"{node.target}: a result is no tensor")
+        _check_tensor(examples[number])
+    results = [
+        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
+        for each in examples
+    ]
+    return Call(str(node.target), tuple(results), read)
+
+
+def _is_read(node: Node, number: int) -> bool:
+    """Whether a result of a call with several results is read."""
+    return any(key_of(user) == (node, number) for user in node.users)
 
 
 def _lowering(
@@ -368,7 +408,7 @@ def _lowering(
     results = call.results
     if permuted:
         results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = Call(call.operator, results)
+    asked = Call(call.operator, results, call.read)
 
     def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
         constants: dict[Array, Known] = {}
@@ -380,9 +420,10 @@ def _lowering(
         arguments, keywords = _filled(template, handles)
         made: Any = rule.function(asked, *arguments, **keywords)
         values: list[Value] = []
-        for (dtype, shape), value, place in zip(
-            results, (made,) if isinstance(made, Array) else made, orders, strict=True
-        ):
+        found: Sequence[Array] = (made,) if isinstance(made, Array) else made
+        assert len(found) == len(results), (call.operator, len(found))
+        for number, place in zip(call.read, orders, strict=True):
+            (dtype, shape), value = results[number], found[number]
             whole = build.cast(build.broadcast_to(value, shape) if not value.rank else value, dtype)
             _check_shape(call, whole, shape)
             values.append(whole if permuted else build.transpose(whole, place))
@@ -456,17 +497,6 @@ def _permuted(handle: Array, order: Sequence[int]) -> Array:
 def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     assert isinstance(value, Array)
     return build.reshape(value, shape)
-
-
-def _results(node: Node) -> list[torch.Tensor]:
-    """The results of a call, as tensors without memory. Raises UnsupportedCall for others than arrays of a CPU."""
-    value = node.meta["val"]
-    results = list(value) if isinstance(value, tuple | list) else [value]
-    for each in results:
-        if not isinstance(each, torch.Tensor):
-            raise UnsupportedCall(f"{node.target}: a result is no tensor")
-        _check_tensor(each)
-    return results
 
 
 def _check_tensor(tensor: torch.Tensor) -> None:
