@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.decompositions import decompositions
+from pdojo.torch.fallbacks import FallbackWarning
 from pdojo.torch.options import Options
 from pdojo.torch.program import Program
 
@@ -143,7 +145,9 @@ def run_sample(op: Any, sample: Any, settings: Settings) -> Outcome:
     exact = _exact(op, leaves, spec, places, settings)
     made: list[CompiledGraph] = []
     try:
-        found = _run(_compiled(function, made, settings), tensors, settings)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", FallbackWarning)
+            found = _run(_compiled(function, made, settings), tensors, settings)
     except (
         DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode,
         UnsupportedFakeTensorException,
@@ -155,17 +159,25 @@ def run_sample(op: Any, sample: Any, settings: Settings) -> Outcome:
         if not made:
             return Outcome("PyTorch only", reasons=(f"PyTorch does not trace it: {_first_line(error)}",))
         return Outcome("crash", f"{_first_line(error)} ({_shown(leaves)})")
-    programs = [program for graph in made for program in graph.programs.values()]
+    for each in said:
+        if issubclass(each.category, FallbackWarning):
+            return Outcome("crash", f"{each.message} ({_shown(leaves)})")
+    programs = [program for graph in made for program in graph.programs.values() if program is not None]
     reasons = tuple(dict.fromkeys(reason for program in programs for reason in _reasons(program)))
-    complaint = compare(found, expected, exact, is_random=_is_random(made), is_pointwise=_is_pointwise(op))
+    complaint = compare(found, expected, exact, is_random=_is_random(programs), is_pointwise=_is_pointwise(op))
     if complaint:
         return Outcome("wrong", f"{complaint} ({_shown(leaves)})", reasons)
     return Outcome(_status(programs), reasons=reasons)
 
 
 def _reasons(program: Program) -> list[str]:
-    """Why PyTorch runs calls; those on arrays without elements compute nothing."""
-    return [fallback.reason for fallback in program.plan.fallbacks if fallback.reason != "an array has no elements"]
+    """Why PyTorch runs calls, but for those whose results have no elements: these compute nothing."""
+    return [fallback.reason for fallback in program.plan.fallbacks if _has_elements(fallback.node)]
+
+
+def _has_elements(node: torch.fx.Node) -> bool:
+    results = pytree.tree_leaves(node.meta.get("val"))
+    return not results or any(not isinstance(each, torch.Tensor) or each.numel() for each in results)
 
 
 def _status(programs: Sequence[Program]) -> str:
@@ -265,9 +277,8 @@ def _widened(leaf: Any) -> Any:
     return leaf
 
 
-def _is_random(graphs: Sequence[CompiledGraph]) -> bool:
-    return any(f.reason == "it draws random numbers" for g in graphs for p in g.programs.values()
-               for f in p.plan.fallbacks)  # fmt: skip
+def _is_random(programs: Sequence[Program]) -> bool:
+    return any(fallback.reason == "it draws random numbers" for each in programs for fallback in each.plan.fallbacks)
 
 
 def _is_pointwise(op: Any) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pdojo.torch.operators import (
+    activations,
+    casts,
     contractions,
     convolutions,
+    creation,
     normalisations,
     pointwise,
     pools,
@@ -13,8 +16,11 @@ from pdojo.torch.operators import (
 )
 
 __all__ = [
+    "activations",
+    "casts",
     "contractions",
     "convolutions",
+    "creation",
     "normalisations",
     "pointwise",
     "pools",
