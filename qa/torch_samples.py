@@ -6,7 +6,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -32,6 +32,8 @@ from pdojo.torch.fallbacks import FallbackWarning
 from pdojo.torch.options import Options
 from pdojo.torch.program import Program
 
+_torch: Any = torch
+"""Functions of PyTorch without types."""
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool, "f64": torch.float64}
 """Element types of samples."""
 UNINITIALISED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
@@ -82,12 +84,13 @@ def title(op: Any) -> str:
 
 def operators(dtype: str) -> list[Any]:
     """The operators that take this element type on the CPU."""
-    return [op for op in op_db if DTYPES[dtype] in op.supported_dtypes("cpu")]
+    known: list[Any] = list(op_db)
+    return [op for op in known if DTYPES[dtype] in op.supported_dtypes("cpu")]
 
 
 def samples_of(op: Any, settings: Settings) -> list[Any]:
     """The samples of an operator, the same in every call."""
-    torch.manual_seed(0)
+    _torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002  # some samples of PyTorch use the global generator of NumPy
     return list(op.sample_inputs("cpu", DTYPES[settings.dtype], requires_grad=settings.gradients))
 
@@ -120,7 +123,7 @@ def _at(address: int, tensor: Tensor) -> Any:
 
     dtype = np.dtype(INTERFACE[storage_of(tensor.dtype)])
     memory = (ctypes.c_char * tensor.bytes).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(tensor.shape)
+    return np.ndarray(tensor.shape, dtype, cast("Any", memory))
 
 
 class InterpretedGraph(CompiledGraph):
@@ -205,14 +208,22 @@ def _function(op: Any, leaves: Sequence[Any], spec: Any, places: Sequence[int]) 
 
 def _compiled(function: Callable[..., Any], made: list[CompiledGraph], settings: Settings) -> Callable[..., Any]:
     options = Options(tune=settings.tune)
-    if settings.dynamo:
-        torch._dynamo.reset()
-        return torch.compile(function, backend=lambda module, inputs: compiled_graph(module, inputs, options, made))
 
-    def compiler(graph: Any, _: Sequence[Any]) -> CompiledGraph:
+    def make(graph: torch.fx.GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
         kind = CompiledGraph if settings.compiled else InterpretedGraph
-        made.append(kind(graph, options, ()))
+        made.append(kind(graph, options, static))
         return made[-1]
+
+    if settings.dynamo:
+
+        def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            return compiled_graph(module, inputs, options, make)
+
+        _torch._dynamo.reset()
+        return _torch.compile(function, backend=backend)
+
+    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> CompiledGraph:
+        return make(gm, options, ())
 
     return aot_function(
         function,
@@ -227,7 +238,7 @@ def _compiled(function: Callable[..., Any], made: list[CompiledGraph], settings:
 
 def _run(function: Callable[..., Any], tensors: Sequence[torch.Tensor], settings: Settings) -> list[Any]:
     """The results on copies of the tensors, and their gradients where asked."""
-    torch.manual_seed(1)
+    _torch.manual_seed(1)
     if not settings.gradients:
         with torch.no_grad():
             return pytree.tree_leaves(function(*(_copied(tensor) for tensor in tensors)))
@@ -256,8 +267,8 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
     extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
     memory = torch.as_strided(tensor.detach(), (extent,), (1,)).clone()
     copy = torch.as_strided(memory, tensor.shape, tensor.stride())
-    copy = torch._conj(copy) if tensor.is_conj() else copy
-    return torch._neg_view(copy) if tensor.is_neg() else copy
+    copy = _torch._conj(copy) if tensor.is_conj() else copy
+    return _torch._neg_view(copy) if tensor.is_neg() else copy
 
 
 def _exact(op: Any, leaves: Sequence[Any], spec: Any, places: Sequence[int], settings: Settings) -> list[Any] | None:

@@ -35,7 +35,7 @@ pointwise("rsub.Scalar", lambda a, b, alpha=1: _sub(b, a, alpha))
 for _name in ("mul.Tensor", "mul.Scalar"):
     pointwise(_name, lambda a, b: a & b if _is_bool(a, b) else a * b)
 pointwise("neg.default", lambda x: -x)
-pointwise("abs.default", abs)
+pointwise("abs.default", lambda x: abs(x))
 
 # Functions of floating-point numbers; integers are converted.
 
