@@ -24,6 +24,7 @@ from pdojo.build.kernel import kernel
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
+from pdojo.build.placing import put
 from pdojo.build.pools import avg_pool, pool
 from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
 from pdojo.build.scans import scan
@@ -90,6 +91,7 @@ __all__ = [
     "pool",
     "power",
     "prod",
+    "put",
     "reduce",
     "relu",
     "repeat",

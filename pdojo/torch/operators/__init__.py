@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pdojo.torch.operators import (
     activations,
+    attention,
+    backward,
     casts,
     contractions,
     convolutions,
     creation,
+    indexing,
+    losses,
     normalisations,
     pointwise,
     pools,
@@ -17,10 +21,14 @@ from pdojo.torch.operators import (
 
 __all__ = [
     "activations",
+    "attention",
+    "backward",
     "casts",
     "contractions",
     "convolutions",
     "creation",
+    "indexing",
+    "losses",
     "normalisations",
     "pointwise",
     "pools",

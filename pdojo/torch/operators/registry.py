@@ -59,6 +59,8 @@ class Rule:
     function: Function
     static: frozenset[int]
     """Positions of tensor arguments whose values must be known: they are tensors of PyTorch, not handles."""
+    known: frozenset[int]
+    """Positions of tensor arguments that are tensors of PyTorch if their values are known, and handles if not."""
     pointwise: bool
     """Whether each element of the result depends on the elements at its place only, so that axes may be permuted."""
 
@@ -66,7 +68,9 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def aten(*names: str, static: Sequence[int] = (), pointwise: bool = False) -> Callable[[Function], Function]:
+def aten(
+    *names: str, static: Sequence[int] = (), known: Sequence[int] = (), pointwise: bool = False
+) -> Callable[[Function], Function]:
     """A decorator that makes a function the rule of operators: `add.Tensor` is `aten.add.Tensor`."""
 
     def register(function: Function) -> Function:
@@ -74,7 +78,7 @@ def aten(*names: str, static: Sequence[int] = (), pointwise: bool = False) -> Ca
             full = name if name.count(".") > 1 else f"aten.{name}"
             if full in RULES:
                 raise ValueError(f"operator {full} has two rules")
-            RULES[full] = Rule(function, frozenset(static), pointwise)
+            RULES[full] = Rule(function, frozenset(static), frozenset(known), pointwise)
         return function
 
     return register
