@@ -103,7 +103,7 @@ class CompiledModel:
         self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
         """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
-    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Any:
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
         given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
         given += arrays[len(given) :]

@@ -13,10 +13,9 @@ from pdojo.errors import UsageError
 if find_spec("torch") is None:
     raise UsageError("pdojo.torch needs PyTorch: pip install 'pdojo[torch]'")
 
-from pdojo.torch.backend import backend
 from pdojo.torch.checking import WrongKernel
 from pdojo.torch.compiling import compile
 from pdojo.torch.explaining import Explanation, explain
 from pdojo.torch.fallbacks import FallbackWarning
 
-__all__ = ["Explanation", "FallbackWarning", "WrongKernel", "backend", "compile", "explain"]
+__all__ = ["Explanation", "FallbackWarning", "WrongKernel", "compile", "explain"]

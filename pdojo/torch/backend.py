@@ -14,6 +14,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from pdojo.model.compiled import CompiledModel
@@ -170,7 +171,7 @@ def _shapes(arguments: Sequence[Any]) -> object:
 def _concrete(module: GraphModule, arguments: Sequence[Any]) -> GraphModule:
     """The graph with the shapes of these arguments."""
     found = copy.deepcopy(module)
-    mode = FakeTensorMode()
+    mode = FakeTensorMode(shape_env=ShapeEnv())
     fakes = [
         mode.from_tensor(each, static_shapes=True) if isinstance(each, torch.Tensor) else each for each in arguments
     ]

@@ -26,7 +26,7 @@ from pdojo.model.element_types import uniform
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.torch.decompositions import is_random
-from pdojo.torch.element_types import handle_type, memory_order, values_of
+from pdojo.torch.element_types import HANDLES, handle_type, memory_order, values_of
 from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
@@ -250,7 +250,6 @@ class _Planner:
         rule = RULES.get(name)
         if rule is None:
             raise UnsupportedCall(f"{name}: no kernel is known for this operator")
-        results = _results(node)
         for key in sources:
             _check_tensor(_value(key))
         call = _call_of(node)
@@ -261,13 +260,16 @@ class _Planner:
         region = self.regions.setdefault(level, Region(level))
         seen: list[Seen] = []
         template = self._template(node, rule, call, region, seen)
-        orders = [memory_order(each.shape, each.stride()) for each in results]
-        if None in orders:
-            raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
-        lower = _lowering(rule, call, template, tuple(seen), [order for order in orders if order is not None])
+        orders: list[tuple[int, ...]] = []
+        for number in call.read:
+            example = _value((node, number))
+            order = memory_order(example.shape, example.stride())
+            if order is None:
+                raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
+            orders.append(order)
+        lower = _lowering(rule, call, template, tuple(seen), orders)
         made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
-        for number, (operand, order) in enumerate(zip(made, orders, strict=True)):
-            assert order is not None
+        for number, operand, order in zip(call.read, made, orders, strict=True):
             region.seen[node, number] = Seen(operand, _transposition(np.argsort(order).tolist()))
         region.calls.append(node)
         self.levels[node] = level
@@ -286,7 +288,7 @@ class _Planner:
         """Record a view, if there is a handle of it."""
         example = _value(source)
         handle = build.input("x", handle_type(example.dtype), example.shape)
-        for number in range(len(_results(node))):
+        for number in _call_of(node).read:
             view_step(node, number)(handle)
         self.views[node] = source
 
@@ -372,9 +374,26 @@ def _argument(node: Node, handle: Array) -> Any:
 
 
 def _call_of(node: Node) -> Call:
-    """A call as its rule sees it. Raises UsageError for results that no kernel computes."""
-    results = tuple((handle_type(each.dtype), tuple(each.shape)) for each in _results(node))
-    return Call(str(node.target), results)
+    """A call as its rule sees it. Raises UsageError for results that are read and that no kernel computes."""
+    value = node.meta["val"]
+    examples: Sequence[Any] = value if isinstance(value, tuple | list) else [value]
+    read = tuple(
+        number for number in range(len(examples)) if not isinstance(value, tuple | list) or _is_read(node, number)
+    )
+    for number in read:
+        if not isinstance(examples[number], torch.Tensor):
+            raise UnsupportedCall(f"{node.target}: a result is no tensor")
+        _check_tensor(examples[number])
+    results = [
+        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
+        for each in examples
+    ]
+    return Call(str(node.target), tuple(results), read)
+
+
+def _is_read(node: Node, number: int) -> bool:
+    """Whether a result of a call with several results is read."""
+    return any(key_of(user) == (node, number) for user in node.users)
 
 
 def _lowering(
@@ -389,7 +408,7 @@ def _lowering(
     results = call.results
     if permuted:
         results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = Call(call.operator, results)
+    asked = Call(call.operator, results, call.read)
 
     def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
         constants: dict[Array, Known] = {}
@@ -401,9 +420,10 @@ def _lowering(
         arguments, keywords = _filled(template, handles)
         made: Any = rule.function(asked, *arguments, **keywords)
         values: list[Value] = []
-        for (dtype, shape), value, place in zip(
-            results, (made,) if isinstance(made, Array) else made, orders, strict=True
-        ):
+        found: Sequence[Array] = (made,) if isinstance(made, Array) else made
+        assert len(found) == len(results), (call.operator, len(found))
+        for number, place in zip(call.read, orders, strict=True):
+            (dtype, shape), value = results[number], found[number]
             whole = build.cast(build.broadcast_to(value, shape) if not value.rank else value, dtype)
             _check_shape(call, whole, shape)
             values.append(whole if permuted else build.transpose(whole, place))
@@ -479,19 +499,12 @@ def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     return build.reshape(value, shape)
 
 
-def _results(node: Node) -> list[torch.Tensor]:
-    """The results of a call, as tensors without memory. Raises UnsupportedCall for others than arrays of a CPU."""
-    value = node.meta["val"]
-    results = list(value) if isinstance(value, tuple | list) else [value]
-    for each in results:
-        if not isinstance(each, torch.Tensor):
-            raise UnsupportedCall(f"{node.target}: a result is no tensor")
-        _check_tensor(each)
-    return results
-
-
 def _check_tensor(tensor: torch.Tensor) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
+    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("a number depends on values of tensors")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UsageError("a shape depends on values of tensors")
     handle_type(tensor.dtype)
     if tensor.device.type != "cpu":
         raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")

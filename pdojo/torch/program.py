@@ -68,6 +68,11 @@ class RegionStep:
             if names[name] not in written
         ]
 
+    @property
+    def read(self) -> list[Key]:
+        """The tensors that the kernels read, and those that are copied."""
+        return [key for key, _ in self._inputs] + [source for *_, source in self._copies if isinstance(source, tuple)]
+
     def __call__(self, values: Environment) -> None:
         """Compute the results of the region."""
         inputs = self.given(values)
@@ -90,6 +95,11 @@ class TorchStep:
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
         self._plan = plan
+
+    @property
+    def read(self) -> list[Key]:
+        """The operands of the call."""
+        return [self._plan.key(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
@@ -166,14 +176,24 @@ class Program:
         self.plain_steps = steps
         """The regions and the calls of PyTorch, in the order of execution."""
         self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
+        results = {plan.key(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
+        last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
+        self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
+        """The tensors that no later step needs, for each step."""
         self._placeholders = [node for node in plan.module.graph.nodes if node.op == "placeholder"]
         self._known = {key: tensor for key, tensor in plan.static.items() if key[0].op != "placeholder"}
+        given = {t.untyped_storage().data_ptr() for key, t in plan.static.items() if key[0].op == "placeholder"}
+        self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
+        """The known tensors that are no views of parameters; each call returns new ones."""
 
-    def __call__(self, arguments: Sequence[Any]) -> list[Any]:
-        """The results of the graph."""
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """The results of the graph. The list of arguments is emptied, so that tensors live no longer than needed."""
         values = self.environment(arguments)
-        for step in self.steps:
+        arguments.clear()
+        for step, dying in zip(self.steps, self._dying, strict=True):
             step(values)
+            for key in dying:
+                del values[key]
         return [self._result(each, values) for each in self.plan.outputs]
 
     def environment(self, arguments: Sequence[Any]) -> Environment:
@@ -198,4 +218,4 @@ class Program:
         if node in self.plan.numbers:
             return self.plan.numbers[node]
         key = self.plan.key(node)
-        return values[key].clone() if key in self._known else values[key]
+        return values[key].clone() if key in self._fresh else values[key]

@@ -19,7 +19,7 @@ from pdojo.build import Array
 from pdojo.errors import UsageError
 from pdojo.torch.element_types import TENSORS, handle_type
 
-Function: TypeAlias = Callable[..., "Array | Sequence[Array]"]
+Function: TypeAlias = Callable[..., "Array | Sequence[Array | None]"]
 
 
 class UnsupportedCall(UsageError):  # noqa: N818  # the fact, as in IllegalMove
@@ -33,7 +33,9 @@ class Call:
     operator: str
     """`aten.add.Tensor`."""
     results: tuple[tuple[str, tuple[int, ...]], ...]
-    """Element types of handles and shapes of the results, as PyTorch gives them."""
+    """Element types of handles and shapes of the results, as PyTorch gives them; empty for what is no tensor."""
+    read: tuple[int, ...] = (0,)
+    """The numbers of results that others read; a rule may return None in the place of the others."""
 
     @property
     def dtype(self) -> str:
