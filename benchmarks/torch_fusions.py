@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.held import Between, OneOf, Size
+from benchmarks.torch_turns import EAGER, INDUCTOR, OURS, Case, Cases, main
 
 SEED = 20261127
 COUNT = 60
@@ -102,7 +103,10 @@ STARTS: Mapping[str, Start] = {
     "scores": Start(1, "B H L D; B H L D", HEADS, lambda _, q, k: q @ k.mT),
     "masked": Start(1, "B H L D; B H L D; B 1 1 L", HEADS, _masked),
     "swiglu": Start(
-        1, "M K; N K; N K", PRODUCT, lambda _, x, w, v: functional.silu(functional.linear(x, w)) * functional.linear(x, v)
+        1,
+        "M K; N K; N K",
+        PRODUCT,
+        lambda _, x, w, v: functional.silu(functional.linear(x, w)) * functional.linear(x, v),
     ),
     "geglu": Start(1, "M N; M N", {"M": ROWS, "N": WIDTH}, lambda _, x, gate: x * functional.gelu(gate)),
 }
@@ -346,6 +350,14 @@ def _further(letter: str, shape: Sequence[int]) -> tuple[int, ...]:
             raise AssertionError(letter)
 
 
+def _case(fusion: Fusion) -> Case:
+    return Case(fusion, tuple(fusion.arguments()))
+
+
+CASES: Cases = {str(fusion): partial(_case, fusion) for fusion in fusions()}
+
 if __name__ == "__main__":
     if "--draw" in sys.argv:
         sys.stdout.write(text_of(SEED))
+    else:
+        sys.exit(main("benchmarks.torch_fusions", CASES, (OURS, EAGER, INDUCTOR)))

@@ -2,6 +2,22 @@
 
 from __future__ import annotations
 
-from pdojo.torch.operators import contractions, pointwise, reductions, views
+from pdojo.torch.operators import (
+    contractions,
+    convolutions,
+    normalisations,
+    pointwise,
+    pools,
+    reductions,
+    views,
+)
 
-__all__ = ["contractions", "pointwise", "reductions", "views"]
+__all__ = [
+    "contractions",
+    "convolutions",
+    "normalisations",
+    "pointwise",
+    "pools",
+    "reductions",
+    "views",
+]
