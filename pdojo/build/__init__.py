@@ -18,6 +18,7 @@ from pdojo.build.activations import celu, elu, gelu, leaky_relu, relu, selu, sig
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
 from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
 from pdojo.build.contractions import contract, conv, conv_transpose, matmul
+from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign_bit, sinh, tan
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
 from pdojo.build.kernel import kernel
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
@@ -32,11 +33,17 @@ from pdojo.build.tables import gather, scatter, table
 
 __all__ = [
     "Array",
+    "acos",
+    "acosh",
     "all",
     "any",
     "argmax",
     "argmin",
+    "asin",
+    "asinh",
     "assemble",
+    "atan2",
+    "atanh",
     "attention",
     "avg_pool",
     "batch_norm",
@@ -52,6 +59,7 @@ __all__ = [
     "contract",
     "conv",
     "conv_transpose",
+    "cosh",
     "cross_entropy",
     "cumulative",
     "elu",
@@ -94,7 +102,9 @@ __all__ = [
     "selu",
     "sigmoid",
     "sign",
+    "sign_bit",
     "silu",
+    "sinh",
     "softmax",
     "softplus",
     "split",
@@ -104,6 +114,7 @@ __all__ = [
     "sum",
     "table",
     "take",
+    "tan",
     "tanh",
     "tile",
     "transpose",

@@ -25,8 +25,10 @@ MOST_PIECES = 256
 """Most nests that copy pieces of one array; more of them need a table."""
 
 
-def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar = 0) -> Array:
+def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar | None = 0) -> Array:
     """An array filled with `fill`, into which pieces are written, one after the other: `result[place] = piece`.
+
+    `fill` is None if the pieces cover the array.
 
     >>> from pdojo import build
     >>> x = build.input("x", "f32", (4, 8))
@@ -35,6 +37,8 @@ def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar = 0) ->
     """
     if not pieces:
         raise UsageError("an array is assembled from at least one piece")
+    if fill is None:
+        return _assembled(shape, pieces)
     whole = constant(fill, _dtype(pieces), shape)
     return _assembled(shape, [((), whole), *pieces])
 

@@ -14,6 +14,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from pdojo.model.compiled import CompiledModel
@@ -104,9 +105,9 @@ class CompiledGraph:
         return self.programs[key]
 
     def _specialise(self, arguments: Sequence[Any]) -> Program | None:
-        module = _concrete(self.module, arguments) if self._symbolic else self.module
         static = {position: arguments[position] for position in self._static}
         try:
+            module = _concrete(self.module, arguments) if self._symbolic else self.module
             return Program(plan(module, static), self._compile, CheckedRegion if self.options.check else plain_region)
         except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
             warn_of_failure(self.module.graph.nodes, error)
@@ -170,7 +171,9 @@ def _shapes(arguments: Sequence[Any]) -> object:
 def _concrete(module: GraphModule, arguments: Sequence[Any]) -> GraphModule:
     """The graph with the shapes of these arguments."""
     found = copy.deepcopy(module)
-    mode = FakeTensorMode()
+    for node in found.graph.nodes:
+        node.meta.pop("unbacked_bindings", None)  # They belong to the symbols of the first shapes.
+    mode = FakeTensorMode(shape_env=ShapeEnv())
     fakes = [
         mode.from_tensor(each, static_shapes=True) if isinstance(each, torch.Tensor) else each for each in arguments
     ]

@@ -228,7 +228,7 @@ class _Profile:
     def part(self) -> GraphPart:
         """The program with the times of some calls."""
         with torch.no_grad():
-            whole = [self._timed(lambda: self.program(self.arguments)) for _ in range(_ROUNDS)]
+            whole = [self._timed(lambda: self.program(list(self.arguments))) for _ in range(_ROUNDS)]
             for _ in range(_ROUNDS):
                 values = self.program.environment(self.arguments)
                 for step in self.program.plain_steps:

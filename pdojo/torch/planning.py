@@ -504,6 +504,10 @@ def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
 
 def _check_tensor(tensor: torch.Tensor) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
+    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("a number depends on values of tensors")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UsageError("a shape depends on values of tensors")
     handle_type(tensor.dtype)
     if tensor.device.type != "cpu":
         raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")

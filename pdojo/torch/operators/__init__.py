@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pdojo.torch.operators import (
+    activations,
     attention,
     backward,
+    casts,
     contractions,
     convolutions,
+    creation,
     indexing,
     losses,
     normalisations,
@@ -17,10 +20,13 @@ from pdojo.torch.operators import (
 )
 
 __all__ = [
+    "activations",
     "attention",
     "backward",
+    "casts",
     "contractions",
     "convolutions",
+    "creation",
     "indexing",
     "losses",
     "normalisations",

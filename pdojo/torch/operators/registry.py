@@ -101,6 +101,8 @@ def promoted(call: Call, arguments: Sequence[Any], promotion: PROMOTION = PROMOT
 
     One handle at least is among the results: the first number is one if there is no other.
     """
+    if any(isinstance(each, complex) for each in arguments):
+        call.refuse("kernels have no complex numbers")
     like = [_like(each) if isinstance(each, Array) else each for each in arguments if _takes_part(each)]
     computation, _ = elementwise_dtypes(*like, type_promotion_kind=promotion)
     dtype = handle_type(computation)

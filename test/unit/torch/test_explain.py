@@ -64,10 +64,9 @@ def test_fallbacks_and_graph_breaks_have_reasons() -> None:
     assert "graph break: " in str(found)
 
 
-def test_explaining_again_is_no_recompilation(mlp: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 1)
+def test_explaining_again_is_no_recompilation(mlp: Any) -> None:
     x = torch.ones(2, 8)
-    with torch.no_grad():
+    with torch.no_grad(), torch._dynamo.config.patch(recompile_limit=1):
         assert {repr(explain(mlp, x, options=PLAIN)) for _ in range(torch._dynamo.config.recompile_limit + 1)} == {
             "<Explanation of 1 graph: 2 kernels, 0 PyTorch calls, 0 graph breaks>"
         }
