@@ -135,7 +135,10 @@ MISTAKES = [
         "build.take(build.input('x', 'f32', (999,)), [k * 7 % 999 // 2 for k in range(9999)])",
         "9999 indices in 5000 runs: a table has at most 4096 numbers",
     ),
-    ("build.put(f32(4, 8), [4], f32(1, 8))", "index 4 is out of bounds for axis 0 of 4 elements"),
+    (
+        "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",
+        "index 4 is out of bounds for axis 0 of 4 elements",
+    ),
     ("build.assemble((4, 4), [])", "an array is assembled from at least one piece"),
     ("build.assemble((4, 4), [((), x)])", "shapes [4, 8] and [4, 4] do not broadcast: axis -1 has 8 and 4 elements"),
     (

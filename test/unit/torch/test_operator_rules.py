@@ -10,9 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from unit.torch.harness import check, planned
-
 from pdojo.torch.operators.registry import RULES, Call
+from unit.torch.harness import check, planned
 
 A: Any = torch.ops.aten
 
@@ -248,7 +247,8 @@ def test_attention_and_its_gradient(heads: tuple[int, int], kind: str) -> None:
     if mask is not None and kind == "no key":
         mask[0, 0, 2], mask[0, 0, 3, 1:] = -torch.inf, -torch.inf
     operator = A._scaled_dot_product_flash_attention_for_cpu
-    last, keywords = (0.0, kind == "causal"), {"attn_mask": mask, "scale": 0.3}
+    last = (0.0, kind == "causal")
+    keywords: dict[str, Any] = {"attn_mask": mask, "scale": 0.3}
     check(operator.default, q, k, v, *last, read=[0], **keywords)
     check(operator.default, q, k, v, *last, **keywords)
     out, logarithms = operator.default(q, k, v, *last, **keywords)
