@@ -7,7 +7,7 @@ from enum import Enum
 from math import prod
 
 from pdojo.build.array import Array
-from pdojo.build.graph import Computed, Definition, Read, identity, reads
+from pdojo.build.graph import Computed, Definition, Read, Write, identity, reads
 from pdojo.build.plan import needed
 from pdojo.dialect.affine import Expr
 
@@ -23,6 +23,8 @@ class Kind(Enum):
     """Rows of elements are reduced, before or after elementwise functions."""
     CONTRACTION = "contraction"
     """Products are summed up."""
+    PIECES = "pieces"
+    """Parts of arrays, or functions of them, are put side by side: concatenation and padding."""
     OTHER = "other"
 
 
@@ -36,7 +38,9 @@ def kind_of(results: Sequence[Array]) -> Kind:
     kinds = {_kind(definition) for definition in made}
     if not all(_is_aligned(result) for result in results):
         kinds.add(Kind.OTHER)
-    order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION)
+    if {Kind.PIECES, Kind.REDUCTION} <= kinds:
+        kinds.add(Kind.OTHER)
+    order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION, Kind.PIECES)
     return next((kind for kind in order if kind in kinds), Kind.ELEMENTWISE)
 
 
@@ -53,6 +57,8 @@ def _is_aligned(result: Array) -> bool:
 
 
 def _kind(definition: Definition) -> Kind:
+    if len(definition.writes) > 1 and all(_is_piece(write) for write in definition.writes):
+        return Kind.PIECES
     if len(definition.writes) != 1 or definition.writes[0].guard:
         return Kind.OTHER
     (write,) = definition.writes
@@ -65,6 +71,11 @@ def _kind(definition: Definition) -> Kind:
     if write.reduction is not None:
         return Kind.REDUCTION
     return Kind.ELEMENTWISE if write.target == identity(write.extents) else Kind.OTHER
+
+
+def _is_piece(write: Write) -> bool:
+    """Whether a nest fills a part of an array, or copies one there."""
+    return write.reduction is None and write.loop is None and not write.guard and not isinstance(write.value, Computed)
 
 
 def _is_broadcast(index: Sequence[Expr]) -> bool:
