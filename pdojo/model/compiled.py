@@ -170,6 +170,11 @@ class CompiledModel:
             executable.run_at([addresses[slot] for slot in slots])
         self._free.append((block, addresses))
 
+    def apart(self) -> list[CompiledModel]:
+        """Each step as a model of its own, with the same code."""
+        steps = zip(self.model.steps, self._steps, strict=True)
+        return [CompiledModel(type(self.model).of_step(step), [executable]) for step, (executable, _) in steps]
+
     @property
     def inputs_read(self) -> tuple[Tensor, ...]:
         """The inputs that kernels read."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from threading import Lock
+from typing import Any, TypeAlias
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -13,14 +14,17 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
+from pdojo.torch.checking import CheckedRegion
 from pdojo.torch.decompositions import decompositions
+from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
-from pdojo.torch.program import Program
+from pdojo.torch.program import Program, plain_region
 from pdojo.torch.statics import Statics
 
 _MOST_CHANGES = 2
@@ -34,19 +38,18 @@ def backend(
 
     Raises UsageError for an unknown option.
     """
-    return compiled_graph(module, example_inputs, Options.of(options), [])
+    return compiled_graph(module, example_inputs, Options.of(options), CompiledGraph)
 
 
 def compiled_graph(
-    module: GraphModule, example_inputs: Sequence[Any], options: Options, made: list[CompiledGraph]
+    module: GraphModule, example_inputs: Sequence[Any], options: Options, make: MakeGraph
 ) -> Callable[..., Any]:
-    """The work of `backend`; the compiled graphs are appended to `made`."""
+    """The work of `backend`; `make` makes the compiled graphs: one without gradients, else one for each direction."""
 
     def compiler(*, with_constants: bool) -> Callable[..., Any]:
         def compile_(graph: GraphModule, _: Sequence[Any]) -> CompiledGraph:
             static = _static_positions() if with_constants and options.constants else ()
-            made.append(CompiledGraph(graph, options, static))
-            return made[-1]
+            return make(graph, options, static)
 
         return compile_
 
@@ -71,8 +74,9 @@ class CompiledGraph:
         self._boxed_call = True  # PyTorch passes a list to functions with this attribute.
         self.module = module
         self.options = options
-        self.programs: dict[object, Program] = {}
-        """The programs by shapes; one only if no size is a symbol."""
+        self.programs: dict[tuple[int, object], Program | None] = {}
+        """The programs by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
+        self._lock = Lock()
         self._static = tuple(static)
         self._statics: Statics | None = None
         self._changes = 0
@@ -82,19 +86,32 @@ class CompiledGraph:
     def __call__(self, arguments: list[Any]) -> list[Any]:
         """The results of the graph."""
         if self._static:
-            self._check_constants(arguments)
-        key = _shapes(arguments) if self._symbolic else None
+            with self._lock:
+                self._check_constants(arguments)
+        key = (torch.get_num_threads(), _shapes(arguments) if self._symbolic else None)
         program = self.programs.get(key)
         if program is None:
-            if len(self.programs) >= self.options.specialisations:
-                return self._run_in_pytorch(arguments)
-            program = self.programs[key] = self._specialise(arguments)
-        return program(arguments)
+            with self._lock:
+                program = self._made(key, arguments)
+        return list(self.module(*arguments)) if program is None else program(arguments)
 
-    def _specialise(self, arguments: Sequence[Any]) -> Program:
-        module = _concrete(self.module, arguments) if self._symbolic else self.module
+    def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
+        """The program for a key, made if there is none; None if PyTorch runs the graph."""
+        if key not in self.programs:
+            if sum(threads == key[0] for threads, _ in self.programs) >= self.options.specialisations:
+                self._warn_of_shapes()
+                return None
+            self.programs[key] = self._specialise(arguments)
+        return self.programs[key]
+
+    def _specialise(self, arguments: Sequence[Any]) -> Program | None:
         static = {position: arguments[position] for position in self._static}
-        return Program(plan(module, static), self._compile)
+        try:
+            module = _concrete(self.module, arguments) if self._symbolic else self.module
+            return Program(plan(module, static), self._compile, CheckedRegion if self.options.check else plain_region)
+        except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
+            warn_of_failure(self.module.graph.nodes, error)
+            return None
 
     def _compile(self, model: Model) -> CompiledModel:
         tune = "none" if self.options.tune == "none" else "pass"
@@ -113,15 +130,19 @@ class CompiledGraph:
         if self._statics is None:
             self._statics = Statics(tensors)
 
-    def _run_in_pytorch(self, arguments: Sequence[Any]) -> list[Any]:
+    def _warn_of_shapes(self) -> None:
         if not self._is_full:
             self._is_full = True
             warnings.warn(
                 f"a graph has been compiled for {len(self.programs)} combinations of shapes; PyTorch runs others "
                 "(option specialisations)",
+                FallbackWarning,
                 stacklevel=2,
             )
-        return list(self.module(*arguments))
+
+
+MakeGraph: TypeAlias = Callable[[GraphModule, Options, Sequence[int]], CompiledGraph]
+"""From a graph, options and the positions of constants to a compiled graph."""
 
 
 def _static_positions() -> Sequence[int]:
@@ -150,7 +171,9 @@ def _shapes(arguments: Sequence[Any]) -> object:
 def _concrete(module: GraphModule, arguments: Sequence[Any]) -> GraphModule:
     """The graph with the shapes of these arguments."""
     found = copy.deepcopy(module)
-    mode = FakeTensorMode()
+    for node in found.graph.nodes:
+        node.meta.pop("unbacked_bindings", None)  # They belong to the symbols of the first shapes.
+    mode = FakeTensorMode(shape_env=ShapeEnv())
     fakes = [
         mode.from_tensor(each, static_shapes=True) if isinstance(each, torch.Tensor) else each for each in arguments
     ]

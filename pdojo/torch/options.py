@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 from pdojo.errors import UsageError, did_you_mean
 
@@ -38,6 +38,9 @@ class Options:
         options = Options(**dict(given or {}))
         if options.tune not in get_args(Tuning):
             raise UsageError(f"option tune is 'none', 'pass' or 'search', not {options.tune!r}")
-        if not isinstance(options.specialisations, int) or options.specialisations < 1:
-            raise UsageError(f"option specialisations is a number from 1, not {options.specialisations!r}")
+        for name, kind in get_type_hints(Options).items():
+            if name != "tune" and not isinstance(getattr(options, name), kind):
+                raise UsageError(f"option {name} is of type {known[name].type}, not {getattr(options, name)!r}")
+        if options.specialisations < 1:
+            raise UsageError(f"option specialisations is a number from 1, not {options.specialisations}")
         return options

@@ -27,6 +27,7 @@ from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operan
 from pdojo.model.model import folded
 from pdojo.torch.decompositions import is_random
 from pdojo.torch.element_types import HANDLES, handle_type, memory_order, values_of
+from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
 
 Key: TypeAlias = "tuple[Node, int]"
@@ -72,8 +73,25 @@ class Region:
     builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(folded))
     seen: dict[Key, Seen] = field(default_factory=dict[Key, Seen])
     inputs: list[Key] = field(default_factory=list[Key])
-    nodes: dict[Key, Node] = field(default_factory=dict[Key, Node])
-    """The nodes of operations by their first result."""
+    calls: list[Node] = field(default_factory=list[Node])
+    """The calls of the graph that the operations stand for, in the order of the graph."""
+
+    @property
+    def made(self) -> dict[Tensor, Key]:
+        """The tensors of the graph that operations compute, by the tensors of the model that have their memory."""
+        calls = {*self.calls}
+        return {
+            seen.operand: key
+            for key, seen in self.seen.items()
+            if key[0] in calls and isinstance(seen.operand, Tensor) and seen.operand.base is None
+        }
+
+    @property
+    def terms(self) -> dict[Node, int]:
+        """The most numbers that a call sums to one, by node."""
+        made = self.made
+        rows = [(tensor, operation.row) for operation in self.builder.operations for tensor in operation.made]
+        return {made[tensor][0]: row for tensor, row in rows if tensor in made}
 
     def graph(self, outputs: Sequence[Key]) -> Graph:
         """The operations that some results need."""
@@ -190,7 +208,7 @@ class _Planner:
             return
         sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
         schema = getattr(node.target, "_schema", None)
-        if schema is not None and not schema.is_mutable and not is_random(node.target):
+        if schema is not None and not schema.is_mutable and not is_random(node):
             if all(source in self.static for source in sources):
                 self._evaluate(node)
                 return
@@ -198,10 +216,13 @@ class _Planner:
                 self._lower(node, sources)
             except UsageError as error:
                 reason = str(error)
+            except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
+                warn_of_failure([node], error)
+                reason = f"{node.target}: its rule failed"
             else:
                 return
         else:
-            reason = "it draws random numbers" if is_random(node.target) else "it has effects"
+            reason = "it draws random numbers" if is_random(node) else "it has effects"
         self._leave(node, sources, reason)
 
     def _leave(self, node: Node, sources: Sequence[Key], reason: str) -> None:
@@ -250,7 +271,7 @@ class _Planner:
         made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
         for number, operand, order in zip(call.read, made, orders, strict=True):
             region.seen[node, number] = Seen(operand, _transposition(np.argsort(order).tolist()))
-        region.nodes[node, 0] = node
+        region.calls.append(node)
         self.levels[node] = level
         self.lowered.add(node)
 
@@ -286,9 +307,12 @@ class _Planner:
                 return self._known(argument)
             call.refuse(f"it needs the values of {argument.name} before the model runs")
 
+        def either(argument: Node) -> Any:
+            return value(argument) if key_of(argument) in self.static else slot(argument)
+
+        places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
         arguments = [
-            torch.fx.node.map_arg(argument, value if position in rule.static else slot)
-            for position, argument in enumerate(node.args)
+            torch.fx.node.map_arg(argument, places.get(position, slot)) for position, argument in enumerate(node.args)
         ]
         return arguments, torch.fx.node.map_arg(node.kwargs, slot)
 
@@ -480,6 +504,10 @@ def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
 
 def _check_tensor(tensor: torch.Tensor) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
+    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("a number depends on values of tensors")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UsageError("a shape depends on values of tensors")
     handle_type(tensor.dtype)
     if tensor.device.type != "cpu":
         raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")

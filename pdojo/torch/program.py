@@ -15,11 +15,15 @@ from pdojo.model.element_types import memory_of
 from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
 from pdojo.torch.element_types import TENSORS, memory_order
+from pdojo.torch.fallbacks import warn_of_failure
 from pdojo.torch.planning import Key, Plan, Region
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""
 Compile: TypeAlias = Callable[[Model], CompiledModel]
+ProgramStep: TypeAlias = Callable[[Environment], None]
+Wrap: TypeAlias = "Callable[[RegionStep, Plan], ProgramStep]"
+"""From a region to what runs it."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,12 @@ class RegionStep:
     """The kernels of a region."""
 
     def __init__(self, region: Region, exported: Sequence[Key], compile_: Compile) -> None:
+        self.number = region.number
         self.model = Model.of(region.graph(exported))
         self.compiled = compile_(self.model)
         keys = dict(zip([f"x{n}" for n in range(len(region.inputs))], region.inputs, strict=True))
+        self.keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
+        """The tensors of the graph by those of the model."""
         self._inputs = [(keys[tensor.name], _input_layout(keys[tensor.name])) for tensor in self.compiled.inputs_read]
         names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
         written = {names[name]: tensor for tensor, name in self.model.results.items()}
@@ -68,14 +75,19 @@ class RegionStep:
 
     def __call__(self, values: Environment) -> None:
         """Compute the results of the region."""
-        inputs = [_as_laid_out(values[key], layout) for key, layout in self._inputs]
+        inputs = self.given(values)
         outputs = [layout.new() for _, layout in self._outputs]
         self.compiled.run_at([each.data_ptr() for each in inputs], [each.data_ptr() for each in outputs])
         values.update(zip([key for key, _ in self._outputs], outputs, strict=True))
         for key, layout, source in self._copies:
             made = layout.new()
-            _flat(made).copy_(_flat(values[source] if isinstance(source, tuple) else source))
+            whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
+            _flat(made).copy_(_flat(whole))
             values[key] = made
+
+    def given(self, values: Environment) -> list[torch.Tensor]:
+        """The inputs that kernels read, as they take them."""
+        return [_as_laid_out(values[key], layout) for key, layout in self._inputs]
 
 
 class TorchStep:
@@ -132,28 +144,39 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return torch.as_strided(tensor, (tensor.numel(),), (1,))
 
 
+def plain_region(region: RegionStep, _: Plan) -> ProgramStep:
+    """A region as it is."""
+    return region
+
+
 class Program:
     """A plan with compiled regions."""
 
-    def __init__(self, plan: Plan, compile_: Compile) -> None:
+    def __init__(self, plan: Plan, compile_: Compile, wrap: Wrap) -> None:
         self.plan = plan
-        self.regions = {
-            number: RegionStep(plan.regions[number], exported, compile_)
-            for number, exported in sorted(plan.exported.items())
-        }
+        self.regions: dict[int, RegionStep] = {}
         steps: list[RegionStep | TorchStep] = []
         made: set[Node] = set()
         for number in plan.order:
-            if number in self.regions:
-                steps.append(self.regions[number])
-            for node in plan.calls.get(number, ()):
+            calls = plan.calls.get(number, [])
+            if number in plan.exported:
+                try:
+                    self.regions[number] = RegionStep(plan.regions[number], plan.exported[number], compile_)
+                    steps.append(self.regions[number])
+                except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
+                    nodes = plan.regions[number].calls
+                    warn_of_failure(nodes, error)
+                    calls = [*nodes, *calls]
+            for node in calls:
                 for each in node.all_input_nodes:
                     steps += self._views(each, made)
                 steps.append(TorchStep(node, plan))
         for each in plan.outputs:
             if isinstance(each, Node):
                 steps += self._views(each, made)
-        self.steps = steps
+        self.plain_steps = steps
+        """The regions and the calls of PyTorch, in the order of execution."""
+        self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
         results = {plan.key(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
         last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
         self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
@@ -166,16 +189,20 @@ class Program:
 
     def __call__(self, arguments: list[Any]) -> list[Any]:
         """The results of the graph. The list of arguments is emptied, so that tensors live no longer than needed."""
-        values: Environment = dict(self._known)
-        for node, value in zip(self._placeholders, arguments, strict=True):
-            if isinstance(value, torch.Tensor):
-                values[node, 0] = value
+        values = self.environment(arguments)
         arguments.clear()
         for step, dying in zip(self.steps, self._dying, strict=True):
             step(values)
             for key in dying:
                 del values[key]
         return [self._result(each, values) for each in self.plan.outputs]
+
+    def environment(self, arguments: Sequence[Any]) -> Environment:
+        """The tensors that are there when a call begins."""
+        values: Environment = dict(self._known)
+        for node, value in zip(self._placeholders, arguments, strict=True):
+            values[node, 0] = value  # a number, or the token of effects, where it is no tensor
+        return values
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
         """The calls that make a view of PyTorch, and all views before it, once."""

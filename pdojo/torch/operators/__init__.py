@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
-from pdojo.torch.operators import contractions, pointwise, reductions, views
+from pdojo.torch.operators import (
+    activations,
+    attention,
+    backward,
+    casts,
+    contractions,
+    convolutions,
+    creation,
+    indexing,
+    losses,
+    normalisations,
+    pointwise,
+    pools,
+    reductions,
+    views,
+)
 
-__all__ = ["contractions", "pointwise", "reductions", "views"]
+__all__ = [
+    "activations",
+    "attention",
+    "backward",
+    "casts",
+    "contractions",
+    "convolutions",
+    "creation",
+    "indexing",
+    "losses",
+    "normalisations",
+    "pointwise",
+    "pools",
+    "reductions",
+    "views",
+]
