@@ -8,7 +8,7 @@ is written there. An array whose last use is an update of every element is updat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -35,7 +35,7 @@ def plan(outputs: Collection[Definition]) -> Plan:
     for each, nests in writes.items():
         writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
     _write_where_copied(writes, outputs)
-    writes = _split_alike(writes, outputs)
+    writes = _in_order_of_readers(_split_alike(writes, outputs), outputs)
     return Plan(writes, _hosts(writes, outputs))
 
 
@@ -242,21 +242,33 @@ def _with_split_axes(
         for axis, extent in enumerate(definition.shape)
         for part in ((extent // sizes[axis], sizes[axis]) if axis in sizes else (extent,))
     ]
-    renamed = Definition(definition.dtype, tuple(shape))
 
-    def index(given: Sequence[Expr], extents: Sequence[int]) -> tuple[Expr, ...]:
-        return tuple(
-            part
-            for axis, each in enumerate(given)
-            for part in (
-                (floordiv(each, sizes[axis], extents), modulo(each, sizes[axis], extents)) if axis in sizes else (each,)
-            )
-        )
+    def place(index: Sequence[Expr], extents: Sequence[int]) -> Iterator[Expr]:
+        for axis, each in enumerate(index):
+            if axis in sizes:
+                yield floordiv(each, sizes[axis], extents)
+                yield modulo(each, sizes[axis], extents)
+            else:
+                yield each
+
+    found, _ = _relaid(writes, definition, shape, place)
+    before, after = (sum(_divisions_of(nest) for nests in each.values() for nest in nests) for each in (writes, found))
+    return found if after <= before else writes
+
+
+def _relaid(
+    writes: dict[Definition, tuple[Write, ...]],
+    definition: Definition,
+    shape: Sequence[int],
+    place: Callable[[Sequence[Expr], Sequence[int]], Iterable[Expr]],
+) -> tuple[dict[Definition, tuple[Write, ...]], Definition]:
+    """The nests with a new temporary in the place of one, and the new one; `place` gives its index for the former."""
+    renamed = Definition(definition.dtype, tuple(shape))
 
     def operand(given: Operand, extents: Sequence[int]) -> Operand:
         match given:
-            case Read(source, places) if source is definition:
-                return Read(renamed, index(places, extents))
+            case Read(source, index) if source is definition:
+                return Read(renamed, tuple(place(index, extents)))
             case Computed(function, operands, dtype):
                 return Computed(function, tuple(operand(each, extents) for each in operands), dtype)
             case _:
@@ -266,11 +278,61 @@ def _with_split_axes(
     for each, nests in writes.items():
         made = [replace(nest, value=operand(nest.value, nest.extents)) for nest in nests]
         if each is definition:
-            made = [replace(nest, target=index(nest.target, nest.extents)) for nest in made]
-        if sum(map(_divisions_of, made)) > sum(map(_divisions_of, nests)):
-            return writes
+            made = [replace(nest, target=tuple(place(nest.target, nest.extents))) for nest in made]
         found[renamed if each is definition else each] = tuple(made)
-    return found
+    return found, renamed
+
+
+def _in_order_of_readers(
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+) -> dict[Definition, tuple[Write, ...]]:
+    """Temporaries that every reader runs over in another order get this order in memory, and their nests too."""
+    for definition in reversed(tuple(writes)):
+        nests = writes[definition]
+        orders = {
+            _order_of(read.index, nest.extents)
+            for others in writes.values()
+            for nest in others
+            for read in reads(nest.value)
+            if read.definition is definition
+        }
+        order = orders.pop() if len(orders) == 1 else None
+        if (
+            definition in outputs
+            or order is None
+            or order == tuple(sorted(order))
+            or any(nest.reduction is not None or nest.loop is not None for nest in nests)
+        ):
+            continue
+        shape = [definition.shape[axis] for axis in order]
+        writes, renamed = _relaid(writes, definition, shape, lambda index, _, order=order: [index[d] for d in order])
+        writes[renamed] = tuple(map(_in_order_of_target, writes[renamed]))
+    return writes
+
+
+def _order_of(index: Sequence[Expr], extents: Sequence[int]) -> tuple[int, ...] | None:
+    """The axes of an array in the order of the scopes that run over them; None if a scope is not the index of one."""
+    places: dict[int, int] = {}
+    units: list[int] = []
+    for axis, expression in enumerate(index):
+        match expression.terms:
+            case ((int(depth), 1),) if depth not in places:
+                places[depth] = axis
+            case ():
+                units.append(axis)
+            case _:
+                return None
+    return (*units, *(places[depth] for depth in sorted(places))) if len(places) == len(extents) else None
+
+
+def _in_order_of_target(nest: Write) -> Write:
+    """The nest with its scopes in the order of the axes that they run over."""
+    order = [atom for expression in nest.target for atom, _ in sorted(expression.terms, key=lambda term: -term[1])]
+    scopes = [atom for atom in order if isinstance(atom, int)]
+    if sorted(scopes) != list(range(len(nest.extents))):
+        return nest
+    parts = [var(scopes.index(depth)) for depth in range(len(nest.extents))]
+    return nest.reindexed([nest.extents[depth] for depth in scopes], parts, 0)
 
 
 def _accesses(nest: Write, written: Definition) -> Iterator[tuple[Definition, tuple[Expr, ...]]]:

@@ -18,7 +18,7 @@ class Kind(Enum):
     VIEW = "view"
     """It computes nothing."""
     ELEMENTWISE = "elementwise"
-    """Each element of a result depends on one element of each operand."""
+    """Each element of a result depends on some elements of the operands, computed without reductions."""
     REDUCTION = "reduction"
     """Rows of elements are reduced, before or after elementwise functions."""
     CONTRACTION = "contraction"
@@ -51,6 +51,14 @@ def longest_row(results: Sequence[Array]) -> int:
     return max(rows, default=1)
 
 
+def moved(results: Sequence[Array]) -> set[Definition]:
+    """The inputs of which an operation reads elements at other places than those of its results."""
+    made = needed(read.definition for result in results for read in reads(result.operand))
+    found = [read for each in made for write in each.writes for read in reads(write.value)]
+    found += [read for result in results for read in reads(result.operand)]
+    return {read.definition for read in found if read.definition.is_input and not _is_broadcast(read.index)}
+
+
 def _is_aligned(result: Array) -> bool:
     """Whether a result is no view that moves elements."""
     return not isinstance(result.operand, Read) or _is_broadcast(result.operand.index)
@@ -66,10 +74,8 @@ def _kind(definition: Definition) -> Kind:
         return Kind.CONTRACTION
     if write.reduction is not None and write.reduction.running:
         return Kind.OTHER
-    if not all(_is_broadcast(read.index) for read in reads(write.value)):
-        return Kind.OTHER
     if write.reduction is not None:
-        return Kind.REDUCTION
+        return Kind.REDUCTION if all(_is_broadcast(read.index) for read in reads(write.value)) else Kind.OTHER
     return Kind.ELEMENTWISE if write.target == identity(write.extents) else Kind.OTHER
 
 

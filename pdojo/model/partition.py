@@ -144,18 +144,21 @@ class _Partition:
         if len(home.operations) >= MOST or not operands:
             return False
         shapes = {tensor.shape for tensor in operation.made}
+        in_place = [tensor for tensor in operands if tensor not in operation.moved]
+        kinds = {each.kind for each in home.operations} - {Kind.VIEW}
         match operation.kind:
-            case Kind.ELEMENTWISE:
-                return len(shapes) == 1 and (home.shape in shapes or any(tensor.shape in shapes for tensor in operands))
+            case Kind.ELEMENTWISE if in_place:
+                return len(shapes) == 1 and (home.shape in shapes or any(tensor.shape in shapes for tensor in in_place))
             case Kind.REDUCTION:
                 return (
-                    all(each.kind in (*_ALONG, Kind.VIEW) for each in home.operations)
-                    and any(tensor.shape == home.shape for tensor in operands)
+                    kinds <= {*_ALONG}
+                    and any(tensor.shape == home.shape for tensor in in_place)
                     and operation.row <= ROW
                 )
-            case Kind.PIECES:
-                return all(each.kind in (Kind.ELEMENTWISE, Kind.PIECES, Kind.VIEW) for each in home.operations) and all(
-                    self.readers[tensor] == [operation] for tensor in operands
+            case Kind.ELEMENTWISE | Kind.PIECES:
+                # Other places of the same elements: kernels compute them in the order in which they are read.
+                return kinds <= {Kind.ELEMENTWISE, Kind.PIECES} and all(
+                    self.readers[tensor] == [operation] and tensor not in self.outputs for tensor in operands
                 )
             case _:
                 return False
@@ -163,17 +166,20 @@ class _Partition:
     def _sink(self, group: Group) -> None:
         """Move elementwise operations to the only group that reads them, if their operands are in memory anyway."""
         for operation in reversed(group.operations):
+            readers = [each for tensor in operation.made for each in self.readers.get(tensor, ())]
             target = self._only_reader(operation, group)
             if (
                 operation.kind is Kind.ELEMENTWISE
                 and target is not None
                 and len(target.operations) < MOST
+                and all(each.kind in _ALONG for each in readers)
                 and all(self.homes.get(t) is not group or self._is_in_memory(t) for t in self._operands(operation))
-                and any(each.kind is not Kind.VIEW and each is not operation for each in group.operations)
             ):
                 group.operations.remove(operation)
-                first = dict.fromkeys([*self._read_through(operation), operation])
-                target.operations = [*first, *(each for each in target.operations if each not in first)]
+                moved = dict.fromkeys([*self._read_through(operation), operation])
+                rest = [each for each in target.operations if each not in moved]
+                place = min(rest.index(each) for each in readers)
+                target.operations = [*rest[:place], *moved, *rest[place:]]
                 self.homes.update(dict.fromkeys(operation.made, target))
 
     def _operands(self, operation: Operation) -> list[Tensor]:
