@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -27,9 +28,12 @@ from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.decompositions import decompositions
+from pdojo.torch.fallbacks import FallbackWarning
 from pdojo.torch.options import Options
 from pdojo.torch.program import Program
 
+_torch: Any = torch
+"""Functions of PyTorch without types."""
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool, "f64": torch.float64}
 """Element types of samples."""
 UNINITIALISED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
@@ -80,12 +84,13 @@ def title(op: Any) -> str:
 
 def operators(dtype: str) -> list[Any]:
     """The operators that take this element type on the CPU."""
-    return [op for op in op_db if DTYPES[dtype] in op.supported_dtypes("cpu")]
+    known: list[Any] = list(op_db)
+    return [op for op in known if DTYPES[dtype] in op.supported_dtypes("cpu")]
 
 
 def samples_of(op: Any, settings: Settings) -> list[Any]:
     """The samples of an operator, the same in every call."""
-    torch.manual_seed(0)
+    _torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002  # some samples of PyTorch use the global generator of NumPy
     return list(op.sample_inputs("cpu", DTYPES[settings.dtype], requires_grad=settings.gradients))
 
@@ -118,7 +123,7 @@ def _at(address: int, tensor: Tensor) -> Any:
 
     dtype = np.dtype(INTERFACE[storage_of(tensor.dtype)])
     memory = (ctypes.c_char * tensor.bytes).from_address(address)
-    return np.frombuffer(memory, dtype).reshape(tensor.shape)
+    return np.ndarray(tensor.shape, dtype, cast("Any", memory))
 
 
 class InterpretedGraph(CompiledGraph):
@@ -143,7 +148,9 @@ def run_sample(op: Any, sample: Any, settings: Settings) -> Outcome:
     exact = _exact(op, leaves, spec, places, settings)
     made: list[CompiledGraph] = []
     try:
-        found = _run(_compiled(function, made, settings), tensors, settings)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", FallbackWarning)
+            found = _run(_compiled(function, made, settings), tensors, settings)
     except (
         DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode,
         UnsupportedFakeTensorException,
@@ -155,17 +162,25 @@ def run_sample(op: Any, sample: Any, settings: Settings) -> Outcome:
         if not made:
             return Outcome("PyTorch only", reasons=(f"PyTorch does not trace it: {_first_line(error)}",))
         return Outcome("crash", f"{_first_line(error)} ({_shown(leaves)})")
-    programs = [program for graph in made for program in graph.programs.values()]
+    for each in said:
+        if issubclass(each.category, FallbackWarning):
+            return Outcome("crash", f"{each.message} ({_shown(leaves)})")
+    programs = [program for graph in made for program in graph.programs.values() if program is not None]
     reasons = tuple(dict.fromkeys(reason for program in programs for reason in _reasons(program)))
-    complaint = compare(found, expected, exact, is_random=_is_random(made), is_pointwise=_is_pointwise(op))
+    complaint = compare(found, expected, exact, is_random=_is_random(programs), is_pointwise=_is_pointwise(op))
     if complaint:
         return Outcome("wrong", f"{complaint} ({_shown(leaves)})", reasons)
     return Outcome(_status(programs), reasons=reasons)
 
 
 def _reasons(program: Program) -> list[str]:
-    """Why PyTorch runs calls; those on arrays without elements compute nothing."""
-    return [fallback.reason for fallback in program.plan.fallbacks if fallback.reason != "an array has no elements"]
+    """Why PyTorch runs calls, but for those whose results have no elements: these compute nothing."""
+    return [fallback.reason for fallback in program.plan.fallbacks if _has_elements(fallback.node)]
+
+
+def _has_elements(node: torch.fx.Node) -> bool:
+    results = pytree.tree_leaves(node.meta.get("val"))
+    return not results or any(not isinstance(each, torch.Tensor) or each.numel() for each in results)
 
 
 def _status(programs: Sequence[Program]) -> str:
@@ -193,14 +208,22 @@ def _function(op: Any, leaves: Sequence[Any], spec: Any, places: Sequence[int]) 
 
 def _compiled(function: Callable[..., Any], made: list[CompiledGraph], settings: Settings) -> Callable[..., Any]:
     options = Options(tune=settings.tune)
-    if settings.dynamo:
-        torch._dynamo.reset()
-        return torch.compile(function, backend=lambda module, inputs: compiled_graph(module, inputs, options, made))
 
-    def compiler(graph: Any, _: Sequence[Any]) -> CompiledGraph:
+    def make(graph: torch.fx.GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
         kind = CompiledGraph if settings.compiled else InterpretedGraph
-        made.append(kind(graph, options, ()))
+        made.append(kind(graph, options, static))
         return made[-1]
+
+    if settings.dynamo:
+
+        def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+            return compiled_graph(module, inputs, options, make)
+
+        _torch._dynamo.reset()
+        return _torch.compile(function, backend=backend)
+
+    def compiler(gm: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> CompiledGraph:
+        return make(gm, options, ())
 
     return aot_function(
         function,
@@ -215,7 +238,7 @@ def _compiled(function: Callable[..., Any], made: list[CompiledGraph], settings:
 
 def _run(function: Callable[..., Any], tensors: Sequence[torch.Tensor], settings: Settings) -> list[Any]:
     """The results on copies of the tensors, and their gradients where asked."""
-    torch.manual_seed(1)
+    _torch.manual_seed(1)
     if not settings.gradients:
         with torch.no_grad():
             return pytree.tree_leaves(function(*(_copied(tensor) for tensor in tensors)))
@@ -244,8 +267,8 @@ def _copied(tensor: torch.Tensor) -> torch.Tensor:
     extent = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) if tensor.numel() else 0
     memory = torch.as_strided(tensor.detach(), (extent,), (1,)).clone()
     copy = torch.as_strided(memory, tensor.shape, tensor.stride())
-    copy = torch._conj(copy) if tensor.is_conj() else copy
-    return torch._neg_view(copy) if tensor.is_neg() else copy
+    copy = _torch._conj(copy) if tensor.is_conj() else copy
+    return _torch._neg_view(copy) if tensor.is_neg() else copy
 
 
 def _exact(op: Any, leaves: Sequence[Any], spec: Any, places: Sequence[int], settings: Settings) -> list[Any] | None:
@@ -265,9 +288,8 @@ def _widened(leaf: Any) -> Any:
     return leaf
 
 
-def _is_random(graphs: Sequence[CompiledGraph]) -> bool:
-    return any(f.reason == "it draws random numbers" for g in graphs for p in g.programs.values()
-               for f in p.plan.fallbacks)  # fmt: skip
+def _is_random(programs: Sequence[Program]) -> bool:
+    return any(fallback.reason == "it draws random numbers" for each in programs for fallback in each.plan.fallbacks)
 
 
 def _is_pointwise(op: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions
+from torch.fx import Node
 
 from pdojo.torch.operators.registry import RULES
 
@@ -22,6 +23,13 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return {operator: function for operator, function in dict(table).items() if str(operator) not in RULES}
 
 
-def is_random(target: object) -> bool:
-    """Whether an operator draws random numbers."""
-    return isinstance(target, torch._ops.OpOverload) and torch.Tag.nondeterministic_seeded in target.tags
+def is_random(node: Node) -> bool:
+    """Whether a call draws random numbers. Attention without dropout draws none."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    for position, argument in enumerate(target._schema.arguments):
+        if argument.name == "dropout_p":
+            rest = node.kwargs.get("dropout_p", argument.default_value)
+            return (node.args[position] if position < len(node.args) else rest) != 0
+    return True

@@ -208,7 +208,7 @@ class _Planner:
             return
         sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
         schema = getattr(node.target, "_schema", None)
-        if schema is not None and not schema.is_mutable and not is_random(node.target):
+        if schema is not None and not schema.is_mutable and not is_random(node):
             if all(source in self.static for source in sources):
                 self._evaluate(node)
                 return
@@ -222,7 +222,7 @@ class _Planner:
             else:
                 return
         else:
-            reason = "it draws random numbers" if is_random(node.target) else "it has effects"
+            reason = "it draws random numbers" if is_random(node) else "it has effects"
         self._leave(node, sources, reason)
 
     def _leave(self, node: Node, sources: Sequence[Key], reason: str) -> None:
@@ -307,9 +307,12 @@ class _Planner:
                 return self._known(argument)
             call.refuse(f"it needs the values of {argument.name} before the model runs")
 
+        def either(argument: Node) -> Any:
+            return value(argument) if key_of(argument) in self.static else slot(argument)
+
+        places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
         arguments = [
-            torch.fx.node.map_arg(argument, value if position in rule.static else slot)
-            for position, argument in enumerate(node.args)
+            torch.fx.node.map_arg(argument, places.get(position, slot)) for position, argument in enumerate(node.args)
         ]
         return arguments, torch.fx.node.map_arg(node.kwargs, slot)
 

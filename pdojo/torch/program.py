@@ -81,7 +81,8 @@ class RegionStep:
         values.update(zip([key for key, _ in self._outputs], outputs, strict=True))
         for key, layout, source in self._copies:
             made = layout.new()
-            _flat(made).copy_(_flat(values[source] if isinstance(source, tuple) else source))
+            whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
+            _flat(made).copy_(_flat(whole))
             values[key] = made
 
     def given(self, values: Environment) -> list[torch.Tensor]:
@@ -200,8 +201,7 @@ class Program:
         """The tensors that are there when a call begins."""
         values: Environment = dict(self._known)
         for node, value in zip(self._placeholders, arguments, strict=True):
-            if isinstance(value, torch.Tensor):
-                values[node, 0] = value
+            values[node, 0] = value  # a number, or the token of effects, where it is no tensor
         return values
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from pdojo.torch.operators import (
+    activations,
+    attention,
+    backward,
+    casts,
     contractions,
     convolutions,
+    creation,
+    indexing,
+    losses,
     normalisations,
     pointwise,
     pools,
@@ -13,8 +20,15 @@ from pdojo.torch.operators import (
 )
 
 __all__ = [
+    "activations",
+    "attention",
+    "backward",
+    "casts",
     "contractions",
     "convolutions",
+    "creation",
+    "indexing",
+    "losses",
     "normalisations",
     "pointwise",
     "pools",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import wide
-from pdojo.build.reductions import neutral_of
+from pdojo.build.pools import places_of_max
+from pdojo.build.reductions import MOST_I32, neutral_of
 from pdojo.torch.operators.convolutions import per_axis
 from pdojo.torch.operators.registry import Call, aten
 
@@ -33,21 +35,60 @@ def max_pool(
     dilation: Numbers = 1,
     ceil_mode: bool = False,
 ) -> list[Array | None]:
-    """The greatest element of every window."""
-    if 1 in call.read:
-        call.refuse("the indices of the greatest elements are read")
-    rank = 3 if "3d" in call.operator else 2
-    sizes = _numbers(kernel_size, rank)
-    found = build.pool(
-        "max",
-        _batched(x, rank),
-        sizes,
-        stride=_numbers(stride, rank) or sizes,
-        padding=_numbers(padding, rank),
-        dilation=_numbers(dilation, rank),
-        ceil=ceil_mode,
-    )
-    return [build.reshape(found, call.shape), None]
+    """The greatest element of every window, and its index in the image."""
+    rank = _rank(call)
+    sizes, ends, dilations = (_numbers(each, rank) for each in (kernel_size, padding, dilation))
+    strides = _numbers(stride, rank) or sizes
+    images = _batched(x, rank)
+    found = build.pool("max", images, sizes, stride=strides, padding=ends, dilation=dilations, ceil=ceil_mode)
+    if 1 not in call.read:
+        return [build.reshape(found, call.shape), None]
+    plane = prod(images.shape[2:])
+    # Vectors of f32 have as many lanes as those of i32.
+    kind = "i32" if x.size <= MOST_I32 else "i64"
+    places = build.broadcast_to(build.reshape(build.iota((plane,), kind), images.shape[2:]), images.shape)
+    index = places_of_max(images, places, found, sizes, stride=strides, padding=ends, dilation=dilations)
+    return [build.reshape(found, call.shape), build.reshape(index, call.shape)]
+
+
+@aten("max_pool2d_with_indices_backward.default")
+def max_pool_backward(
+    call: Call,
+    gradient: Array,
+    x: Array,
+    kernel_size: Numbers,
+    stride: Numbers,
+    padding: Numbers,
+    dilation: Numbers,
+    ceil_mode: bool,
+    indices: Array,
+) -> Array:
+    """The gradient of the greatest element of windows: each element sums those of the windows whose index it has."""
+    sizes, ends, dilations = (_numbers(each, 2) for each in (kernel_size, padding, dilation))
+    strides = _numbers(stride, 2) or sizes
+    lead, (height, width) = x.shape[:-2], x.shape[-2:]
+    rows = zip((height, width), gradient.shape[-2:], sizes, strides, ends, dilations, strict=True)
+    tables: list[list[list[int]]] = []
+    for extent, places, k, s, p, d in rows:
+        parts = [range(place * s - p, place * s - p + k * d, d) for place in range(places)]
+        tables.append([[place for place, each in enumerate(parts) if at in each] for at in range(extent)])
+    # x[..., h, w, t, u]: the t-th window over row h, and the u-th over column w.
+    most = [max(1, *(len(row) for row in table)) for table in tables]
+    shape = (*lead, height, width, *most)
+    counted = None
+    at: list[Array] = [build.iota(shape, "i64", d) for d in range(len(lead))]
+    for axis, table in enumerate(tables):
+        full = [[*row, *[0] * (most[axis] - len(row))] for row in table]
+        column = [1, 1, 1, 1]
+        column[axis], column[axis + 2] = len(table), most[axis]
+        at.append(build.reshape(build.table(full), column))
+        counts = build.reshape(build.table([len(row) for row in table]), [-1, 1] if not axis else [-1])
+        inside = build.iota((1, 1, *most), "i64", axis + 2) < build.reshape(counts, [*counts.shape, 1, 1])
+        counted = inside if counted is None else counted & inside
+    assert counted is not None
+    flat = build.reshape(build.iota((height * width,), "i64"), (height, width, 1, 1))
+    chosen = (build.gather(indices, at) == flat) & counted
+    return build.sum(build.where(chosen, build.gather(wide(gradient), at), 0), (-2, -1))
 
 
 @aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import inf, prod
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import axes_of, wide
+from pdojo.build.attention import safe_softmax
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
@@ -217,18 +218,11 @@ def log_softmax(call: Call, x: Array, dim: int, half_to_float: bool) -> Array:
 
 
 @aten("_safe_softmax.default")
-def safe_softmax(call: Call, x: Array, dim: int, dtype: object = None) -> Array:
+def softmax_of_allowed(call: Call, x: Array, dim: int, dtype: object = None) -> Array:
     """Softmax along an axis; 0 in rows whose elements are all -inf."""
-
-    def softmax(u: Array, axis: int) -> Array:
-        values = wide(u)
-        most = build.max(values, axis, keepdims=True)
-        return build.where(most == -inf, 0, build.softmax(values, axis))
-
-    return _along(softmax, call, x, dim)
+    return _along(lambda u, axis: safe_softmax(wide(u), axis), call, x, dim)
 
 
-def _along(function: object, call: Call, x: Array, dim: int) -> Array:
+def _along(function: Callable[[Array, int], Array], call: Call, x: Array, dim: int) -> Array:
     whole, axis = one_axis(build.cast(x, call.dtype), dim)
-    assert callable(function)
     return build.reshape(function(whole, axis), call.shape)

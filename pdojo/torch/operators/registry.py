@@ -59,6 +59,8 @@ class Rule:
     function: Function
     static: frozenset[int]
     """Positions of tensor arguments whose values must be known: they are tensors of PyTorch, not handles."""
+    known: frozenset[int]
+    """Positions of tensor arguments that are tensors of PyTorch if their values are known, and handles if not."""
     pointwise: bool
     """Whether each element of the result depends on the elements at its place only, so that axes may be permuted."""
 
@@ -66,7 +68,9 @@ class Rule:
 RULES: dict[str, Rule] = {}
 
 
-def aten(*names: str, static: Sequence[int] = (), pointwise: bool = False) -> Callable[[Function], Function]:
+def aten(
+    *names: str, static: Sequence[int] = (), known: Sequence[int] = (), pointwise: bool = False
+) -> Callable[[Function], Function]:
     """A decorator that makes a function the rule of operators: `add.Tensor` is `aten.add.Tensor`."""
 
     def register(function: Function) -> Function:
@@ -74,7 +78,7 @@ def aten(*names: str, static: Sequence[int] = (), pointwise: bool = False) -> Ca
             full = name if name.count(".") > 1 else f"aten.{name}"
             if full in RULES:
                 raise ValueError(f"operator {full} has two rules")
-            RULES[full] = Rule(function, frozenset(static), pointwise)
+            RULES[full] = Rule(function, frozenset(static), frozenset(known), pointwise)
         return function
 
     return register
@@ -97,6 +101,8 @@ def promoted(call: Call, arguments: Sequence[Any], promotion: PROMOTION = PROMOT
 
     One handle at least is among the results: the first number is one if there is no other.
     """
+    if any(isinstance(each, complex) for each in arguments):
+        call.refuse("kernels have no complex numbers")
     like = [_like(each) if isinstance(each, Array) else each for each in arguments if _takes_part(each)]
     computation, _ = elementwise_dtypes(*like, type_promotion_kind=promotion)
     dtype = handle_type(computation)
