@@ -96,7 +96,7 @@ class Model:
 
         return compile_model(self, machine, tune=tune, database=database, threads=threads)
 
-    def interpret(self, *arrays: Known, **named: Known) -> tuple[Known, ...]:
+    def interpret(self, /, *arrays: Known, **named: Known) -> tuple[Known, ...]:
         """The outputs, computed by the reference interpreter: slow, and independent of code generation.
 
         Raises UsageError for arrays that do not fit.

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 from pdojo.backends.calling.arguments import matched
+from pdojo.backends.calling.tensors import array_of, is_tensor
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.model.compiled import CompiledModel
-from pdojo.model.element_types import element_type
+from pdojo.model.compiled import CompiledModel, described_machine
+from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
@@ -93,14 +94,14 @@ class OnnxModel:
         self._models: _Kept[Model] = _Kept()
         self._compiled: CallableOnnxModel | None = None
 
-    def specialise(self, *arrays: Any, **named: Any) -> Model:
+    def specialise(self, /, *arrays: Any, **named: Any) -> Model:
         """The model for inputs of these shapes, and the values of those that are static.
 
         Raises UnsupportedNode for a node without kernel, UsageError for arrays that do not fit or an invalid model.
         """
         return self._specialised(self._given(arrays, named))[1]
 
-    def run(self, *arrays: Any, **named: Any) -> Outputs:
+    def run(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of `inputs`, or by name; compiled with the pass at first use.
 
         Raises the errors of `specialise`.
@@ -109,7 +110,7 @@ class OnnxModel:
             self._compiled = self.compile()
         return self._compiled(*arrays, **named)
 
-    def interpret(self, *arrays: Any, **named: Any) -> Outputs:
+    def interpret(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs as the reference interpreter computes them. Raises the errors of `specialise`."""
         given = self._given(arrays, named)
         model = self._specialised(given)[1]
@@ -124,8 +125,9 @@ class OnnxModel:
         threads: int | None = None,
     ) -> CallableOnnxModel:
         """The model as a callable for this processor; the parameters and errors are those of `Model.compile`."""
+        described = described_machine(machine, tune, threads)
         return CallableOnnxModel(
-            self, lambda model: model.compile(machine, tune=tune, database=database, threads=threads)
+            self, lambda model: model.compile(described, tune=tune, database=database, threads=threads)
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
@@ -135,7 +137,7 @@ class OnnxModel:
         if missing:
             raise UsageError(f"model '{self.name}' needs {', '.join(missing)}")
         sizes: dict[str, int] = {}
-        given = {each.name: np.asarray(found[each.name]) for each in self.inputs}
+        given = {each.name: _array(each.name, found[each.name]) for each in self.inputs}
         for each in self.inputs:
             each.check(given[each.name], sizes)
         return given
@@ -151,17 +153,17 @@ class OnnxModel:
             try:
                 return key, self._models.get(key, partial(self._model, given, static))
             except NeedsInputs as needed:
-                self._make_static(needed, given)
+                self._make_static(needed, given, static)
 
-    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known]) -> None:
-        new = needed.names - self._static
-        size = sum(given[name].nbytes for name in new | self._static)
-        if not new or size > _STATIC_BYTES:
+    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
+        """Make the inputs static that a specialisation for the values of `known` needs; another thread may have."""
+        size = sum(given[name].nbytes for name in needed.names | known)
+        if needed.names <= known or size > _STATIC_BYTES:
             raise UsageError(
                 f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
                 f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
             ) from None
-        self._static |= new
+        self._static |= needed.names
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
         return Model.of(
@@ -186,12 +188,12 @@ class CallableOnnxModel:
         self._compile = compile_
         self._compiled: _Kept[CompiledModel] = _Kept()
 
-    def __call__(self, *arrays: Any, **named: Any) -> Outputs:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of the model's inputs, or by name."""
         compiled, inputs = self.prepare(*arrays, **named)
         return compiled(**inputs)
 
-    def prepare(self, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
+    def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
         """The compiled model for inputs of these shapes, and the arrays that it takes, by name."""
         given = self.model._given(arrays, named)  # pyright: ignore[reportPrivateUsage]
         key, model = self.model._specialised(given)  # pyright: ignore[reportPrivateUsage]
@@ -206,6 +208,17 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
     missing or invalid file. Nodes without kernel are found when the model is specialised.
     """
     return OnnxModel(read_model(source))
+
+
+def _array(name: str, value: Any) -> Known:
+    """An input as an array: of NumPy, a tensor on the CPU, numbers. Raises UsageError for other values."""
+    if is_tensor(value):
+        array = array_of(value, name)
+        return array.view(numpy_type("bf16")) if str(value.dtype) == "torch.bfloat16" else array
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"input '{name}' is no array: {error}") from None
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:
