@@ -105,8 +105,9 @@ class CompiledModel:
         """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
         self._steps = [self._step(number) for number in range(len(model.steps))]
         self._written = model.results
-        self._free: list[NDArray[np.uint8]] = []
-        """Blocks of intermediates that no running call uses."""
+        self._places = [[self._slots[t] for t in group if t in self._slots] for group in (model.inputs, self._written)]
+        self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
+        """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
@@ -158,31 +159,51 @@ class CompiledModel:
             self._constants[slot] = _bound(operand)
         return slot
 
-    def _run(self, views: Mapping[str, NDArray[Any]]) -> None:
+    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Run the kernels on arrays at these addresses, multiples of 64; nothing is checked.
+
+        `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`.
+        """
         try:
-            block = self._free.pop()
+            block, addresses = self._free.pop()
         except IndexError:
             block = aligned_empty((max(1, self.model.memory.bytes),), np.dtype(np.uint8))
-        inputs = {tensor: _aligned(views[tensor.name]) for tensor in self.model.inputs}
-        results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
-        addresses = self._addresses(block, {**inputs, **results})
+            addresses = self._addresses(block)
+        for slots, given in zip(self._places, (inputs, outputs), strict=True):
+            for slot, address in zip(slots, given, strict=True):
+                addresses[slot] = address
         for executable, slots in self._steps:
             executable.run_at([addresses[slot] for slot in slots])
+        self._free.append((block, addresses))
+
+    def apart(self) -> list[CompiledModel]:
+        """Each step as a model of its own, with the same code."""
+        steps = zip(self.model.steps, self._steps, strict=True)
+        return [CompiledModel(type(self.model).of_step(step), [executable]) for step, (executable, _) in steps]
+
+    @property
+    def inputs_read(self) -> tuple[Tensor, ...]:
+        """The inputs that kernels read."""
+        return tuple(tensor for tensor in self.model.inputs if tensor in self._slots)
+
+    def _run(self, views: Mapping[str, NDArray[Any]]) -> None:
+        inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
+        results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
+        self.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()])
         for tensor, name in self._written.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]
         self._copy_others(views, results)
-        self._free.append(block)
 
-    def _addresses(self, block: NDArray[np.uint8], arrays: Mapping[Tensor, NDArray[Any]]) -> list[int]:
-        """The addresses of all arrays of the steps; `arrays` are those outside the block of intermediates."""
+    def _addresses(self, block: NDArray[np.uint8]) -> list[int]:
+        """The addresses of the constants and of the arrays in the block of intermediates; 0 for others."""
         start, offsets = block.ctypes.data, self.model.memory.offsets
         addresses = [0] * len(self._slots)
         for key, slot in self._slots.items():
             if slot in self._constants:
                 addresses[slot] = self._constants[slot].ctypes.data
-            elif isinstance(key, Tensor):
-                addresses[slot] = start + offsets[key] if key in offsets else arrays[key].ctypes.data
+            elif isinstance(key, Tensor) and key in offsets:
+                addresses[slot] = start + offsets[key]
         return addresses
 
     def _copy_others(self, views: Mapping[str, NDArray[Any]], results: Mapping[Tensor, NDArray[Any]]) -> None:

@@ -54,6 +54,13 @@ class Model:
             steps.append(Step(kernel, step.inputs, step.outputs))
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
 
+    @staticmethod
+    def of_step(step: Step) -> Model:
+        """The model of one call of a kernel."""
+        inputs = dict.fromkeys(operand.memory for operand in step.inputs if isinstance(operand, Tensor))
+        outputs = tuple((f"y{number}", tensor) for number, tensor in enumerate(step.outputs))
+        return Model(step.kernel.sym_name.data, tuple(inputs), outputs, (step,))
+
     @property
     def kernels(self) -> tuple[KernelOp, ...]:
         """The different kernels, in the order of their first call."""
@@ -137,9 +144,7 @@ def folded(operation: Operation) -> tuple[Known, ...]:
     """The results of an operation whose operands are known."""
     results = operation.made
     step = step_of([operation], results)
-    inputs = [operand for operand in step.inputs if not isinstance(operand, Tensor)]
-    outputs = tuple((tensor.name, tensor) for tensor in results)
-    values = iter(Model(operation.name, (), outputs, (Step(step.kernel, tuple(inputs), step.outputs),)).interpret())
+    values = iter(Model.of_step(step).interpret())
     return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
 
 
