@@ -70,9 +70,9 @@ def cycles(node: Node, nest: Nest, machine: Machine) -> float:
 
 
 def alone(node: Node, nest: Nest, machine: Machine) -> float:
-    """Cycles of one run of a node on one thread; the node has no parallel scopes."""
+    """Cycles of one run of a node on one thread, if caches have what fits them; the node has no parallel scopes."""
     model = _Model(nest, machine)
-    return max([model.compute(node)[0], *model.waits(node)])
+    return max([model.compute(node)[0], *model.waits(node, warm=True)])
 
 
 def start_cycles(machine: Machine) -> float:
@@ -184,15 +184,17 @@ class _Model:
 
     # Traffic
 
-    def waits(self, node: Node) -> list[float]:
-        """Cycles of a node's traffic, for each cache level."""
+    def waits(self, node: Node, *, warm: bool = False) -> list[float]:
+        """Cycles of a node's traffic, for each cache level; if `warm`, only for levels that the node's data exceed."""
         threads = self._threads(node)
+        depth = 0 if isinstance(node, Leaf) else node.depth
         found: list[float] = []
         for level, capacity in enumerate(self.machine.cache_bytes):
             last = level + 1 == len(self.machine.cache_bytes)
             rate = BYTES_PER_CYCLE[-1 if last else min(level, len(BYTES_PER_CYCLE) - 2)]
             sharers = min(threads, MEMORY_CORES) if last else threads
-            found.append(self._traffic(node, 0 if isinstance(node, Leaf) else node.depth, capacity) / (rate * sharers))
+            fits = warm and self._footprint(node, depth) <= capacity
+            found.append(0.0 if fits else self._traffic(node, depth, capacity) / (rate * sharers))
         return found
 
     def _threads(self, node: Node) -> int:
