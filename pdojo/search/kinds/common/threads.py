@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Scope
@@ -88,8 +90,10 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of the nest, then the other loops."""
     # A loop must have enough work for each start of the threads.
     worth = [s for s in perfect(nest) if _is_worth_starting(builder, s)]
-    loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
-    even = [s for s in loops if balance(s.extent, threads) >= EVEN]
+    cost = {s.id: _shared_cycles(builder, s, threads) for s in worth}
+    loops = sorted(worth, key=lambda s: (cost[s.id], s.depth))
+    best = min((cost[s.id] for s in loops if balance(s.extent, threads) >= EVEN), default=0.0)
+    even = [s for s in loops if balance(s.extent, threads) >= EVEN or cost[s.id] <= best]
     if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
     inside = [s.id for s in perfect(nest)[-1].children if isinstance(s, Scope) and _is_worth_starting(builder, s)]
@@ -101,6 +105,13 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     if len(builder.notes) == before:
         useful = [s for s in loops if balance(s.extent, threads) > 1 / threads and s not in even]
         any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
+
+
+def _shared_cycles(builder: PassBuilder, scope: Scope, threads: int) -> float:
+    """Cycles of all runs of a scope whose iterations threads share, with all starts of the threads."""
+    machine, runs = builder.game.machine, prod(loop.extent for loop in scope.chain[: scope.depth])
+    once = alone(scope, builder.nest, machine) / (threads * min(balance(scope.extent, threads), EVEN))
+    return runs * (once + start_cycles(machine))
 
 
 def _why(loop: Scope, threads: int) -> str:
