@@ -90,13 +90,16 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of the nest, then the other loops."""
     # A loop must have enough work for each start of the threads.
     worth = [s for s in perfect(nest) if _is_worth_starting(builder, s)]
-    cost = {s.id: _shared_cycles(builder, s, threads) for s in worth}
+    cost = {s.id: _cycles(builder, s, threads, min(balance(s.extent, threads), EVEN)) for s in worth}
     loops = sorted(worth, key=lambda s: (cost[s.id], s.depth))
+    children = [s for s in perfect(nest)[-1].children if isinstance(s, Scope) and _is_worth_starting(builder, s)]
+    inside = [s.id for s in children]
+    # A loop with fewer starts may be faster than one that balances better.
     best = min((cost[s.id] for s in loops if balance(s.extent, threads) >= EVEN), default=0.0)
+    best = best or sum(_cycles(builder, s, threads, EVEN) for s in children)
     even = [s for s in loops if balance(s.extent, threads) >= EVEN or cost[s.id] <= best]
     if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
-    inside = [s.id for s in perfect(nest)[-1].children if isinstance(s, Scope) and _is_worth_starting(builder, s)]
     before = len(builder.notes)
     for identifier in inside:
         child = builder.scope(identifier)
@@ -107,11 +110,10 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
         any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
 
 
-def _shared_cycles(builder: PassBuilder, scope: Scope, threads: int) -> float:
-    """Cycles of all runs of a scope whose iterations threads share, with all starts of the threads."""
+def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float) -> float:
+    """Cycles of all runs of a scope that threads share with this balance, with all starts of the threads."""
     machine, runs = builder.game.machine, prod(loop.extent for loop in scope.chain[: scope.depth])
-    once = alone(scope, builder.nest, machine) / (threads * min(balance(scope.extent, threads), EVEN))
-    return runs * (once + start_cycles(machine))
+    return runs * (alone(scope, builder.nest, machine) / (threads * balanced) + start_cycles(machine))
 
 
 def _why(loop: Scope, threads: int) -> str:
