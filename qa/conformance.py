@@ -3,9 +3,10 @@
     python -m qa.conformance                     all tests, with the interpreter on pdojo's kernels
     python -m qa.conformance --compiled          with compiled kernels
     python -m qa.conformance --only softmax      tests whose name contains a word
-    python -m qa.conformance --json results.json
+    python -m qa.conformance --json results.jsonl
 
-A test is skipped if pdojo refuses the model with a reason. Tests of devices other than the CPU are left out.
+A test is skipped if pdojo refuses the model with a reason. Tests of devices other than the CPU are left out. With
+--json, each result is written at once, and a run goes on after the results of its engine that the file has.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class TestResult:
 
     name: str
     category: str
+    engine: Engine
     outcome: str
     """`passed`, `failed` or `skipped`."""
     reason: str
@@ -53,8 +55,10 @@ class TestResult:
     """Processor seconds."""
 
 
-def results(words: Sequence[str], engine: Engine, names: Collection[str] = ()) -> Iterator[TestResult]:
-    """Run the tests whose names contain all words; with `names`, those only."""
+def results(
+    words: Sequence[str], engine: Engine, names: Collection[str] = (), done: Collection[str] = ()
+) -> Iterator[TestResult]:
+    """Run the tests whose names contain all words; with `names`, those only; without those in `done`."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ONNX_HOME"] = folder
         judged, suite = _suite()
@@ -62,9 +66,9 @@ def results(words: Sequence[str], engine: Engine, names: Collection[str] = ()) -
         for category, cases, markers in suite:
             for name in sorted(cast("dict[str, object]", vars(cases))):
                 title = name.removesuffix("_cpu")
-                chosen = title in names if names else all(word in title for word in words)
+                chosen = title not in done and (title in names if names else all(word in title for word in words))
                 if name.startswith("test_") and title != name and chosen:
-                    yield _result(cases(name), name, category, markers)
+                    yield _result(cases(name), name, category, engine, markers)
 
 
 @cache
@@ -109,7 +113,7 @@ def _is_large(model: OnnxModel) -> bool:
     return max(map(prod, extents), default=1) > LARGE
 
 
-def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str, Any]) -> TestResult:
+def _result(case: unittest.TestCase, name: str, category: str, engine: Engine, markers: dict[str, Any]) -> TestResult:
     begun = process_time()
     outcome, reason = "passed", ""
 
@@ -128,7 +132,14 @@ def _result(case: unittest.TestCase, name: str, category: str, markers: dict[str
         signal.setitimer(signal.ITIMER_PROF, 0)
     models = [proto for proto in markers[name].proto if proto is not None]
     operators = sorted({node.op_type for proto in models for node in getattr(proto, "graph", proto).node})
-    return TestResult(name.removesuffix("_cpu"), category, outcome, reason, operators, process_time() - begun)
+    seconds = process_time() - begun
+    return TestResult(name.removesuffix("_cpu"), category, engine, outcome, reason, operators, seconds)
+
+
+def stored(path: Path) -> list[TestResult]:
+    """The results in a file, of all engines; none if there is no file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [TestResult(**json.loads(line)) for line in lines]
 
 
 def table(found: Sequence[TestResult]) -> str:
@@ -157,17 +168,17 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="tests whose names contain all words")
     parser.add_argument("--compiled", action="store_true", help="run compiled kernels, made by the pass")
     parser.add_argument("--plain", action="store_true", help="run compiled kernels without the pass")
-    parser.add_argument("--json", metavar="FILE", help="write every result")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="append results, one line each; go on with the rest")
     given = parser.parse_args(args)
     engine: Engine = "pass" if given.compiled else "none" if given.plain else "interpreter"
-    found: list[TestResult] = []
-    for each in results(given.only, engine):
+    found = [each for each in stored(given.json) if each.engine == engine] if given.json else []
+    for each in results(given.only, engine, done={each.name for each in found}):
         found.append(each)
         print(f"{each.outcome} {each.seconds:.2f} s {each.category} {each.name}", file=sys.stderr, flush=True)
+        if given.json:
+            with given.json.open("a") as file:
+                file.write(json.dumps(asdict(each)) + "\n")
     print(table(found))
-    if given.json:
-        rows = {"engine": engine, "tests": [asdict(each) for each in found]}
-        Path(given.json).write_text(json.dumps(rows, indent=1) + "\n")
     return int(any(each.outcome == "failed" for each in found))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
 from pdojo.backends.llvm.executable import LoadedKernel, load
+from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
 from pdojo.dialect.notation import print_notation
@@ -99,19 +100,13 @@ class CompiledModel:
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
-        plan = model.memory
-        tensors = [(slot, key) for key, slot in self._slots.items() if isinstance(key, Tensor)]
-        self._fixed = [
-            self._constants[slot].ctypes.data if slot in self._constants else 0 for slot in range(len(self._slots))
-        ]
-        """The addresses of constants, and places for those of tensors."""
-        self._inner = [(slot, plan.offsets[key]) for slot, key in tensors if key in plan.offsets]
-        self._outer = [(slot, *plan.place(key)) for slot, key in tensors if key not in plan.offsets]
         self._written = model.results
-        self._free: list[NDArray[np.uint8]] = []
-        """Blocks of intermediates that no running call uses."""
+        self._apart = self._places_apart()
+        """The places of arrays outside of the block: among addresses, among inputs and outputs, in bytes of an array."""
+        self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
+        """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
-    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Any:
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
         return self._called(arrays, named, self._run_steps)
 
@@ -182,27 +177,64 @@ class CompiledModel:
             self._constants[slot] = _bound(operand)
         return slot
 
-    def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
+    def _places_apart(self) -> list[tuple[int, int, int]]:
+        numbers = {tensor: number for number, tensor in enumerate((*self.inputs_read, *self._written))}
+        tensors = [(slot, key) for key, slot in self._slots.items() if isinstance(key, Tensor)]
+        places = [(slot, *self.model.memory.place(key)) for slot, key in tensors]
+        return [(slot, numbers[whole], offset) for slot, whole, offset in places if whole in numbers]
+
+    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Run the kernels on arrays at these addresses, multiples of 64; nothing is checked.
+
+        `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`.
+        """
+        self._run_at(inputs, outputs, self._run_steps)
+
+    def _run_at(self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None]) -> None:
         try:
-            block = self._free.pop()
+            block, addresses = self._free.pop()
         except IndexError:
             block = aligned_empty((max(1, self.model.memory.bytes),), np.dtype(np.uint8))
-        inputs = {tensor: _aligned(views[tensor.name]) for tensor in self.model.inputs}
+            addresses = self._addresses(block)
+        given = (*inputs, *outputs)
+        for slot, place, offset in self._apart:
+            addresses[slot] = given[place] + offset
+        run(addresses)
+        self._free.append((block, addresses))
+
+    def apart(self) -> list[CompiledModel]:
+        """Each step as a model of its own, with the same code; steps that calls leave out have plain code."""
+        executables = iter([executable for executable, _ in self._steps])
+        return [
+            CompiledModel(
+                type(self.model).of_step(step), [compile_kernel(step.kernel) if step.places else next(executables)]
+            )
+            for step in self.model.steps
+        ]
+
+    @property
+    def inputs_read(self) -> tuple[Tensor, ...]:
+        """The inputs that kernels read."""
+        return tuple(tensor for tensor in self.model.inputs if tensor in self._slots)
+
+    def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
+        inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
         results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
-        run(self._addresses(block, {**inputs, **results}))
+        self._run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)
         for tensor, name in self._written.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]
         self._copy_others(views, results)
-        self._free.append(block)
 
-    def _addresses(self, block: NDArray[np.uint8], arrays: Mapping[Tensor, NDArray[Any]]) -> list[int]:
-        """The addresses of all arrays of the steps; `arrays` are those outside the block of intermediates."""
-        start, addresses = block.ctypes.data, self._fixed.copy()
-        for slot, offset in self._inner:
-            addresses[slot] = start + offset
-        for slot, whole, offset in self._outer:
-            addresses[slot] = arrays[whole].ctypes.data + offset
+    def _addresses(self, block: NDArray[np.uint8]) -> list[int]:
+        """The addresses of the constants and of the arrays in the block of intermediates; 0 for others."""
+        start, offsets = block.ctypes.data, self.model.memory.offsets
+        addresses = [0] * len(self._slots)
+        for key, slot in self._slots.items():
+            if slot in self._constants:
+                addresses[slot] = self._constants[slot].ctypes.data
+            elif isinstance(key, Tensor) and key in offsets:
+                addresses[slot] = start + offsets[key]
         return addresses
 
     def _copy_others(self, views: Mapping[str, NDArray[Any]], results: Mapping[Tensor, NDArray[Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -55,6 +55,13 @@ class Model:
             steps.append(Step(kernel, step.inputs, step.outputs, places))
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
 
+    @staticmethod
+    def of_step(step: Step) -> Model:
+        """The model of one call of a kernel."""
+        inputs = dict.fromkeys(operand.memory for operand in step.inputs if isinstance(operand, Tensor))
+        outputs = tuple((f"y{number}", tensor) for number, tensor in enumerate(step.outputs))
+        return Model(step.kernel.sym_name.data, tuple(inputs), outputs, (replace(step, places=()),))
+
     @property
     def kernels(self) -> tuple[KernelOp, ...]:
         """The different kernels, in the order of their first call."""
@@ -104,7 +111,7 @@ class Model:
 
         return compile_model(self, machine, tune=tune, database=database, threads=threads, cached=cached)
 
-    def interpret(self, *arrays: Known, **named: Known) -> tuple[Known, ...]:
+    def interpret(self, /, *arrays: Known, **named: Known) -> tuple[Known, ...]:
         """The outputs, computed by the reference interpreter: slow, and independent of code generation.
 
         Raises UsageError for arrays that do not fit.
@@ -145,9 +152,7 @@ def folded(operation: Operation) -> tuple[Known, ...]:
     """The results of an operation whose operands are known."""
     results = operation.made
     step = step_of([operation], results)
-    inputs = [operand for operand in step.inputs if not isinstance(operand, Tensor)]
-    outputs = tuple((tensor.name, tensor) for tensor in results)
-    values = iter(Model(operation.name, (), outputs, (Step(step.kernel, tuple(inputs), step.outputs),)).interpret())
+    values = iter(Model.of_step(step).interpret())
     return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
 
 

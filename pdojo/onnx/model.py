@@ -76,6 +76,17 @@ class _Kept(Generic[_T]):
             return self._known[key]
 
 
+@dataclass(frozen=True)
+class Specialisation:
+    """A model for inputs of certain shapes, and of certain values of those that are static."""
+
+    key: object
+    """What it was made for; equal for equal models."""
+    model: Model
+    inputs: dict[str, Known]
+    """The arrays that it takes, contiguous, by name."""
+
+
 class OnnxModel:
     """A model of an ONNX file, made by `load`. It is specialised for the shapes of the inputs when it first sees them.
 
@@ -93,14 +104,21 @@ class OnnxModel:
         self._models: _Kept[Model] = _Kept()
         self._compiled: CallableOnnxModel | None = None
 
-    def specialise(self, *arrays: Any, **named: Any) -> Model:
+    def specialise(self, /, *arrays: Any, **named: Any) -> Model:
         """The model for inputs of these shapes, and the values of those that are static.
 
         Raises UnsupportedNode for a node without kernel, UsageError for arrays that do not fit or an invalid model.
         """
-        return self._specialised(self._given(arrays, named))[1]
+        return self.prepare(*arrays, **named).model
 
-    def run(self, *arrays: Any, **named: Any) -> Outputs:
+    def prepare(self, /, *arrays: Any, **named: Any) -> Specialisation:
+        """The model for these inputs, with the arrays that it takes. Raises the errors of `specialise`."""
+        given = self._given(arrays, named)
+        key, model = self._specialised(given)
+        inputs = {t.name: np.ascontiguousarray(given[t.name]).reshape(t.shape) for t in model.inputs}
+        return Specialisation(key, model, inputs)
+
+    def run(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of `inputs`, or by name; compiled with the pass at first use.
 
         Raises the errors of `specialise`.
@@ -109,11 +127,10 @@ class OnnxModel:
             self._compiled = self.compile()
         return self._compiled(*arrays, **named)
 
-    def interpret(self, *arrays: Any, **named: Any) -> Outputs:
+    def interpret(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs as the reference interpreter computes them. Raises the errors of `specialise`."""
-        given = self._given(arrays, named)
-        model = self._specialised(given)[1]
-        return _single(model.interpret(**{tensor.name: given[tensor.name] for tensor in model.inputs}))
+        found = self.prepare(*arrays, **named)
+        return _single(found.model.interpret(**found.inputs))
 
     def compile(
         self,
@@ -186,17 +203,15 @@ class CallableOnnxModel:
         self._compile = compile_
         self._compiled: _Kept[CompiledModel] = _Kept()
 
-    def __call__(self, *arrays: Any, **named: Any) -> Outputs:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Outputs:
         """The outputs for input arrays in the order of the model's inputs, or by name."""
         compiled, inputs = self.prepare(*arrays, **named)
         return compiled(**inputs)
 
-    def prepare(self, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
+    def prepare(self, /, *arrays: Any, **named: Any) -> tuple[CompiledModel, dict[str, NDArray[Any]]]:
         """The compiled model for inputs of these shapes, and the arrays that it takes, by name."""
-        given = self.model._given(arrays, named)  # pyright: ignore[reportPrivateUsage]
-        key, model = self.model._specialised(given)  # pyright: ignore[reportPrivateUsage]
-        inputs = {t.name: np.ascontiguousarray(given[t.name]).reshape(t.shape) for t in model.inputs}
-        return self._compiled.get(key, lambda: self._compile(model)), inputs
+        found = self.model.prepare(*arrays, **named)
+        return self._compiled.get(found.key, lambda: self._compile(found.model)), found.inputs
 
 
 def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:

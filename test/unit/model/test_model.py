@@ -330,3 +330,9 @@ def test_operands_are_computed_side_by_side(
         for ours, k in zip(outputs, kept, strict=True):
             assert np.array_equal(ours, right[k])
     assert len(run.profile(x)) == len(model.calls) == calls
+    values = {model.inputs[0]: x}
+    for step, alone in zip(model.steps, run.apart(), strict=True):
+        values[step.outputs[0]] = alone(*(values[each] for each in step.inputs if isinstance(each, Tensor)))
+    for (_, tensor), k in zip(model.outputs, kept, strict=True):
+        assert isinstance(tensor, Tensor)
+        assert np.array_equal(values[tensor], right[k])

@@ -207,6 +207,15 @@ def test_arrays_without_elements() -> None:
     agrees(proto, [numbers(2, 4), np.zeros((0, 4), np.float32)])
 
 
+def test_inputs_may_have_any_name() -> None:
+    both = helper.make_node("Sub", ["self", "arrays"], ["y"])
+    model = load(one_graph([both], {"self": [2, 3], "arrays": [2, 3]}, {"y": [2, 3]}))
+    x, y = numbers(2, 3), numbers(2, 3, seed=1)
+    compiled = model.compile(tune="none")
+    for call in (model.interpret, compiled, lambda **named: compiled.prepare(**named)[0](**named)):
+        np.testing.assert_array_equal(call(**{"self": x, "arrays": y}), x - y)
+
+
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.UINT8, TensorProto.FLOAT16, TensorProto.BOOL])
 def test_element_types_are_those_of_numpy(kind: int) -> None:
     info = helper.make_tensor_value_info("x", kind, [2, 3])
