@@ -10,6 +10,7 @@
     run       call a kernel once
     tune      let an expert pass and a search make the moves, verify, measure
     onnx      ONNX models as graphs of kernels; needs the extra `onnx`
+    torch     a backend of `torch.compile`; needs the extra `torch`
 
 >>> import pdojo
 >>> tuned = pdojo.tune("softmax:4x8", expert="naive", measure=False)
@@ -26,7 +27,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdojo import build, onnx
+    from pdojo import build, onnx, torch
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
     from pdojo.api.tuning import tune
@@ -93,6 +94,7 @@ __all__ = [
     "onnx",
     "parse",
     "run",
+    "torch",
     "tune",
 ]
 
@@ -101,7 +103,7 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that the tools start quickly."""
     if name == "__version__":
         return import_module("importlib.metadata").version("pdojo")
-    if name in ("build", "kernels", "onnx"):
+    if name in ("build", "kernels", "onnx", "torch"):
         return import_module(f"pdojo.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'pdojo' has no attribute '{name}'")

@@ -15,14 +15,17 @@ array beside them. Views (slices, transposes, reshapes, windows) cost no memory.
 from __future__ import annotations
 
 from pdojo.build.activations import celu, elu, gelu, leaky_relu, relu, selu, sigmoid, silu, softplus
+from pdojo.build.arguments import checked
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
 from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
 from pdojo.build.contractions import contract, conv, conv_transpose, matmul
+from pdojo.build.elementary import acos, acosh, asin, asinh, atan2, atanh, cosh, sign_bit, sinh, tan
 from pdojo.build.elementwise import bitcast, clip, exp, log, maximum, minimum, sign, sqrt, tanh, where
 from pdojo.build.kernel import kernel
 from pdojo.build.losses import binary_cross_entropy, cross_entropy, huber_loss, mse_loss
 from pdojo.build.norms import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from pdojo.build.pieces import assemble, concatenate, pad, split, stack, take
+from pdojo.build.placing import put
 from pdojo.build.pools import avg_pool, pool
 from pdojo.build.reductions import all, any, argmax, argmin, cumulative, max, mean, min, prod, reduce, sum, var
 from pdojo.build.scans import scan
@@ -31,11 +34,17 @@ from pdojo.build.tables import gather, scatter, table
 
 __all__ = [
     "Array",
+    "acos",
+    "acosh",
     "all",
     "any",
     "argmax",
     "argmin",
+    "asin",
+    "asinh",
     "assemble",
+    "atan2",
+    "atanh",
     "attention",
     "avg_pool",
     "batch_norm",
@@ -51,6 +60,7 @@ __all__ = [
     "contract",
     "conv",
     "conv_transpose",
+    "cosh",
     "cross_entropy",
     "cumulative",
     "elu",
@@ -82,6 +92,7 @@ __all__ = [
     "pool",
     "power",
     "prod",
+    "put",
     "reduce",
     "relu",
     "repeat",
@@ -92,7 +103,9 @@ __all__ = [
     "selu",
     "sigmoid",
     "sign",
+    "sign_bit",
     "silu",
+    "sinh",
     "softmax",
     "softplus",
     "split",
@@ -102,6 +115,7 @@ __all__ = [
     "sum",
     "table",
     "take",
+    "tan",
     "tanh",
     "tile",
     "transpose",
@@ -109,3 +123,8 @@ __all__ = [
     "where",
     "windows",
 ]
+
+for _name in __all__:
+    # The functions of this package call each other without these checks.
+    if _name != "Array":
+        globals()[_name] = checked(globals()[_name])

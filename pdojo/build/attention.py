@@ -34,6 +34,14 @@ def _softmax(u: Array, axis: int) -> Array:
     return e / sum(e, axis, keepdims=True)
 
 
+def safe_softmax(u: Array, axis: int = -1) -> Array:
+    """`softmax` of f32 or f64; 0 where all elements are -inf."""
+    most = max(u, axis, keepdims=True)
+    e = exp(u - where(most == -inf, 0, most))
+    total = sum(e, axis, keepdims=True)
+    return e / where(total == 0, 1, total)
+
+
 def _masked(u: Array, mask: Array) -> Array:
     """The array with -inf where the mask is false, or with the mask added if it is of numbers."""
     masked = where(mask, u, -inf) if mask.dtype == "i1" else u + cast(mask, u.dtype)

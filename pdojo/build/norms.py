@@ -111,12 +111,24 @@ def batch_norm(
         slope = deviation if factor is None else deviation * factor
         offset = -(average * slope) if summand is None else summand - average * slope
         return cast(u * slope + offset, x.dtype)
-    others = tuple(d for d in range(x.rank) if d != channels)
-    if channels == x.rank - 1 or x.rank < 3:
-        return cast(_scaled(_normalised(u, others, eps), factor, summand), x.dtype)
+    deviations, _, variance = channel_statistics(u, channels)
+    return cast(_scaled(deviations * map("rsqrt", variance + eps), factor, summand), x.dtype)
+
+
+def channel_statistics(u: Array, axis: int) -> tuple[Array, Array, Array]:
+    """The deviations from the mean of each channel, the means, and the variances; channels are along `axis`."""
+    others = tuple(d for d in range(u.rank) if d != axis)
+    if axis == u.rank - 1 or u.rank < 3:
+        return statistics_of(u, others)
     average, variance = _of_rows(u, others)
-    normal = (u - average) * map("rsqrt", variance + eps)
-    return cast(_scaled(normal, factor, summand), x.dtype)
+    return u - average, average, variance
+
+
+def statistics_of(u: Array, axes: Sequence[int]) -> tuple[Array, Array, Array]:
+    """The deviations from the mean along axes, and the means and variances, which keep the axes with one element."""
+    average = mean(u, axes, keepdims=True)
+    deviations = u - average
+    return deviations, average, mean(deviations * deviations, axes, keepdims=True)
 
 
 def _of_rows(u: Array, axes: Sequence[int]) -> tuple[Array, Array]:
@@ -136,8 +148,7 @@ def _of_rows(u: Array, axes: Sequence[int]) -> tuple[Array, Array]:
 
 def _normalised(u: Array, axes: tuple[int, ...], eps: float) -> Array:
     """The array, normalised to mean 0 and variance 1 (up to `eps`) along the axes."""
-    deviations = u - mean(u, axes, keepdims=True)
-    variance = mean(deviations * deviations, axes, keepdims=True)
+    deviations, _, variance = statistics_of(u, axes)
     return deviations * map("rsqrt", variance + eps)
 
 

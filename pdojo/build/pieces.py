@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 from pdojo.build.array import Array, Item, Scalar, axes_of, broadcast_to, constant, define, shown, sliced
 from pdojo.build.graph import Definition, Read, Write, identity
-from pdojo.build.shapes import expand_dims, flip
+from pdojo.build.shapes import expand_dims, flip, repeat
 from pdojo.build.tables import entries
 from pdojo.dialect.affine import var
 from pdojo.dialect.table import MOST_ENTRIES
@@ -20,11 +20,15 @@ Piece: TypeAlias = tuple[Item | tuple[Item, ...], Array]
 
 
 MOST_RUNS = 4
-"""Most pieces of `take`."""
+"""Most pieces of `take` if a table can have the indices."""
+MOST_PIECES = 256
+"""Most nests that copy pieces of one array; more of them need a table."""
 
 
-def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar = 0) -> Array:
+def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar | None = 0) -> Array:
     """An array filled with `fill`, into which pieces are written, one after the other: `result[place] = piece`.
+
+    `fill` is None if the pieces cover the array.
 
     >>> from pdojo import build
     >>> x = build.input("x", "f32", (4, 8))
@@ -33,6 +37,8 @@ def assemble(shape: Sequence[int], pieces: Sequence[Piece], fill: Scalar = 0) ->
     """
     if not pieces:
         raise UsageError("an array is assembled from at least one piece")
+    if fill is None:
+        return _assembled(shape, pieces)
     whole = constant(fill, _dtype(pieces), shape)
     return _assembled(shape, [((), whole), *pieces])
 
@@ -109,7 +115,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> list[Array]:
         if sizes < 1 or extent % sizes:
             raise UsageError(f"an axis of {extent} elements has no {sizes} equal parts")
         sizes = [extent // sizes] * sizes
-    if sum(sizes) != extent:
+    if sum(sizes) != extent or min(sizes, default=0) < 0:
         raise UsageError(f"parts of {' and '.join(map(str, sizes))} elements do not make an axis of {extent}")
     ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
     return [x[(*[slice(None)] * axis, slice(end - size, end))] for end, size in zip(ends, sizes, strict=True)]
@@ -183,7 +189,7 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
     """The elements at constant indices along `axis`.
 
     Up to four runs of evenly spaced indices are views that are put together. More runs, or runs of two indices or fewer
-    on average, are a view that looks up a table.
+    on average, are a view that looks up a table; indices each of which is repeated equally often are a view.
 
     >>> from pdojo import build
     >>> build.take(build.input("x", "f32", (4, 8)), [7, 0, 1, 2], axis=1)
@@ -196,14 +202,24 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
             raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
     places = [int(index) % extent for index in indices]
     runs = list(_runs(places))
+    same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
+    if 1 < same < len(places) and places == [p for p in places[::same] for _ in range(same)]:
+        return repeat(take(x, places[::same], axis), same, axis)
     is_ragged = len(runs) > 1 and (len(runs) > MOST_RUNS or len(places) <= 2 * len(runs))
     if is_ragged and len(places) <= MOST_ENTRIES:
         shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
         index = [var(d) for d in range(x.rank)]
         index[axis] = entries(places, (len(places),)).substitute({0: var(axis)}, shape)
         return x.view(shape, index)
+    check_runs(len(runs), len(places))
     parts = [x[(*[slice(None)] * axis, part)] for part in runs]
     return concatenate(parts, axis) if parts else x[(*[slice(None)] * axis, slice(0, 0))]
+
+
+def check_runs(runs: int, count: int) -> None:
+    """Raise UsageError for indices that are neither few enough for a table nor spaced evenly enough for copies."""
+    if runs > MOST_PIECES and count > MOST_ENTRIES:
+        raise UsageError(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
 
 
 def _runs(places: Sequence[int]) -> Iterator[slice]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pdojo.build.activations import check_float
-from pdojo.build.array import Array, cast, constant, iota, shown
+from pdojo.build.array import Array, cast, constant, iota, map, shown
 from pdojo.build.contractions import ends_of
-from pdojo.build.elementwise import maximum, minimum
+from pdojo.build.elementwise import maximum, minimum, where
 from pdojo.build.pieces import Widths, pad
 from pdojo.build.reductions import neutral_of, reduce
 from pdojo.build.shapes import per_axis, reshape, windows
+from pdojo.dialect.element_types import is_float
 from pdojo.errors import UsageError
 
 
@@ -61,6 +62,40 @@ def pool(
     strides, dilations = [axis.stride for axis in axes], per_axis("dilation", dilation, len(axes))
     seen = windows(padded, [axis.size for axis in axes], strides, dilations)
     return reduce(accumulation, seen, range(x.rank, x.rank + len(axes)))
+
+
+def places_of_max(
+    x: Array,
+    places: Array,
+    most: Array,
+    size: Sequence[int],
+    *,
+    stride: int | Sequence[int],
+    padding: Widths = 0,
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """The first of the `places` in every window at which the element of `x` is `most`; the last one of NaN.
+
+    `most` are the greatest elements that `pool` finds; `places`, of the shape of `x`, are integers from 0.
+    """
+    rank = x.rank - 2
+    strides, dilations = per_axis("stride", stride, rank), per_axis("dilation", dilation, rank)
+    rows = zip(x.shape[2:], most.shape[2:], size, strides, dilations, ends_of(padding, rank), strict=True)
+    # Negative widths cut off what no window reaches.
+    ends = [(before, (count - 1) * s + (k - 1) * d + 1 - extent - before)
+            for extent, count, k, s, d, (before, _) in rows]  # fmt: skip
+
+    def seen(array: Array, fill: float) -> Array:
+        return windows(pad(array, [(0, 0), (0, 0), *ends], fill), size, strides, dilations)
+
+    elements, outside = seen(x, neutral_of("max", x)), x.size
+    axes = range(x.rank, x.rank + rank)
+    at = seen(places, outside)
+    first = reduce("min", where(elements == reshape(most, (*most.shape, *[1] * rank)), at, outside), axes)
+    if not is_float(x.dtype):
+        return first
+    last = reduce("max", where(map("uno", elements, elements), at, -1), axes)
+    return where(last >= 0, last, first)
 
 
 def avg_pool(

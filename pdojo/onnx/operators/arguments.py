@@ -15,8 +15,6 @@ ELEMENTS = {
 }
 """Element types of handles by the numbers of `TensorProto.DataType`."""
 FLOATS = ("f64", "f32", "f16", "bf16")
-PIECES = 256
-"""The greatest number of nests that copy pieces of one array; more of them need a table."""
 
 
 def element_of(node: Node, number: int) -> str:

@@ -6,8 +6,8 @@ from math import inf
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.attention import safe_softmax
 from pdojo.onnx.operators.arguments import wide_type
-from pdojo.onnx.operators.indexing import taken
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -50,14 +50,6 @@ def _mask(node: Node, keys: int) -> Array | None:
     return build.pad(mask, widths, 0 if mask.dtype == "i1" else -inf) if missing > 0 else mask
 
 
-def _softmax(scores: Array) -> Array:
-    """The softmax of rows; one without an allowed key is 0."""
-    most = build.max(scores, -1, keepdims=True)
-    e = build.exp(scores - build.where(most == -inf, 0, most))
-    total = build.sum(e, -1, keepdims=True)
-    return e / build.where(total == 0, 1, total)
-
-
 def _shared(x: Array, groups: int) -> Array:
     """Heads of keys or values, each for a group of heads of queries."""
     return x if groups == 1 else build.expand_dims(x, 2)
@@ -93,7 +85,7 @@ def attention(node: Node) -> list[Array]:
     if allowed is not None:
         scores = build.where(allowed, scores, -inf)
     plain = mask is None and allowed is None
-    weights = build.softmax(scores) if plain else _softmax(scores)
+    weights = build.softmax(scores) if plain else safe_softmax(scores)
     exposed = {2: scores, 3: weights}.get(node.attribute("qk_matmul_output_mode", 0), exposed)
     by_group = build.reshape(weights, (*split[:-1], keys))
     found = build.matmul(by_group, build.cast(_shared(v, groups), kind))
@@ -129,6 +121,6 @@ def _angles(node: Node, operand: int, x: Array) -> Array:
     cache = node.array(operand)
     if node.given(3):
         positions = node.static(3)
-        rows = taken(node, cache, [int(p) for p in positions.reshape(-1)], 0)
+        rows = build.take(cache, [int(p) for p in positions.reshape(-1)], 0)
         cache = build.reshape(rows, (*positions.shape, cache.shape[-1]))
     return build.cast(build.expand_dims(cache, 2), x.dtype)

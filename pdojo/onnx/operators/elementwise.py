@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import reduce
 
@@ -32,47 +31,6 @@ def in_f32(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return computed
 
 
-def _sinh(x: Array) -> Array:
-    # sinh |x| = (t + t / (t + 1)) / 2 with t = exp |x| - 1, and exp(|x|/2)^2 / 2 where t may overflow.
-    size = abs(x)
-    t, root = build.map("expm1", size), build.exp(size * 0.5)
-    return build.map("copysign", build.where(size > 20, root * 0.5 * root, (t / (t + 1) + t) * 0.5), x)
-
-
-def _cosh(x: Array) -> Array:
-    root = build.exp(abs(x) * 0.5)
-    return root * 0.5 * root + 0.5 / root / root
-
-
-def _asinh(x: Array) -> Array:
-    # asinh |x| = log1p(|x| + x^2 / (1 + sqrt(1 + x^2))), and log |x| + log 2 where x^2 may overflow.
-    size = abs(x)
-    square = size * size
-    near = build.map("log1p", square / (build.sqrt(square + 1) + 1) + size)
-    return build.map("copysign", build.where(size > 1e9, build.log(size) + math.log(2), near), x)
-
-
-def _acosh(x: Array) -> Array:
-    t = x - 1
-    near = build.map("log1p", build.sqrt(t * t + t * 2) + t)
-    return build.where(x > 1e9, build.log(x) + math.log(2), near)
-
-
-def _atanh(x: Array) -> Array:
-    size = abs(x)
-    return build.map("copysign", build.map("log1p", size * 2 / (1 - size)) * 0.5, x)
-
-
-def _asin(x: Array) -> Array:
-    # The tangent of asin(x) is x / sqrt(1 - x^2).
-    return build.map("atan", x / build.sqrt((1 - x) * (x + 1)))
-
-
-def _acos(x: Array) -> Array:
-    # The tangent of acos(x) / 2 is sqrt((1 - x) / (1 + x)), also where acos(x) is tiny.
-    return build.map("atan", build.sqrt((1 - x) / (x + 1))) * 2
-
-
 def _named(function: str) -> Callable[[Array], Array]:
     def apply(x: Array) -> Array:
         return build.map(function, x)
@@ -86,14 +44,14 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "Reciprocal": lambda x: 1 / x,
     "Sign": build.sign,
     "Identity": lambda x: x,
-    "Tan": in_f32(lambda x: build.map("sin", x) / build.map("cos", x)),
-    "Sinh": in_f32(_sinh),
-    "Cosh": in_f32(_cosh),
-    "Asin": in_f32(_asin),
-    "Acos": in_f32(_acos),
-    "Asinh": in_f32(_asinh),
-    "Acosh": in_f32(_acosh),
-    "Atanh": in_f32(_atanh),
+    "Tan": build.tan,
+    "Sinh": build.sinh,
+    "Cosh": build.cosh,
+    "Asin": build.asin,
+    "Acos": build.acos,
+    "Asinh": build.asinh,
+    "Acosh": build.acosh,
+    "Atanh": build.atanh,
     **{
         name: _named(name.lower())
         for name in ("Atan", "Ceil", "Cos", "Erf", "Exp", "Floor", "Log", "Sin", "Sqrt", "Tanh")

@@ -15,7 +15,6 @@ from pdojo.build import Array
 from pdojo.dialect.table import MOST_ENTRIES
 from pdojo.model.element_types import numpy_type
 from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, wide_type
-from pdojo.onnx.operators.indexing import taken
 from pdojo.onnx.operators.registry import Node, operator
 
 _Numbers: TypeAlias = NDArray[np.float64]
@@ -117,7 +116,7 @@ def _resized(node: Node, x: Array, axis: int, count: int, scale: float, roi: Seq
     places = _places(kind.places, count, extent, scale, roi)
     if kind.mode == "nearest":
         nearest = np.clip(_ROUNDINGS[kind.nearest](places), 0, extent - 1)
-        found = taken(node, x, [int(place) for place in nearest], axis)
+        found = build.take(x, [int(place) for place in nearest], axis)
     else:
         found = _interpolated(node, x, axis, *_neighbours(kind, places, extent, scale))
     outside = (places < 0) | (places > extent - 1)

@@ -5,19 +5,18 @@ The notation looks up places only in tables of constants: known indices become c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.pieces import MOST_RUNS
 from pdojo.build.reductions import neutral_of
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.onnx.operators.arguments import FLOATS, PIECES, axis_of, integers, number_of
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, number_of
 from pdojo.onnx.operators.registry import Node, operator
 
 _Places: TypeAlias = NDArray[np.int64]
@@ -37,44 +36,13 @@ def _indices(node: Node, operand: int, extent: int) -> _Places:
     return np.where(found < 0, found + extent, found)
 
 
-def taken(node: Node, x: Array, places: Sequence[int], axis: int) -> Array:
-    """The elements at places of an axis: a view of repeated elements, or what `build.take` makes of runs."""
-    runs = len(list(_runs(places, places)))
-    if runs > 1:
-        same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
-        if same > 1 and len(places) % same == 0 and list(places) == [p for p in places[::same] for _ in range(same)]:
-            return build.repeat(taken(node, x, places[::same], axis), same, axis)
-    _check_table(node, runs, len(places))
-    return build.take(x, places, axis)
-
-
-def _check_table(node: Node, runs: int, count: int) -> None:
-    if runs > PIECES and count > MOST_ENTRIES:
-        node.refuse(f"{count} indices in {runs} runs: a table has at most {MOST_ENTRIES} numbers")
-
-
-def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last positions of runs in which sources and targets are both evenly spaced."""
-    start, count = 0, len(sources)
-    while start < count:
-        end = start + 1
-        while end < count and (
-            end == start + 1
-            or (sources[end] - sources[end - 1] == sources[start + 1] - sources[start]
-                and targets[end] - targets[end - 1] == targets[start + 1] - targets[start])
-        ):  # fmt: skip
-            end += 1
-        yield start, end
-        start = end
-
-
 @operator("Gather")
 def gather(node: Node) -> Array:
     """The slices at known indices of an axis."""
     x = node.array(0)
     axis = _axis(node, x)
     places = _indices(node, 1, x.shape[axis])
-    found = taken(node, x, [int(place) for place in places.reshape(-1)], axis)
+    found = build.take(x, [int(place) for place in places.reshape(-1)], axis)
     return build.reshape(found, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
 
 
@@ -110,7 +78,7 @@ def gather_elements(node: Node) -> Array:
         own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]
         return build.gather(x, [build.table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
     flat = _flat_places(places, x.shape, axis)
-    found = taken(node, build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
+    found = build.take(build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
     return build.reshape(found, flat.shape)
 
 
@@ -126,7 +94,7 @@ def gather_nd(node: Node) -> Array:
     """The slices at known indices of several axes."""
     x, batch = node.array(0), node.attribute("batch_dims", 0)
     rows, rest = _rows(node, 1, x.shape, batch)
-    found = taken(node, build.reshape(x, (-1, *rest)), [int(row) for row in rows.reshape(-1)], 0)
+    found = build.take(build.reshape(x, (-1, *rest)), [int(row) for row in rows.reshape(-1)], 0)
     return build.reshape(found, (*rows.shape, *rest))
 
 
@@ -148,56 +116,21 @@ def _rows(node: Node, operand: int, shape: Sequence[int], batch: int) -> tuple[_
     return np.asarray(flat, np.int64), tuple(shape[batch + depth :])
 
 
-_ACCUMULATIONS = {"add": "+", "mul": "*", "max": "max", "min": "min"}
+_ACCUMULATIONS: dict[str, Literal["+", "*", "max", "min"] | None] = {
+    "none": None,
+    "add": "+",
+    "mul": "*",
+    "max": "max",
+    "min": "min",
+}
 
 
 def _scattered(node: Node, x: Array, updates: Array, places: Sequence[int], axis: int = 0) -> Array:
     """The array with updates at known places of an axis; `reduction` says how they join the elements there."""
     kind = node.attribute("reduction", "none")
-    if kind == "none":
-        last = {place: k for k, place in enumerate(places)}
-        return _overwritten(node, x, updates, list(last), list(last.values()), axis)
     if kind not in _ACCUMULATIONS:
         node.refuse(f"'{kind}' is no reduction")
-    # Each round adds at most one update to each place.
-    rounds: list[dict[int, int]] = []
-    for k, place in enumerate(places):
-        fitting = next((each for each in rounds if place not in each), None)
-        if fitting is None:
-            rounds.append(fitting := {})
-        fitting[place] = k
-    for each in rounds:
-        targets, sources = list(each), list(each.values())
-        joined = build.map(_ACCUMULATIONS[kind], taken(node, x, targets, axis), taken(node, updates, sources, axis))
-        x = _overwritten(node, x, joined, targets, list(range(len(targets))), axis)
-    return x
-
-
-def _overwritten(
-    node: Node, x: Array, updates: Array, targets: Sequence[int], sources: Sequence[int], axis: int
-) -> Array:
-    order = sorted(range(len(targets)), key=lambda k: targets[k])
-    targets, sources = [targets[k] for k in order], [sources[k] for k in order]
-    runs = list(_runs(sources, targets))
-    if len(runs) > MOST_RUNS and len(targets) <= MOST_ENTRIES:
-        shape = (*x.shape[:axis], len(targets), *x.shape[axis + 1 :])
-        own = [build.iota(shape, "i64", d) for d in range(x.rank)]
-        column = build.reshape(build.table(targets), [-1 if d == axis else 1 for d in range(x.rank)])
-        places = [column if d == axis else own[d] for d in range(x.rank)]
-        return build.scatter(x, places, taken(node, updates, sources, axis))
-    _check_table(node, len(runs), len(targets))
-    lead = [slice(None)] * axis
-    pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
-              for start, end in runs]  # fmt: skip
-    return build.assemble(x.shape, [((), x), *pieces]) if pieces else x
-
-
-def _slice(places: Sequence[int]) -> slice:
-    step = places[1] - places[0] if len(places) > 1 else 1
-    if not step:
-        raise AssertionError(places)
-    stop = places[-1] + (1 if step > 0 else -1)
-    return slice(places[0], None if stop < 0 else stop, step)
+    return build.put(x, places, updates, axis, accumulation=_ACCUMULATIONS[kind])
 
 
 @operator("Scatter", "ScatterElements")
@@ -248,8 +181,8 @@ def compress(node: Node) -> Array:
         node.contradicts(f"the condition has {condition.ndim} dimensions, not one")
     places = [int(place) for place in np.flatnonzero(condition)]
     if axis is None:
-        return taken(node, build.reshape(x, (-1,)), places, 0)
-    return taken(node, x, places, axis_of(node, axis, x.rank))
+        return build.take(build.reshape(x, (-1,)), places, 0)
+    return build.take(x, places, axis_of(node, axis, x.rank))
 
 
 @operator("OneHot")

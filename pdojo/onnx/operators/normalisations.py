@@ -5,6 +5,7 @@ from __future__ import annotations
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
+from pdojo.build.norms import statistics_of
 from pdojo.onnx.operators.arguments import axis_of, optional, wide_type
 from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
@@ -64,9 +65,8 @@ def layer_normalization(node: Node) -> Array | tuple[Array, ...]:
     if not any(node.outputs[1:]):
         return build.layer_norm(x, scale, shift, axis=axes, eps=eps)
     wide = build.cast(x, wide_type(x.dtype))
-    mean = build.mean(wide, axes, keepdims=True)
-    deviations = wide - mean
-    inverse = build.map("rsqrt", build.mean(deviations * deviations, axes, keepdims=True) + eps)
+    deviations, mean, variance = statistics_of(wide, axes)
+    inverse = build.map("rsqrt", variance + eps)
     scaled = deviations * inverse * build.cast(scale, wide.dtype)
     shifted = scaled if shift is None else scaled + build.cast(shift, wide.dtype)
     return (build.cast(shifted, x.dtype), mean, inverse)[: len(node.outputs)]

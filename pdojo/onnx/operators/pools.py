@@ -7,8 +7,8 @@ from typing import Any
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.build.reductions import neutral_of
-from pdojo.onnx.operators.arguments import FLOATS, integers
+from pdojo.build.pools import places_of_max
+from pdojo.onnx.operators.arguments import integers
 from pdojo.onnx.operators.elementwise import in_f32
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import padding, per_axis
@@ -41,34 +41,11 @@ def max_pool(node: Node) -> Array | tuple[Array, Array]:
     if not any(node.outputs[1:]):
         return found
     places = build.reshape(build.iota((x.size,), "i64"), x.shape)
-    index = _first_place(x, places, found, arguments)
+    del arguments["ceil"]
+    index = places_of_max(x, places, found, **arguments)
     if node.attribute("storage_order", 0):
         index = _in_columns(index, x.shape)
     return found, index
-
-
-def _first_place(x: Array, places: Array, most: Array, arguments: dict[str, Any]) -> Array:
-    """The first index in every window at which the element is `most`, or NaN."""
-    rank = x.rank - 2
-    ends: list[tuple[int, int]] = []
-    rows = zip(x.shape[2:], most.shape[2:], arguments["size"], arguments["stride"], arguments["dilation"],
-               arguments["padding"], strict=True)  # fmt: skip
-    for extent, count, size, stride, dilation, (before, _) in rows:
-        ends.append((before, max(0, (count - 1) * stride + (size - 1) * dilation + 1 - extent - before)))
-    widths = [(0, 0), (0, 0), *ends]
-
-    def seen(array: Array, fill: float) -> Array:
-        whole = build.windows(build.pad(array, widths, fill), arguments["size"], arguments["stride"],
-                              arguments["dilation"])  # fmt: skip
-        return whole[(slice(None), slice(None), *[slice(0, count) for count in most.shape[2:]])]
-
-    elements = seen(x, neutral_of("max", x))
-    chosen = elements == build.reshape(most, (*most.shape, *[1] * rank))
-    if x.dtype in FLOATS:
-        chosen = chosen | build.map("uno", elements, elements)
-    outside = x.size
-    indices = build.where(chosen, seen(places, outside), outside)
-    return build.min(indices, list(range(x.rank, x.rank + rank)))
 
 
 def _in_columns(index: Array, shape: Sequence[int]) -> Array:

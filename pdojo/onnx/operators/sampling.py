@@ -15,7 +15,6 @@ from pdojo.build.graph import Computed
 from pdojo.build.reductions import reduce
 from pdojo.dialect.affine import var
 from pdojo.onnx.operators.arguments import integers, optional, wide_type
-from pdojo.onnx.operators.indexing import taken
 from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import explicit, per_axis
 
@@ -164,7 +163,7 @@ def roi_align(node: Node) -> Array:
     if samples <= 0:
         node.refuse("the number of samples depends on the regions, because the attribute 'sampling_ratio' is 0")
     x = build.cast(given, wide_type(given.dtype))
-    images = taken(node, x, integers(node, 2), 0)
+    images = build.take(x, integers(node, 2), 0)
     sizes = node.attribute("output_height", 1), node.attribute("output_width", 1)
     modes = ("half_pixel", "output_half_pixel") if node.opset >= 16 else ("output_half_pixel",)
     half = node.choice("coordinate_transformation_mode", modes) == "half_pixel"

@@ -1,0 +1,94 @@
+"""Arrays with elements at constant places replaced or joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from pdojo.build.array import Array, axes_of, iota, map
+from pdojo.build.pieces import MOST_RUNS, assemble, check_runs, take
+from pdojo.build.shapes import reshape
+from pdojo.build.tables import scatter, table
+from pdojo.dialect.table import MOST_ENTRIES
+from pdojo.errors import UsageError
+
+
+def put(
+    x: Array,
+    indices: Sequence[int],
+    updates: Array,
+    axis: int = 0,
+    *,
+    accumulation: Literal["+", "*", "max", "min"] | None = None,
+) -> Array:
+    """A copy of `x` with `updates` at constant indices along `axis`, of which the last one at each index counts.
+
+    With an accumulation, all updates at an index join the element there.
+
+    >>> from pdojo import build
+    >>> x, u = build.input("x", "f32", (4, 8)), build.input("u", "f32", (3, 8))
+    >>> build.put(x, [2, 0, 2], u, accumulation="+")
+    <Array f32 [4, 8]>
+    """
+    (axis,) = axes_of(axis, x.rank)
+    extent = x.shape[axis]
+    for index in indices:
+        if not -extent <= index < extent:
+            raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
+    places = [int(index) % extent for index in indices]
+    if accumulation is None:
+        last = {place: k for k, place in enumerate(places)}
+        return _overwritten(x, updates, list(last), list(last.values()), axis)
+    # Each round adds at most one update to each place.
+    rounds: list[dict[int, int]] = []
+    counts: dict[int, int] = {}
+    for k, place in enumerate(places):
+        number = counts[place] = counts.get(place, -1) + 1
+        if number == len(rounds):
+            rounds.append({})
+        rounds[number][place] = k
+    for each in rounds:
+        targets, sources = list(each), list(each.values())
+        joined = map(accumulation, take(x, targets, axis), take(updates, sources, axis))
+        x = _overwritten(x, joined, targets, list(range(len(targets))), axis)
+    return x
+
+
+def _overwritten(x: Array, updates: Array, targets: Sequence[int], sources: Sequence[int], axis: int) -> Array:
+    order = sorted(range(len(targets)), key=lambda k: targets[k])
+    targets, sources = [targets[k] for k in order], [sources[k] for k in order]
+    runs = list(_runs(sources, targets))
+    if len(runs) > MOST_RUNS and len(targets) <= MOST_ENTRIES:
+        shape = (*x.shape[:axis], len(targets), *x.shape[axis + 1 :])
+        own = [iota(shape, "i64", d) for d in range(x.rank)]
+        column = reshape(table(targets), [-1 if d == axis else 1 for d in range(x.rank)])
+        places = [column if d == axis else own[d] for d in range(x.rank)]
+        return scatter(x, places, take(updates, sources, axis))
+    check_runs(len(runs), len(targets))
+    lead = [slice(None)] * axis
+    pieces = [((*lead, _slice(targets[start:end])), updates[(*lead, _slice(sources[start:end]))])
+              for start, end in runs]  # fmt: skip
+    return assemble(x.shape, [((), x), *pieces]) if pieces else x
+
+
+def _runs(sources: Sequence[int], targets: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First and last positions of runs in which sources and targets are both evenly spaced."""
+    start, count = 0, len(sources)
+    while start < count:
+        end = start + 1
+        while end < count and (
+            end == start + 1
+            or (sources[end] - sources[end - 1] == sources[start + 1] - sources[start]
+                and targets[end] - targets[end - 1] == targets[start + 1] - targets[start])
+        ):  # fmt: skip
+            end += 1
+        yield start, end
+        start = end
+
+
+def _slice(places: Sequence[int]) -> slice:
+    step = places[1] - places[0] if len(places) > 1 else 1
+    if not step:
+        raise AssertionError(places)
+    stop = places[-1] + (1 if step > 0 else -1)
+    return slice(places[0], None if stop < 0 else stop, step)

@@ -1,0 +1,181 @@
+"""The backend of `torch.compile`: graphs of ATen, specialised for shapes and constants when they run."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any, TypeAlias
+
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.passes.fake_tensor_prop import FakeTensorProp
+
+from pdojo.model.compiled import CompiledModel
+from pdojo.model.model import Model
+from pdojo.torch.checking import CheckedRegion
+from pdojo.torch.decompositions import decompositions
+from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
+from pdojo.torch.options import Options
+from pdojo.torch.planning import plan
+from pdojo.torch.program import Program, plain_region
+from pdojo.torch.statics import Statics
+from pdojo.torch.tuning import compile_tuned
+
+_MOST_CHANGES = 2
+"""Changes of constants after which they are constants no longer."""
+
+
+def backend(
+    module: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: object
+) -> Callable[..., Any]:
+    """The backend `pdojo` of `torch.compile`, for a graph that Dynamo captured.
+
+    Raises UsageError for an unknown option.
+    """
+    return compiled_graph(module, example_inputs, Options.of(options), CompiledGraph)
+
+
+def compiled_graph(
+    module: GraphModule, example_inputs: Sequence[Any], options: Options, make: MakeGraph
+) -> Callable[..., Any]:
+    """The work of `backend`; `make` makes the compiled graphs: one without gradients, else one for each direction."""
+
+    def compiler(*, with_constants: bool) -> Callable[..., Any]:
+        def compile_(graph: GraphModule, _: Sequence[Any]) -> CompiledGraph:
+            static = _static_positions() if with_constants and options.constants else ()
+            return make(graph, options, static)
+
+        return compile_
+
+    run: Any = aot_autograd(
+        fw_compiler=compiler(with_constants=False),
+        bw_compiler=compiler(with_constants=False),
+        inference_compiler=compiler(with_constants=True),
+        decompositions=decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=False,
+    )
+    return run(module, example_inputs)
+
+
+class CompiledGraph:
+    """A graph of ATen without side effects, as a function of a list of tensors and sizes.
+
+    Kernels are made in the first call, for each combination of shapes if sizes are symbols.
+    """
+
+    def __init__(self, module: GraphModule, options: Options, static: Sequence[int]) -> None:
+        self._boxed_call = True  # PyTorch passes a list to functions with this attribute.
+        self.module = module
+        self.options = options
+        self.programs: dict[tuple[int, object], Program | None] = {}
+        """The programs by number of threads and shapes; None if PyTorch runs the graph, because of an error."""
+        self._lock = Lock()
+        self._static = tuple(static)
+        self._statics: Statics | None = None
+        self._changes = 0
+        self._is_full = False
+        self._symbolic = _has_symbols(module)
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """The results of the graph."""
+        if self._static:
+            with self._lock:
+                self._check_constants(arguments)
+        key = (torch.get_num_threads(), _shapes(arguments) if self._symbolic else None)
+        program = self.programs.get(key)
+        if program is None:
+            with self._lock:
+                program = self._made(key, arguments)
+        return list(self.module(*arguments)) if program is None else program(arguments)
+
+    def _made(self, key: tuple[int, object], arguments: Sequence[Any]) -> Program | None:
+        """The program for a key, made if there is none; None if PyTorch runs the graph."""
+        if key not in self.programs:
+            if sum(threads == key[0] for threads, _ in self.programs) >= self.options.specialisations:
+                self._warn_of_shapes()
+                return None
+            self.programs[key] = self._specialise(arguments)
+        return self.programs[key]
+
+    def _specialise(self, arguments: Sequence[Any]) -> Program | None:
+        static = {position: arguments[position] for position in self._static}
+        try:
+            module = _concrete(self.module, arguments) if self._symbolic else self.module
+            return Program(plan(module, static), self._compile, CheckedRegion if self.options.check else plain_region)
+        except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
+            warn_of_failure(self.module.graph.nodes, error)
+            return None
+
+    def _compile(self, model: Model) -> CompiledModel:
+        return compile_tuned(model, self.options)
+
+    def _check_constants(self, arguments: Sequence[Any]) -> None:
+        """Forget what was made of constants that have changed."""
+        tensors = [arguments[position] for position in self._static]
+        if self._statics is not None and not self._statics.unchanged(tensors):
+            self.programs.clear()
+            self._statics = None
+            self._changes += 1
+            if self._changes > _MOST_CHANGES:
+                self._static = ()
+                return
+        if self._statics is None:
+            self._statics = Statics(tensors)
+
+    def _warn_of_shapes(self) -> None:
+        if not self._is_full:
+            self._is_full = True
+            warnings.warn(
+                f"a graph has been compiled for {len(self.programs)} combinations of shapes; PyTorch runs others "
+                "(option specialisations)",
+                FallbackWarning,
+                stacklevel=2,
+            )
+
+
+MakeGraph: TypeAlias = Callable[[GraphModule, Options, Sequence[int]], CompiledGraph]
+"""From a graph, options and the positions of constants to a compiled graph."""
+
+
+def _static_positions() -> Sequence[int]:
+    """The positions of parameters and buffers among the inputs of the graph that is being compiled."""
+    context = TracingContext.try_get()
+    if context is None or context.fw_metadata is None:
+        return ()
+    return context.fw_metadata.static_input_indices
+
+
+def _has_symbols(module: GraphModule) -> bool:
+    """Whether a size is a symbol."""
+    return any(
+        isinstance(node.meta["val"], torch.SymInt | torch.SymFloat | torch.SymBool)
+        or (isinstance(node.meta["val"], torch.Tensor) and node.meta["val"]._has_symbolic_sizes_strides)
+        for node in module.graph.nodes
+        if node.op == "placeholder"
+    )
+
+
+def _shapes(arguments: Sequence[Any]) -> object:
+    """What programs of graphs with symbols depend on."""
+    return tuple((each.shape, each.stride()) if isinstance(each, torch.Tensor) else each for each in arguments)
+
+
+def _concrete(module: GraphModule, arguments: Sequence[Any]) -> GraphModule:
+    """The graph with the shapes of these arguments."""
+    found = copy.deepcopy(module)
+    for node in found.graph.nodes:
+        node.meta.pop("unbacked_bindings", None)  # They belong to the symbols of the first shapes.
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    fakes = [
+        mode.from_tensor(each, static_shapes=True) if isinstance(each, torch.Tensor) else each for each in arguments
+    ]
+    FakeTensorProp(found, mode).propagate_dont_convert_inputs(*fakes)
+    return found

@@ -1,0 +1,285 @@
+"""What becomes of a model: its kernels, what PyTorch runs, graph breaks, and the time of each part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+from torch.fx import GraphModule
+
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.torch.apart import KernelCall, given_memory, kernel_calls
+from pdojo.torch.backend import CompiledGraph, compiled_graph
+from pdojo.torch.element_types import HANDLES
+from pdojo.torch.options import Options
+from pdojo.torch.planning import Key
+from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchStep
+
+_ROUNDS = 5
+"""Calls of which the median time is reported."""
+_WIDTH = 140
+"""Width of tables in text."""
+
+
+@dataclass(frozen=True)
+class KernelPart:
+    """A call of a kernel."""
+
+    name: str
+    operators: tuple[str, ...]
+    """The calls of ATen that it computes, in their order."""
+    inputs: tuple[str, ...]
+    """The tensors that it reads, as `f32[4, 8]`."""
+    outputs: tuple[str, ...]
+    """The tensors that it writes."""
+    seconds: float
+    """The median time of a call."""
+    kernel: KernelOp
+    """The kernel before any moves."""
+
+    @property
+    def notation(self) -> str:
+        """The kernel in the notation, before any moves."""
+        return print_notation(self.kernel)
+
+
+@dataclass(frozen=True)
+class TorchPart:
+    """A call that PyTorch runs."""
+
+    operator: str
+    reason: str
+    """Why no kernel was made; empty for views."""
+    outputs: tuple[str, ...]
+    seconds: float
+    """The median time of a call."""
+
+
+@dataclass(frozen=True)
+class GraphPart:
+    """A graph that Dynamo captured."""
+
+    parts: tuple[KernelPart | TorchPart, ...]
+    """Kernels and PyTorch's calls, in the order of execution."""
+    seconds: float
+    """The median time of a call of the whole graph."""
+
+    @property
+    def between(self) -> float:
+        """The seconds that no part accounts for."""
+        return max(0.0, self.seconds - sum(part.seconds for part in self.parts))
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The result of `explain`; `print` shows tables."""
+
+    graphs: tuple[GraphPart, ...]
+    breaks: tuple[str, ...]
+    """The reasons for which Dynamo ended graphs, with places in the program."""
+
+    @property
+    def kernels(self) -> tuple[KernelPart, ...]:
+        """All calls of kernels."""
+        return tuple(part for graph in self.graphs for part in graph.parts if isinstance(part, KernelPart))
+
+    @property
+    def fallbacks(self) -> tuple[TorchPart, ...]:
+        """All calls that PyTorch runs because no kernel was made."""
+        parts = (part for graph in self.graphs for part in graph.parts)
+        return tuple(part for part in parts if isinstance(part, TorchPart) and part.reason)
+
+    @property
+    def seconds(self) -> float:
+        """The time of all graphs."""
+        return sum(graph.seconds for graph in self.graphs)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, graph in enumerate(self.graphs):
+            yield _table(number, graph)
+        if not self.graphs:
+            yield Text("Dynamo captured no graph: PyTorch runs all of it")
+        for each in self.breaks:
+            yield Text(f"graph break: {each}")
+
+    def __str__(self) -> str:
+        console = Console(width=_WIDTH, file=StringIO())
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get()
+
+    def __repr__(self) -> str:
+        counts = ", ".join(
+            _counted(len(rows), name)
+            for rows, name in ((self.kernels, "kernel"), (self.fallbacks, "PyTorch call"), (self.breaks, "graph break"))
+        )
+        return f"<Explanation of {_counted(len(self.graphs), 'graph')}: {counts}>"
+
+
+def _counted(number: int, name: str) -> str:
+    return f"{number} {name}{'s' * (number != 1)}"
+
+
+def _table(number: int, graph: GraphPart) -> Table:
+    kernels = sum(isinstance(part, KernelPart) for part in graph.parts)
+    table = Table(title=f"graph {number}: {kernels} kernels, {graph.seconds * 1e3:.3g} ms", title_justify="left")
+    table.add_column("kernel")
+    table.add_column("operators of ATen", overflow="fold")
+    table.add_column("reads")
+    table.add_column("writes")
+    table.add_column("ms", justify="right")
+    for part in graph.parts:
+        if isinstance(part, KernelPart):
+            cells = [part.name, ", ".join(part.operators), ", ".join(part.inputs)]
+        else:
+            cells = ["(PyTorch)", part.operator, part.reason]
+        table.add_row(*map(Text, (*cells, ", ".join(part.outputs), f"{part.seconds * 1e3:.3g}")))
+    table.add_section()
+    table.add_row("", "between them", "", "", f"{graph.between * 1e3:.3g}")
+    return table
+
+
+def explain(
+    module_or_function: Callable[..., Any], *example_inputs: Any, options: Mapping[str, Any] | None = None
+) -> Explanation:
+    """What `torch.compile(backend="pdojo")` makes of a module or a function called with these inputs.
+
+    It compiles and calls the module with the example inputs, and times each part: the median of some calls, in seconds.
+    Gradients are computed as the context says: in `torch.no_grad()` the graphs are those of inference; otherwise they
+    are those of the forward direction of training.
+
+    Raises UsageError for unknown options, and whatever the module raises.
+    """
+    chosen = Options.of(options)
+    graphs: list[RecordedGraph] = []
+    breaks: list[str] = []
+
+    def record(graph: GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
+        graphs.append(RecordedGraph(graph, options, static))
+        return graphs[-1]
+
+    def backend(graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        reason: Any = graph.compile_subgraph_reason
+        if reason.graph_break:
+            breaks.append(_place(reason))
+        return compiled_graph(graph, inputs, chosen, record)
+
+    with torch.random.fork_rng(devices=[]):
+        compiled: Any = torch.compile(_fresh(module_or_function), backend=backend)
+        compiled(*example_inputs)
+        return Explanation(tuple(_graph_part(graph) for graph in graphs), tuple(breaks))
+
+
+def _fresh(called: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that Dynamo has not compiled, so that its limits of recompilation are not used up."""
+
+    def call(*arguments: Any) -> Any:
+        return called(*arguments)
+
+    call.__code__ = call.__code__.replace(co_name="explained")
+    return call
+
+
+def _place(reason: Any) -> str:
+    text = str(reason.reason).strip().splitlines()[0]
+    if not reason.user_stack:
+        return text
+    frame = reason.user_stack[-1]
+    return f"{text} ({frame.filename}:{frame.lineno})"
+
+
+class RecordedGraph(CompiledGraph):
+    """A compiled graph that keeps the arguments of its last call."""
+
+    arguments: tuple[Any, ...] = ()
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """The results of the graph."""
+        self.arguments = tuple(arguments)
+        return super().__call__(arguments)
+
+
+def _graph_part(graph: RecordedGraph) -> GraphPart:
+    program = next((each for each in graph.programs.values() if each is not None), None)
+    if program is None:
+        calls = [node for node in graph.module.graph.nodes if node.op == "call_function"]
+        return GraphPart(tuple(TorchPart(str(node.target), "pdojo failed", (), 0.0) for node in calls), 0.0)
+    return _Profile(program, graph.arguments).part()
+
+
+@dataclass
+class _Profile:
+    """The times of a program's parts."""
+
+    program: Program
+    arguments: Sequence[Any]
+    calls: dict[RegionStep, list[KernelCall]] = field(default_factory=dict[RegionStep, "list[KernelCall]"])
+    times: dict[object, list[float]] = field(default_factory=dict[object, "list[float]"])
+
+    def part(self) -> GraphPart:
+        """The program with the times of some calls."""
+        with torch.no_grad():
+            whole = [self._timed(lambda: self.program(list(self.arguments))) for _ in range(_ROUNDS)]
+            for _ in range(_ROUNDS):
+                values = self.program.environment(self.arguments)
+                for step in self.program.plain_steps:
+                    self._run(step, values)
+        parts: list[KernelPart | TorchPart] = []
+        reasons = {fallback.node: fallback.reason for fallback in self.program.plan.fallbacks}
+        for step in self.program.plain_steps:
+            if isinstance(step, RegionStep):
+                parts += [self._kernel(call) for call in self.calls[step]]
+            else:
+                operator = str(step.node.target)
+                reason = reasons.get(step.node, "" if step.node in self.program.plan.views else "pdojo failed")
+                seconds = median(self.times[step])
+                parts.append(TorchPart(operator, reason.removeprefix(f"{operator}: "), _torch_results(step), seconds))
+        return GraphPart(tuple(parts), median(whole))
+
+    def _run(self, step: RegionStep | TorchStep, values: Environment) -> None:
+        if isinstance(step, TorchStep):
+            self.times.setdefault(step, []).append(self._timed(lambda: step(values)))
+            return
+        memory = given_memory(step, values)
+        if step not in self.calls:
+            self.calls[step] = kernel_calls(step)
+        for call in self.calls[step]:
+            self.times.setdefault(id(call), []).append(self._timed(call.bind(memory)))
+        step(values)
+
+    @staticmethod
+    def _timed(call: Callable[[], object]) -> float:
+        start = perf_counter()
+        call()
+        return perf_counter() - start
+
+    def _kernel(self, call: KernelCall) -> KernelPart:
+        return KernelPart(
+            call.name,
+            tuple(str(node.target) for node in call.nodes(self.program.plan)),
+            tuple(map(_shown, call.inputs)),
+            tuple(map(_shown, call.outputs)),
+            median(self.times[id(call)]),
+            call.step.kernel,
+        )
+
+
+def _torch_results(step: TorchStep) -> tuple[str, ...]:
+    value = step.node.meta["val"]
+    results = value if isinstance(value, tuple | list) else (value,)
+    return tuple(_shown((step.node, n)) for n, each in enumerate(results) if isinstance(each, torch.Tensor))
+
+
+def _shown(key: Key) -> str:
+    layout = Layout.of(key)
+    name = HANDLES.get(layout.dtype) or str(layout.dtype).removeprefix("torch.")
+    return f"{name}{list(layout.shape)}"

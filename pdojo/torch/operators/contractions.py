@@ -1,0 +1,78 @@
+"""Sums of products; f16 and bf16 are computed in f32 and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from string import ascii_letters
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.array import HALF, wide
+from pdojo.torch.operators.reductions import norm
+from pdojo.torch.operators.registry import Call, aten
+
+
+@aten(
+    "mm.default", "bmm.default", "mm.dtype", "bmm.dtype", "_int_mm.default", "mv.default", "dot.default", "vdot.default"
+)
+def matmul(call: Call, a: Array, b: Array, out_dtype: object = None) -> Array:
+    """Products of matrices and vectors."""
+    return build.matmul(a, b, dtype=call.dtype)
+
+
+@aten("addmm.default", "addmm.dtype", "baddbmm.default", "baddbmm.dtype", "addmv.default")
+def added_product(
+    call: Call, bias: Array, a: Array, b: Array, out_dtype: object = None, *, beta: float = 1, alpha: float = 1
+) -> Array:
+    """`beta * bias + alpha * (a @ b)`."""
+    return _with_bias(build.matmul(a, b, dtype=_computed(call)), bias, beta, alpha)
+
+
+@aten("addbmm.default")
+def addbmm(call: Call, bias: Array, a: Array, b: Array, *, beta: float = 1, alpha: float = 1) -> Array:
+    """`beta * bias + alpha * sum(a @ b)` with the sum over the batch."""
+    return _with_bias(build.contract("bmk,bkn->mn", a, b, dtype=_computed(call)), bias, beta, alpha)
+
+
+def _computed(call: Call) -> str:
+    """The type in which a product and its bias are added."""
+    return "f32" if call.dtype in HALF else call.dtype
+
+
+def _with_bias(product: Array, bias: Array, beta: float, alpha: float) -> Array:
+    scaled = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return scaled
+    added = build.cast(bias, product.dtype)
+    return scaled + (added if beta == 1 else added * beta)
+
+
+@aten("_trilinear.default")
+def trilinear(
+    call: Call,
+    a: Array,
+    b: Array,
+    c: Array,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Array:
+    """The sum of the products of three arrays, each of which lacks some axes."""
+    letters = ascii_letters[: a.rank + len(expand1)]
+    words = [
+        "".join(letter for d, letter in enumerate(letters) if d not in gone) for gone in (expand1, expand2, expand3)
+    ]
+    result = "".join(letter for d, letter in enumerate(letters) if d not in sumdim)
+    return build.contract(f"{','.join(words)}->{result}", a, b, c)
+
+
+@aten("_cdist_forward.default")
+def distances(call: Call, x: Array, y: Array, p: float, compute_mode: int | None) -> Array:
+    """The norms of the differences of all pairs of rows."""
+    if p == inf or p >= 0:
+        differences = build.expand_dims(wide(x), -2) - build.expand_dims(wide(y), -3)
+        return norm(differences, p, [differences.rank - 1])
+    call.refuse(f"a norm of order {p}")

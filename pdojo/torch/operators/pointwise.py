@@ -1,0 +1,294 @@
+"""Elementwise operators: arithmetic, comparisons, bits, rounding, elementary functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.array import is_unsigned
+from pdojo.dialect.element_types import is_float
+from pdojo.torch.operators.registry import PROMOTION, Call, aten, pointwise, promoted
+
+
+def _is_bool(*operands: Any) -> bool:
+    return any(isinstance(each, Array) and each.dtype == "i1" for each in operands)
+
+
+def _add(a: Any, b: Any, alpha: Any = 1) -> Array:
+    if _is_bool(a, b):
+        return a | b if alpha else a | (b & False)
+    return a + b if alpha == 1 else a + b * alpha
+
+
+def _sub(a: Any, b: Any, alpha: Any = 1) -> Array:
+    return a - b if alpha == 1 else a - b * alpha
+
+
+pointwise("add.Tensor", _add)
+pointwise("add.Scalar", _add)
+pointwise("sub.Tensor", _sub)
+pointwise("sub.Scalar", _sub)
+pointwise("rsub.Scalar", lambda a, b, alpha=1: _sub(b, a, alpha))
+for _name in ("mul.Tensor", "mul.Scalar"):
+    pointwise(_name, lambda a, b: a & b if _is_bool(a, b) else a * b)
+pointwise("neg.default", lambda x: -x)
+pointwise("abs.default", lambda x: abs(x))
+
+# Functions of floating-point numbers; integers are converted.
+
+_FUNCTIONS: dict[str, Callable[..., Array]] = {
+    **{name: lambda x, name=name: build.map(name, x) for name in
+       ("exp", "exp2", "expm1", "log", "log2", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "atan")},
+    **{function.__name__: function for function in
+       (build.tan, build.sinh, build.cosh, build.asin, build.acos, build.asinh, build.acosh, build.atanh,
+        build.sigmoid)},
+    "log10": lambda x: build.map("log2", x) * math.log10(2),
+    "reciprocal": lambda x: 1 / x,
+}  # fmt: skip
+for _name, _function in _FUNCTIONS.items():
+    pointwise(f"{_name}.default", _function, PROMOTION.INT_TO_FLOAT)
+pointwise("div.Tensor", lambda a, b: a / b, PROMOTION.INT_TO_FLOAT)
+pointwise("div.Scalar", lambda a, b: a / b, PROMOTION.INT_TO_FLOAT)
+pointwise("atan2.default", build.atan2, PROMOTION.INT_TO_FLOAT)
+for _name in ("copysign.Tensor", "copysign.Scalar"):
+    pointwise(_name, lambda a, b: build.map("copysign", a, b), PROMOTION.INT_TO_FLOAT)
+
+
+@aten("hypot.default", pointwise=True)
+def hypot(call: Call, x: Array, y: Array) -> Array:
+    """`sqrt(x^2 + y^2)`, without overflow of squares."""
+    a, b = (abs(each) for each in promoted(call, (x, y)))
+    high, low = build.maximum(a, b), build.minimum(a, b)
+    ratio = low / build.where(high == 0, build.constant(1, high.dtype), high)
+    whole = build.where(low == math.inf, low, high * build.sqrt(ratio * ratio + 1))
+    return build.where((a == math.inf) | (b == math.inf), math.inf, whole)
+
+
+# Division of whole numbers
+
+
+def _check_divisor(call: Call, divisor: Any) -> None:
+    """Leave integers divided by unknown ones to PyTorch, which raises an error for 0."""
+    if isinstance(divisor, Array) and not is_float(divisor.dtype):
+        call.refuse("PyTorch raises an error if a divisor is 0")
+    if not isinstance(divisor, Array) and divisor == 0:
+        call.refuse("the divisor is 0")
+
+
+def _is_whole(*operands: Any) -> bool:
+    return not any(isinstance(each, Array) and is_float(each.dtype) for each in operands)
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode", pointwise=True)
+def divide(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> Array:
+    """The quotient, rounded to 0 (`trunc`), down (`floor`) or not at all."""
+    if rounding_mode is None:
+        a, b = promoted(call, (x, y), PROMOTION.INT_TO_FLOAT)
+        return a / b
+    a, b = promoted(call, (x, y))
+    if _is_whole(a, b):
+        _check_divisor(call, b)
+        return build.map("/", a, b) if rounding_mode == "trunc" else a // b
+    return build.map("trunc", a / b) if rounding_mode == "trunc" else _floor_of_quotient(a, b)
+
+
+def _floor_of_quotient(a: Any, b: Any) -> Array:
+    """The quotient rounded down, exact also where the rounded quotient is a whole number; Python's `//` of floats."""
+    rest = build.map("rem", a, b)
+    quotient = (a - rest) / b
+    differs = (rest != 0) & ((rest < 0) != (b < 0))
+    quotient = build.where(differs, quotient - 1, quotient)
+    floor = build.map("floor", quotient)
+    nearest = build.where(quotient - floor > 0.5, floor + 1, floor)
+    zero = build.map("copysign", 0 * rest, a / b)
+    found = build.where(quotient == 0, zero, nearest)
+    return build.where(b == 0, a / b, found) if isinstance(b, Array) else found if b else a / b
+
+
+@aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", pointwise=True)
+def remainder(call: Call, x: Any, y: Any) -> Array:
+    """The remainder with the sign of the divisor."""
+    a, b = promoted(call, (x, y))
+    if _is_whole(a, b):
+        _check_divisor(call, b)
+    rest = build.map("rem", a, b)
+    if is_unsigned(rest.dtype):
+        return rest
+    return build.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+@aten("fmod.Tensor", "fmod.Scalar", pointwise=True)
+def fmod(call: Call, x: Any, y: Any) -> Array:
+    """The remainder with the sign of the dividend."""
+    a, b = promoted(call, (x, y))
+    if _is_whole(a, b):
+        _check_divisor(call, b)
+    return build.map("rem", a, b)
+
+
+# Powers
+
+
+@aten("pow.Tensor_Scalar", "pow.Scalar", "pow.Tensor_Tensor", pointwise=True)
+def power(call: Call, x: Any, exponent: Any) -> Array:
+    """Powers; of integers only if the exponent is a number from 0."""
+    a, b = promoted(call, (x, exponent))
+    if _is_whole(a, b) and not (isinstance(a, Array) and not isinstance(b, Array) and b >= 0):
+        call.refuse("kernels raise integers to constant powers from 0 only")
+    return build.power(a, b)
+
+
+# Rounding. Integers stay as they are.
+
+for _name in ("ceil", "floor", "trunc"):
+    pointwise(f"{_name}.default", lambda x, name=_name: build.map(name, x) if is_float(x.dtype) else x)
+pointwise("round.default", lambda x: build.map("roundeven", x) if is_float(x.dtype) else x)
+
+
+@aten("round.decimals", pointwise=True)
+def round_decimals(call: Call, x: Array, *, decimals: int) -> Array:
+    """Elements rounded to a number of decimals."""
+    (u,) = promoted(call, (x,))
+    scale = float(10 ** abs(decimals))
+    if decimals < 0:
+        return build.map("roundeven", u / scale) * scale
+    return build.map("roundeven", u * scale) / scale
+
+
+# Comparisons and logic
+
+for _name, _sign in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    for _overload in ("Tensor", "Scalar"):
+        pointwise(f"{_name}.{_overload}", lambda a, b, sign=_sign: build.map(sign, a, b), PROMOTION.NO_OPMATH)
+
+
+def _truth(x: Any) -> Any:
+    return build.cast(x, "i1") if isinstance(x, Array) else bool(x)
+
+
+for _name, _sign in {"and": "&", "or": "|", "xor": "^"}.items():
+    pointwise(
+        f"logical_{_name}.default",
+        lambda a, b, sign=_sign: build.map(sign, _truth(a), _truth(b)),
+        PROMOTION.NO_OPMATH,
+    )
+    for _overload in ("Tensor", "Scalar", "Scalar_Tensor"):
+        pointwise(f"bitwise_{_name}.{_overload}", lambda a, b, sign=_sign: build.map(sign, a, b))
+pointwise("logical_not.default", lambda x: ~_truth(x), PROMOTION.NO_OPMATH)
+pointwise("bitwise_not.default", lambda x: ~x)
+
+
+def _shift(sign: str) -> Callable[..., Array]:
+    """A shift; PyTorch's result is that of a shift by all bits if the count is negative or above the width."""
+
+    def shifted(x: Any, count: Any) -> Array:
+        most = int((x if isinstance(x, Array) else count).dtype[1:]) - 1
+        if not isinstance(count, Array):
+            if 0 <= count <= most:
+                return build.map(sign, x, count)
+            return build.map(sign, x, most) if sign == ">>" else x * 0
+        inside = (count >= 0) & (count <= most)
+        found = build.map(sign, x, build.where(inside, count, most))
+        return found if sign == ">>" else build.where(inside, found, 0)
+
+    return shifted
+
+
+for _name, _sign in {"left": "<<", "right": ">>"}.items():
+    for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+        pointwise(f"bitwise_{_name}_shift.{_overload}", _shift(_sign))
+    pointwise(f"__{_name[0]}shift__.Tensor", _shift(_sign))
+    pointwise(f"__{_name[0]}shift__.Scalar", _shift(_sign))
+
+pointwise("isnan.default", lambda x: x != x if is_float(x.dtype) else build.constant(0, "i1", x.shape))
+pointwise("isinf.default", lambda x: abs(x) == math.inf if is_float(x.dtype) else build.constant(0, "i1", x.shape))
+
+
+def _sign_of(x: Array) -> Array:
+    """The sign; that of NaN is 0."""
+    if _is_bool(x):
+        return x
+    return (
+        build.cast(build.cast(x > 0, "i8") - build.cast(x < 0, "i8"), x.dtype) if is_float(x.dtype) else build.sign(x)
+    )
+
+
+pointwise("sign.default", _sign_of)
+pointwise("sgn.default", _sign_of)
+
+
+def _sign_bit(x: Array) -> Array:
+    if is_unsigned(x.dtype):
+        return build.constant(0, "i1", x.shape)
+    return build.sign_bit(build.cast(x, "f32") if x.dtype in ("f16", "bf16") else x) if is_float(x.dtype) else x < 0
+
+
+pointwise("signbit.default", _sign_bit, PROMOTION.NO_OPMATH)
+
+# Choices
+
+
+@aten("where.self", pointwise=True)
+def where(call: Call, condition: Array, x: Any, y: Any) -> Array:
+    """The elements of `x` where the condition is true, those of `y` elsewhere."""
+    a, b = promoted(call, (x, y), PROMOTION.NO_OPMATH)
+    return build.where(build.cast(condition, "i1"), a, b)
+
+
+pointwise("maximum.default", lambda a, b: a | b if _is_bool(a, b) else build.maximum(a, b), PROMOTION.NO_OPMATH)
+pointwise("minimum.default", lambda a, b: a & b if _is_bool(a, b) else build.minimum(a, b), PROMOTION.NO_OPMATH)
+
+
+def _ignoring_nan(a: Array, b: Array, function: Callable[[Array, Array], Array]) -> Array:
+    if _is_bool(a, b):
+        return a | b if function is build.maximum else a & b
+    if not is_float(a.dtype):
+        return function(a, b)
+    return build.where(a != a, b, build.where(b != b, a, function(a, b)))
+
+
+pointwise("fmax.default", lambda a, b: _ignoring_nan(a, b, build.maximum), PROMOTION.NO_OPMATH)
+pointwise("fmin.default", lambda a, b: _ignoring_nan(a, b, build.minimum), PROMOTION.NO_OPMATH)
+
+
+@aten("clamp.default", "clamp.Tensor", pointwise=True)
+def clamp(call: Call, x: Array, min: Any = None, max: Any = None) -> Array:
+    """Elements from `min` to `max`; NaN stays NaN, and a bound that is NaN makes all elements NaN."""
+    u, low, high = promoted(call, (x, min, max), PROMOTION.DEFAULT)
+    return build.clip(u, low, high)
+
+
+@aten("nextafter.default", pointwise=True)
+def nextafter(call: Call, x: Array, y: Array) -> Array:
+    """The next number of the element type from `x` towards `y`."""
+    if x.dtype not in ("f32", "f64") or y.dtype != x.dtype:
+        call.refuse("kernels have the next number of f32 and f64 only")
+    kind = "i32" if x.dtype == "f32" else "i64"
+    shape = build.map("+", x, y).shape
+    x, y = build.broadcast_to(x, shape), build.broadcast_to(y, shape)
+    bits = build.bitcast(x, kind)
+    # The bits of numbers of one sign are in the order of their size.
+    step = build.where((y > x) == (x > 0), build.constant(1, kind, shape), -1)
+    least = build.map("copysign", build.bitcast(build.constant(1, kind, shape), x.dtype), y)
+    moved = build.where(x == 0, least, build.bitcast(bits + step, x.dtype))
+    return build.where(x == y, y, build.where((x != x) | (y != y), x + y, moved))
+
+
+@aten("frexp.Tensor", pointwise=True)
+def frexp(call: Call, x: Array) -> tuple[Array, Array]:
+    """Mantissas from 0.5 to 1, and the exponents of 2 with which they give the elements."""
+    if x.dtype == "f64":
+        call.refuse("kernels have mantissas of f16, bf16 and f32 only")
+    # f64 has no subnormal numbers that are those of a smaller type.
+    u = build.cast(build.cast(x, "f32"), "f64")
+    bits = build.bitcast(u, "i64")
+    exponent = ((bits >> 52) & 0x7FF) - 1022
+    mantissa = build.bitcast((bits & ~(0x7FF << 52)) | (1022 << 52), "f64")
+    is_plain = (u != 0) & (abs(u) < math.inf)
+    return (
+        build.cast(build.cast(build.where(is_plain, mantissa, u), "f32"), x.dtype),
+        build.cast(build.where(is_plain, exponent, 0), "i32"),
+    )

@@ -1,0 +1,228 @@
+"""Reductions along axes, running ones, indices of extremes, and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, prod
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.build.array import axes_of, wide
+from pdojo.build.attention import safe_softmax
+from pdojo.torch.operators.registry import Call, aten
+
+Dim = int | Sequence[int] | None
+"""Axes of a reduction; None and none are all."""
+
+
+def axes(x: Array, dim: Dim) -> tuple[int, ...]:
+    """Axes counted from the start; an array without dimensions has none, whatever PyTorch calls them."""
+    if not x.rank or dim is None or (not isinstance(dim, int) and not dim):
+        return tuple(range(x.rank))
+    return axes_of(dim if isinstance(dim, int) else tuple(dim), x.rank)
+
+
+def one_axis(x: Array, dim: int) -> tuple[Array, int]:
+    """The array, with one dimension at least, and an axis counted from the start."""
+    whole = x if x.rank else build.reshape(x, (1,))
+    return whole, dim % whole.rank
+
+
+@aten("sum.dim_IntList", "sum.default")
+def sum_(call: Call, x: Array, dim: Dim = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The sum along axes."""
+    return build.sum(build.cast(x, call.dtype), axes(x, dim), keepdims=keepdim)
+
+
+@aten("mean.dim", "mean.default")
+def mean(call: Call, x: Array, dim: Dim = None, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The mean along axes."""
+    return build.mean(build.cast(x, call.dtype), axes(x, dim), keepdims=keepdim)
+
+
+@aten("prod.default")
+def product(call: Call, x: Array, *, dtype: object = None) -> Array:
+    """The product of all elements."""
+    return build.prod(build.cast(x, call.dtype))
+
+
+@aten("prod.dim_int")
+def product_along(call: Call, x: Array, dim: int, keepdim: bool = False, *, dtype: object = None) -> Array:
+    """The product along an axis."""
+    return build.prod(build.cast(x, call.dtype), axes(x, dim), keepdims=keepdim)
+
+
+@aten("amax.default", "max.default")
+def amax(call: Call, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """The greatest element along axes; NaN wins."""
+    return build.max(x, axes(x, dim), keepdims=keepdim)
+
+
+@aten("amin.default", "min.default")
+def amin(call: Call, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """The least element along axes; NaN wins."""
+    return build.min(x, axes(x, dim), keepdims=keepdim)
+
+
+@aten("aminmax.default")
+def aminmax(call: Call, x: Array, *, dim: int | None = None, keepdim: bool = False) -> list[Array]:
+    """The least and the greatest element along an axis, or of all."""
+    along = axes(x, dim)
+    return [build.min(x, along, keepdims=keepdim), build.max(x, along, keepdims=keepdim)]
+
+
+@aten("max.dim")
+def max_along(call: Call, x: Array, dim: int, keepdim: bool = False) -> list[Array]:
+    """The greatest element along an axis, and its index."""
+    whole, axis = one_axis(x, dim)
+    index = build.argmax(_comparable(whole), axis, keepdims=keepdim)
+    return _of_rank(call, [build.max(whole, axis, keepdims=keepdim), index])
+
+
+@aten("min.dim")
+def min_along(call: Call, x: Array, dim: int, keepdim: bool = False) -> list[Array]:
+    """The least element along an axis, and its index."""
+    whole, axis = one_axis(x, dim)
+    index = build.argmin(_comparable(whole), axis, keepdims=keepdim)
+    return _of_rank(call, [build.min(whole, axis, keepdims=keepdim), index])
+
+
+def _comparable(x: Array) -> Array:
+    return build.cast(x, "u8") if x.dtype == "i1" else x
+
+
+def _of_rank(call: Call, results: Sequence[Array]) -> list[Array]:
+    """The results, without dimensions if the operand has none."""
+    return [build.reshape(each, shape) for each, (_, shape) in zip(results, call.results, strict=True)]
+
+
+@aten("argmax.default")
+def argmax(call: Call, x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The index of the greatest element along an axis, or in all elements: the first one of equal ones, or of NaN."""
+    whole, axis = (build.reshape(x, (-1,)), 0) if dim is None else one_axis(x, dim)
+    return build.reshape(build.argmax(_comparable(whole), axis), call.shape)
+
+
+@aten("argmin.default")
+def argmin(call: Call, x: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+    """The index of the least element along an axis, or in all elements: the first one of equal ones, or of NaN."""
+    whole, axis = (build.reshape(x, (-1,)), 0) if dim is None else one_axis(x, dim)
+    return build.reshape(build.argmin(_comparable(whole), axis), call.shape)
+
+
+@aten("any.default", "any.dim", "any.dims")
+def any_(call: Call, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Whether an element along axes is not 0."""
+    return build.any(x, _given(x, dim), keepdims=keepdim)
+
+
+@aten("all.default", "all.dim", "all.dims")
+def all_(call: Call, x: Array, dim: Dim = None, keepdim: bool = False) -> Array:
+    """Whether no element along axes is 0."""
+    return build.all(x, _given(x, dim), keepdims=keepdim)
+
+
+def _given(x: Array, dim: Dim) -> tuple[int, ...]:
+    """The axes of `any` and `all`, for which an empty list is no axis."""
+    return () if dim is not None and not isinstance(dim, int) and not dim else axes(x, dim)
+
+
+def moments(x: Array, dim: Dim, correction: float | None, *, keepdim: bool) -> tuple[Array, Array]:
+    """The variance and the mean along axes; f16 and bf16 are computed in f32."""
+    along, values = axes(x, dim), wide(x)
+    average = build.mean(values, along, keepdims=True)
+    deviations = values - average
+    count = prod(x.shape[d] for d in along) - (1 if correction is None else correction)
+    squares = build.sum(deviations * deviations, along, keepdims=keepdim)
+    # Without a degree of freedom the quotient is infinite, or NaN if all elements are equal.
+    return squares / max(0, count), average if keepdim else build.squeeze(average, along)
+
+
+@aten("var.correction")
+def variance(call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Array:
+    """The variance along axes."""
+    return moments(x, dim, correction, keepdim=keepdim)[0]
+
+
+@aten("std.correction")
+def deviation(
+    call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False
+) -> Array:
+    """The square root of the variance along axes."""
+    return build.sqrt(moments(x, dim, correction, keepdim=keepdim)[0])
+
+
+@aten("var_mean.correction")
+def variance_and_mean(
+    call: Call, x: Array, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Array, Array]:
+    """The variance and the mean along axes."""
+    return moments(x, dim, correction, keepdim=keepdim)
+
+
+@aten("cumsum.default")
+def cumsum(call: Call, x: Array, dim: int, *, dtype: object = None) -> Array:
+    """The sum of the elements up to each one."""
+    return _running("+", call, x, dim)
+
+
+@aten("cumprod.default")
+def cumprod(call: Call, x: Array, dim: int, *, dtype: object = None) -> Array:
+    """The product of the elements up to each one."""
+    return _running("*", call, x, dim)
+
+
+def _running(accumulation: str, call: Call, x: Array, dim: int) -> Array:
+    values = build.cast(x, call.dtype)
+    return build.cumulative(accumulation, values, dim) if x.rank else values
+
+
+@aten("logsumexp.default")
+def logsumexp(call: Call, x: Array, dim: Dim, keepdim: bool = False) -> Array:
+    """The logarithm of the sum of the exponentials along axes."""
+    return build.logsumexp(build.cast(x, call.dtype), axes(x, dim), keepdims=keepdim)
+
+
+@aten("linalg_vector_norm.default")
+def vector_norm(
+    call: Call, x: Array, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: object = None
+) -> Array:
+    """The norm of order `ord` along axes: `sum(|x|^ord)^(1/ord)`, the extremes for infinite ones, the count for 0."""
+    return norm(wide(build.cast(x, call.dtype)), ord, axes(x, dim), keepdim=keepdim)
+
+
+def norm(x: Array, ord: float, along: Sequence[int], *, keepdim: bool = False) -> Array:
+    """The norm of order `ord` along axes."""
+    size = abs(x)
+    if abs(ord) == inf:
+        return (build.max if ord > 0 else build.min)(size, along, keepdims=keepdim)
+    if ord == 0:
+        return build.sum(build.cast(size != 0, size.dtype), along, keepdims=keepdim)
+    if ord == 1 or not along:
+        return build.sum(size, along, keepdims=keepdim)
+    powers = size * size if ord == 2 else build.power(size, ord)
+    total = build.sum(powers, along, keepdims=keepdim)
+    return build.sqrt(total) if ord == 2 else build.power(total, 1 / ord)
+
+
+@aten("_softmax.default")
+def softmax(call: Call, x: Array, dim: int, half_to_float: bool) -> Array:
+    """`exp(x) / sum(exp(x))` along an axis."""
+    return _along(build.softmax, call, x, dim)
+
+
+@aten("_log_softmax.default")
+def log_softmax(call: Call, x: Array, dim: int, half_to_float: bool) -> Array:
+    """The logarithm of softmax along an axis."""
+    return _along(build.log_softmax, call, x, dim)
+
+
+@aten("_safe_softmax.default")
+def softmax_of_allowed(call: Call, x: Array, dim: int, dtype: object = None) -> Array:
+    """Softmax along an axis; 0 in rows whose elements are all -inf."""
+    return _along(lambda u, axis: safe_softmax(wide(u), axis), call, x, dim)
+
+
+def _along(function: Callable[[Array, int], Array], call: Call, x: Array, dim: int) -> Array:
+    whole, axis = one_axis(build.cast(x, call.dtype), dim)
+    return build.reshape(function(whole, axis), call.shape)

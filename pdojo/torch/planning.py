@@ -1,0 +1,534 @@
+"""From a graph of ATen to a plan: regions of kernels, and the calls that PyTorch runs between them.
+
+Every call whose operator has a rule becomes an operation of a region; PyTorch runs all others. The regions are
+numbered: an operation belongs to the first region after the calls of PyTorch that it depends on. Region 0 runs after
+PyTorch's calls of number -1, region 1 after those of number 0, and so on.
+
+Views belong to no region. Regions read through them, and PyTorch makes them only for its own calls and for results.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from torch.fx import GraphModule, Node
+
+from pdojo import build
+from pdojo.build import Array
+from pdojo.errors import UsageError
+from pdojo.model.element_types import uniform
+from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
+from pdojo.model.model import folded
+from pdojo.torch.decompositions import is_random
+from pdojo.torch.element_types import HANDLES, handle_type, memory_order, values_of
+from pdojo.torch.fallbacks import warn_of_failure
+from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
+
+Key: TypeAlias = "tuple[Node, int]"
+"""A tensor of the graph: a result of a node."""
+Step: TypeAlias = Callable[[Array], Array]
+"""From the handle of an array to that of a view."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """The place of a tensor in the arguments of a call."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An operand of a region, and the views through which an operation reads it."""
+
+    operand: Operand
+    steps: tuple[Step, ...] = ()
+
+    def of(self, handle: Array) -> Array:
+        """The view of a handle of the operand."""
+        for step in self.steps:
+            handle = step(handle)
+        return handle
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """A call that PyTorch runs, and the reason."""
+
+    node: Node
+    reason: str
+
+
+@dataclass
+class Region:
+    """Operations that become one model."""
+
+    number: int
+    builder: GraphBuilder = field(default_factory=lambda: GraphBuilder(folded))
+    seen: dict[Key, Seen] = field(default_factory=dict[Key, Seen])
+    inputs: list[Key] = field(default_factory=list[Key])
+    calls: list[Node] = field(default_factory=list[Node])
+    """The calls of the graph that the operations stand for, in the order of the graph."""
+
+    @property
+    def made(self) -> dict[Tensor, Key]:
+        """The tensors of the graph that operations compute, by the tensors of the model that have their memory."""
+        calls = {*self.calls}
+        return {
+            seen.operand: key
+            for key, seen in self.seen.items()
+            if key[0] in calls and isinstance(seen.operand, Tensor) and seen.operand.base is None
+        }
+
+    @property
+    def terms(self) -> dict[Node, int]:
+        """The most numbers that a call sums to one, by node."""
+        made = self.made
+        rows = [(tensor, operation.row) for operation in self.builder.operations for tensor in operation.made]
+        return {made[tensor][0]: row for tensor, row in rows if tensor in made}
+
+    def graph(self, outputs: Sequence[Key]) -> Graph:
+        """The operations that some results need."""
+        return self.builder.finish(
+            f"region{self.number}", [(f"y{n}", self.seen[key].operand) for n, key in enumerate(outputs)]
+        )
+
+
+@dataclass
+class Plan:
+    """The regions of a graph, the calls of PyTorch, and what they exchange."""
+
+    module: GraphModule
+    static: dict[Key, torch.Tensor]
+    """Tensors with known values: parameters, buffers, and what is computed of them alone."""
+    numbers: dict[Node, Any]
+    """Nodes whose values are numbers."""
+    regions: dict[int, Region]
+    calls: dict[int, list[Node]]
+    """PyTorch's calls, by the number of the region that they follow."""
+    views: dict[Node, Key]
+    """Views, with the tensors that they are views of."""
+    fallbacks: list[Fallback]
+    outputs: tuple[Any, ...]
+    exported: dict[int, list[Key]] = field(default_factory=dict[int, list[Key]])
+    """The results of regions that others read."""
+
+    @staticmethod
+    def key(node: Node) -> Key:
+        """The tensor that a node stands for."""
+        return key_of(node)
+
+    @property
+    def order(self) -> list[int]:
+        """The numbers of regions and calls, in the order of execution."""
+        return sorted({*self.regions, *self.calls})
+
+
+def key_of(node: Node) -> Key:
+    """The tensor that a node stands for: elements of results are tensors of the call."""
+    if node.op == "call_function" and node.target is operator.getitem:
+        source, index = node.args
+        assert isinstance(source, Node)
+        assert isinstance(index, int)
+        return source, index
+    return node, 0
+
+
+def plan(module: GraphModule, static: dict[int, torch.Tensor]) -> Plan:
+    """The plan of a graph of ATen whose nodes have concrete tensors without memory (`meta["val"]`).
+
+    `static` are tensors with known values, by the position of their placeholder.
+    """
+    return _Planner(module, static).plan()
+
+
+class _Planner:
+    def __init__(self, module: GraphModule, static: dict[int, torch.Tensor]) -> None:
+        self.module = module
+        self.given = static
+        self.static: dict[Key, torch.Tensor] = {}
+        self.numbers: dict[Node, Any] = {}
+        self.regions: dict[int, Region] = {}
+        self.calls: dict[int, list[Node]] = {}
+        self.views: dict[Node, Key] = {}
+        self.fallbacks: list[Fallback] = []
+        self.levels: dict[Node, int] = {}
+        """The regions of operations, and the numbers of PyTorch's calls."""
+        self.lowered: set[Node] = set()
+
+    def plan(self) -> Plan:
+        outputs: tuple[Any, ...] = ()
+        placeholders = 0
+        for node in self.module.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    self._placeholder(node, placeholders)
+                    placeholders += 1
+                case "get_attr":
+                    self.static[node, 0] = _attribute(self.module, str(node.target))
+                case "call_function":
+                    self._call(node)
+                case "output":
+                    outputs = tuple(node.args[0])
+                case other:
+                    raise AssertionError(other)
+        made = Plan(
+            self.module, self.static, self.numbers, self.regions, self.calls, self.views, self.fallbacks, outputs
+        )
+        made.exported = self._exported(outputs)
+        return made
+
+    def base(self, key: Key) -> Key:
+        """The tensor that a view is a view of, through all views."""
+        while key[0] in self.views:
+            key = self.views[key[0]]
+        return key
+
+    def _placeholder(self, node: Node, position: int) -> None:
+        if not isinstance(node.meta["val"], torch.Tensor):
+            self.numbers[node] = node.meta["val"]
+        elif position in self.given:
+            self.static[node, 0] = self.given[position]
+
+    def _call(self, node: Node) -> None:
+        value = node.meta.get("val")
+        if key_of(node)[0] is not node:
+            source, index = key_of(node)
+            if (source, index) in self.static:
+                self.static[node, 0] = self.static[source, index]
+            return
+        if isinstance(value, int | float | bool):
+            self.numbers[node] = value
+            return
+        sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and not schema.is_mutable and not is_random(node):
+            if all(source in self.static for source in sources):
+                self._evaluate(node)
+                return
+            try:
+                self._lower(node, sources)
+            except UsageError as error:
+                reason = str(error)
+            except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
+                warn_of_failure([node], error)
+                reason = f"{node.target}: its rule failed"
+            else:
+                return
+        else:
+            reason = "it draws random numbers" if is_random(node) else "it has effects"
+        self._leave(node, sources, reason)
+
+    def _leave(self, node: Node, sources: Sequence[Key], reason: str) -> None:
+        """Let PyTorch run a call."""
+        bases = [self.base(source)[0] for source in sources if source not in self.static]
+        level = max((self.levels.get(each, -1) for each in bases), default=-1)
+        self.levels[node] = level
+        self.calls.setdefault(level, []).append(node)
+        self.fallbacks.append(Fallback(node, reason))
+
+    def _evaluate(self, node: Node) -> None:
+        """Compute a call whose operands are known."""
+        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self._known)
+        with torch.no_grad():
+            made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
+        for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
+            self.static[node, number] = each
+
+    def _known(self, node: Node) -> Any:
+        return self.numbers[node] if node in self.numbers else self.static[key_of(node)]
+
+    def _lower(self, node: Node, sources: Sequence[Key]) -> None:
+        """Make a call an operation of a region, or a view. Raises UsageError if no kernel can be made of it."""
+        name = str(node.target)
+        rule = RULES.get(name)
+        if rule is None:
+            raise UnsupportedCall(f"{name}: no kernel is known for this operator")
+        for key in sources:
+            _check_tensor(_value(key))
+        call = _call_of(node)
+        if getattr(node.target, "is_view", False) and len(sources) == 1:
+            self._view(node, sources[0])
+            return
+        level = self._level(sources)
+        region = self.regions.setdefault(level, Region(level))
+        seen: list[Seen] = []
+        template = self._template(node, rule, call, region, seen)
+        orders: list[tuple[int, ...]] = []
+        for number in call.read:
+            example = _value((node, number))
+            order = memory_order(example.shape, example.stride())
+            if order is None:
+                raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
+            orders.append(order)
+        lower = _lowering(rule, call, template, tuple(seen), orders)
+        made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
+        for number, operand, order in zip(call.read, made, orders, strict=True):
+            region.seen[node, number] = Seen(operand, _transposition(np.argsort(order).tolist()))
+        region.calls.append(node)
+        self.levels[node] = level
+        self.lowered.add(node)
+
+    def _level(self, sources: Sequence[Key]) -> int:
+        """The region of an operation: after the calls of PyTorch among its sources."""
+        level = 0
+        for source in sources:
+            base = self.base(source)[0]
+            if source not in self.static and base in self.levels:
+                level = max(level, self.levels[base] + (base not in self.lowered))
+        return level
+
+    def _view(self, node: Node, source: Key) -> None:
+        """Record a view, if there is a handle of it."""
+        example = _value(source)
+        handle = build.input("x", handle_type(example.dtype), example.shape)
+        for number in _call_of(node).read:
+            view_step(node, number)(handle)
+        self.views[node] = source
+
+    def _template(self, node: Node, rule: Rule, call: Call, region: Region, seen: list[Seen]) -> tuple[Any, Any]:
+        """The arguments of a call with slots in the place of tensors, whose views are appended to `seen`."""
+
+        def slot(argument: Node) -> Any:
+            if argument in self.numbers:
+                return self.numbers[argument]
+            seen.append(self._seen(key_of(argument), region))
+            return Slot(len(seen) - 1)
+
+        def value(argument: Node) -> Any:
+            key = key_of(argument)
+            if argument in self.numbers or key in self.static:
+                return self._known(argument)
+            call.refuse(f"it needs the values of {argument.name} before the model runs")
+
+        def either(argument: Node) -> Any:
+            return value(argument) if key_of(argument) in self.static else slot(argument)
+
+        places = {**dict.fromkeys(rule.static, value), **dict.fromkeys(rule.known, either)}
+        arguments = [
+            torch.fx.node.map_arg(argument, places.get(position, slot)) for position, argument in enumerate(node.args)
+        ]
+        return arguments, torch.fx.node.map_arg(node.kwargs, slot)
+
+    def _seen(self, key: Key, region: Region) -> Seen:
+        """A tensor as the operations of a region see it."""
+        if key in self.static:
+            return _seen_known(self.static[key], is_given=key[0].op == "placeholder")
+        if key not in region.seen:
+            region.seen[key] = self._seen_view(key, region) if key[0] in self.views else _seen_input(key, region)
+        return region.seen[key]
+
+    def _seen_view(self, key: Key, region: Region) -> Seen:
+        """A view as the operations of a region see it; one that moves no element is an array of its own."""
+        node, number = key
+        before = self._seen(self.views[node], region)
+        result = _value(key)
+        seen = Seen(before.operand, (*before.steps, view_step(node, number)))
+        if isinstance(seen.operand, Tensor) and prod(result.shape) == prod(seen.operand.shape):
+            handle = build.input("x", seen.operand.dtype, seen.operand.shape)
+            if build.reshape(handle, result.shape).operand == seen.of(handle).operand:
+                shape = tuple(result.shape)
+                (whole,) = region.builder.apply(
+                    "view", lambda given, _: Lowered((_reshaped(given[0], shape),)), [seen.operand], [node.name]
+                )
+                return Seen(whole)
+        return seen
+
+    def _exported(self, outputs: Sequence[Any]) -> dict[int, list[Key]]:
+        """The results of regions that PyTorch, other regions or the caller read."""
+        used: dict[Key, None] = {}
+        for region in self.regions.values():
+            used.update(dict.fromkeys(region.inputs))
+        for nodes in self.calls.values():
+            for node in nodes:
+                used.update((self.base(key_of(each)), None) for each in node.all_input_nodes)
+        used.update((self.base(key_of(each)), None) for each in outputs if isinstance(each, Node))
+        found: dict[int, list[Key]] = {}
+        for key in used:
+            if key[0] in self.lowered:
+                found.setdefault(self.levels[key[0]], []).append(key)
+        return found
+
+
+def view_step(node: Node, number: int) -> Step:
+    """Result `number` of a view as a function of the handle of its operand."""
+    call = _call_of(node)
+
+    def step(handle: Array) -> Array:
+        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: _argument(each, handle))
+        made: Any = RULES[call.operator].function(call, *arguments, **keywords)
+        found: Array = made if isinstance(made, Array) else made[number]
+        _check_shape(call, found, call.results[number][1])
+        return found
+
+    return step
+
+
+def _argument(node: Node, handle: Array) -> Any:
+    """An argument of a view: its operand, or a number."""
+    value = node.meta["val"]
+    return handle if isinstance(value, torch.Tensor | tuple | list) else value
+
+
+def _call_of(node: Node) -> Call:
+    """A call as its rule sees it. Raises UsageError for results that are read and that no kernel computes."""
+    value = node.meta["val"]
+    examples: Sequence[Any] = value if isinstance(value, tuple | list) else [value]
+    read = tuple(
+        number for number in range(len(examples)) if not isinstance(value, tuple | list) or _is_read(node, number)
+    )
+    for number in read:
+        if not isinstance(examples[number], torch.Tensor):
+            raise UnsupportedCall(f"{node.target}: a result is no tensor")
+        _check_tensor(examples[number])
+    results = [
+        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
+        for each in examples
+    ]
+    return Call(str(node.target), tuple(results), read)
+
+
+def _is_read(node: Node, number: int) -> bool:
+    """Whether a result of a call with several results is read."""
+    return any(key_of(user) == (node, number) for user in node.users)
+
+
+def _lowering(
+    rule: Rule, call: Call, template: tuple[Any, Any], seen: tuple[Seen, ...], orders: Sequence[tuple[int, ...]]
+) -> Lower:
+    """The lowering of a call: its operands come as they are in memory, and so go its results.
+
+    Elementwise functions are applied to elements in the order of memory, so that their statements run along it.
+    """
+    permuted = rule.pointwise and orders[0] != tuple(range(len(orders[0])))
+    order = orders[0]
+    results = call.results
+    if permuted:
+        results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
+    asked = Call(call.operator, results, call.read)
+
+    def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
+        constants: dict[Array, Known] = {}
+        handles: list[Array] = []
+        for number, (value, each) in enumerate(zip(given, seen, strict=True)):
+            assert value is not None
+            handle = each.of(_handle(value, f"{prefix}{number}", constants))
+            handles.append(_permuted(handle, order) if permuted else handle)
+        arguments, keywords = _filled(template, handles)
+        made: Any = rule.function(asked, *arguments, **keywords)
+        values: list[Value] = []
+        found: Sequence[Array] = (made,) if isinstance(made, Array) else made
+        assert len(found) == len(results), (call.operator, len(found))
+        for number, place in zip(call.read, orders, strict=True):
+            (dtype, shape), value = results[number], found[number]
+            whole = build.cast(build.broadcast_to(value, shape) if not value.rank else value, dtype)
+            _check_shape(call, whole, shape)
+            values.append(whole if permuted else build.transpose(whole, place))
+        return Lowered(tuple(values), tuple(constants.items()))
+
+    return lower
+
+
+def _handle(value: Value, name: str, constants: dict[Array, Known]) -> Array:
+    """The handle of an operand: of a known one, a constant input of the kernel, or a number."""
+    if isinstance(value, Array):
+        return value
+    if value.size <= 1 or not any(value.strides):
+        return uniform(value)
+    from pdojo.model.element_types import element_type
+
+    handle = build.input(name, element_type(value.dtype), value.shape, const=True)
+    constants[handle] = value
+    return handle
+
+
+def _filled(template: Any, handles: Sequence[Array]) -> Any:
+    """A template with handles in its slots."""
+    match template:
+        case Slot(number):
+            return handles[number]
+        case list() | tuple():
+            return [_filled(each, handles) for each in template]  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            return {name: _filled(each, handles) for name, each in template.items()}  # pyright: ignore
+        case _:
+            return template
+
+
+def _seen_known(tensor: torch.Tensor, *, is_given: bool) -> Seen:
+    """A tensor whose values are known; one number for all elements takes no memory."""
+    _check_tensor(tensor)
+    if not is_given and tensor.numel() > 1 and bool((tensor == tensor.flatten()[0]).all()):
+        tensor = tensor.flatten()[0].expand(tensor.shape)
+        return Seen(values_of(tensor))
+    order = memory_order(tensor.shape, tensor.stride())
+    if order is None:
+        return Seen(values_of(tensor.contiguous()))
+    return Seen(values_of(tensor.permute(order)), _transposition(np.argsort(order).tolist()))
+
+
+def _seen_input(key: Key, region: Region) -> Seen:
+    """A tensor that a region gets, in the order of memory."""
+    example = _value(key)
+    order = memory_order(example.shape, example.stride()) or tuple(range(example.dim()))
+    operand = region.builder.input(
+        f"x{len(region.inputs)}", handle_type(example.dtype), [example.shape[d] for d in order]
+    )
+    region.inputs.append(key)
+    return Seen(operand, _transposition(np.argsort(order).tolist()))
+
+
+def _transposition(axes: Sequence[int]) -> tuple[Step, ...]:
+    """The view with axes in another order; none if the order is their own."""
+    if list(axes) == list(range(len(axes))):
+        return ()
+    return (lambda handle: build.transpose(handle, axes),)
+
+
+def _permuted(handle: Array, order: Sequence[int]) -> Array:
+    """A handle that broadcasts to a result, with the axes of the result in the order `order`."""
+    whole = build.reshape(handle, (*(1,) * (len(order) - handle.rank), *handle.shape)) if handle.rank else handle
+    return build.transpose(whole, order) if handle.rank else whole
+
+
+def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
+    assert isinstance(value, Array)
+    return build.reshape(value, shape)
+
+
+def _check_tensor(tensor: torch.Tensor) -> None:
+    """Raise UsageError for a tensor that no kernel takes."""
+    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("a number depends on values of tensors")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UsageError("a shape depends on values of tensors")
+    handle_type(tensor.dtype)
+    if tensor.device.type != "cpu":
+        raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
+    if tensor.layout != torch.strided:
+        raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
+    if not tensor.numel():
+        raise UsageError("an array has no elements")
+
+
+def _check_shape(call: Call, handle: Array, shape: Sequence[int]) -> None:
+    assert handle.shape == tuple(shape), (call.operator, handle, shape)
+
+
+def _value(key: Key) -> torch.Tensor:
+    """A tensor of the graph, without memory."""
+    value = key[0].meta["val"]
+    return value[key[1]] if isinstance(value, tuple | list) else value
+
+
+def _attribute(module: torch.nn.Module, name: str) -> torch.Tensor:
+    for part in name.split("."):
+        module = getattr(module, part)
+    assert isinstance(module, torch.Tensor), name
+    return module

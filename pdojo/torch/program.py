@@ -1,0 +1,221 @@
+"""Plans as functions of tensors: regions run compiled kernels, PyTorch runs the calls between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from torch.fx import Node
+
+from pdojo.backends.calling.arrays import ALIGNMENT
+from pdojo.model.compiled import CompiledModel
+from pdojo.model.element_types import memory_of
+from pdojo.model.graph import Operand, Tensor, dtype_of
+from pdojo.model.model import Model
+from pdojo.torch.element_types import TENSORS, memory_order
+from pdojo.torch.fallbacks import warn_of_failure
+from pdojo.torch.planning import Key, Plan, Region
+
+Environment: TypeAlias = dict[Key, torch.Tensor]
+"""The tensors of a running call."""
+Compile: TypeAlias = Callable[[Model], CompiledModel]
+ProgramStep: TypeAlias = Callable[[Environment], None]
+Wrap: TypeAlias = "Callable[[RegionStep, Plan], ProgramStep]"
+"""From a region to what runs it."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The shape, the strides and the element type of a tensor."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    @staticmethod
+    def of(key: Key) -> Layout:
+        """The layout that PyTorch gives a tensor of the graph."""
+        value: Any = key[0].meta["val"]
+        tensor = value[key[1]] if isinstance(value, tuple | list) else value
+        return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+    def new(self) -> torch.Tensor:
+        """New memory."""
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype)
+
+
+class RegionStep:
+    """The kernels of a region."""
+
+    def __init__(self, region: Region, exported: Sequence[Key], compile_: Compile) -> None:
+        self.number = region.number
+        self.model = Model.of(region.graph(exported))
+        self.compiled = compile_(self.model)
+        keys = dict(zip([f"x{n}" for n in range(len(region.inputs))], region.inputs, strict=True))
+        self.keys = {tensor: keys[tensor.name] for tensor in self.model.inputs} | region.made
+        """The tensors of the graph by those of the model."""
+        self._inputs = [(keys[tensor.name], _input_layout(keys[tensor.name])) for tensor in self.compiled.inputs_read]
+        names = {name: key for (name, _), key in zip(self.model.outputs, exported, strict=True)}
+        written = {names[name]: tensor for tensor, name in self.model.results.items()}
+        self._outputs = [(key, Layout.of(key)) for key in written]
+        by_memory: dict[Tensor, Key] = {tensor: key for key, tensor in written.items()}
+        by_memory |= {tensor: keys[tensor.name] for tensor in self.model.inputs}
+        self._copies = [
+            (names[name], Layout.of(names[name]), _source(operand, by_memory))
+            for name, operand in self.model.outputs
+            if names[name] not in written
+        ]
+
+    @property
+    def read(self) -> list[Key]:
+        """The tensors that the kernels read, and those that are copied."""
+        return [key for key, _ in self._inputs] + [source for *_, source in self._copies if isinstance(source, tuple)]
+
+    def __call__(self, values: Environment) -> None:
+        """Compute the results of the region."""
+        inputs = self.given(values)
+        outputs = [layout.new() for _, layout in self._outputs]
+        self.compiled.run_at([each.data_ptr() for each in inputs], [each.data_ptr() for each in outputs])
+        values.update(zip([key for key, _ in self._outputs], outputs, strict=True))
+        for key, layout, source in self._copies:
+            made = layout.new()
+            whole = _as_laid_out(values[source], _input_layout(source)) if isinstance(source, tuple) else source
+            _flat(made).copy_(_flat(whole))
+            values[key] = made
+
+    def given(self, values: Environment) -> list[torch.Tensor]:
+        """The inputs that kernels read, as they take them."""
+        return [_as_laid_out(values[key], layout) for key, layout in self._inputs]
+
+
+class TorchStep:
+    """A call that PyTorch runs."""
+
+    def __init__(self, node: Node, plan: Plan) -> None:
+        self.node = node
+        self._plan = plan
+
+    @property
+    def read(self) -> list[Key]:
+        """The operands of the call."""
+        return [self._plan.key(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
+
+    def __call__(self, values: Environment) -> None:
+        """Run the call."""
+
+        def value(node: Node) -> Any:
+            return self._plan.numbers[node] if node in self._plan.numbers else values[self._plan.key(node)]
+
+        arguments, keywords = torch.fx.node.map_arg((self.node.args, self.node.kwargs), value)
+        made: Any = self.node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
+        for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
+            values[self.node, number] = each
+
+
+def _input_layout(key: Key) -> Layout:
+    """The layout in which kernels read a tensor: its own, or contiguous if its elements are not side by side."""
+    layout = Layout.of(key)
+    if memory_order(layout.shape, layout.strides) is not None:
+        return layout
+    return Layout(layout.shape, torch.empty(layout.shape, device="meta").stride(), layout.dtype)
+
+
+def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """A tensor with the strides and the alignment that kernels take: itself, or a copy."""
+    strides = tensor.stride()
+    if strides != layout.strides:
+        rows = zip(layout.shape, strides, layout.strides, strict=True)
+        if any(extent != 1 and found != wanted for extent, found, wanted in rows):
+            return layout.new().copy_(tensor)
+    return layout.new().copy_(tensor) if tensor.data_ptr() % ALIGNMENT else tensor
+
+
+def _source(operand: Operand, by_memory: dict[Tensor, Key]) -> Key | torch.Tensor:
+    """Where the elements of a result are that no kernel writes."""
+    if isinstance(operand, Tensor):
+        return by_memory[operand.memory]
+    return torch.from_numpy(memory_of(operand)).view(TENSORS[dtype_of(operand)])
+
+
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements in the order of memory."""
+    return torch.as_strided(tensor, (tensor.numel(),), (1,))
+
+
+def plain_region(region: RegionStep, _: Plan) -> ProgramStep:
+    """A region as it is."""
+    return region
+
+
+class Program:
+    """A plan with compiled regions."""
+
+    def __init__(self, plan: Plan, compile_: Compile, wrap: Wrap) -> None:
+        self.plan = plan
+        self.regions: dict[int, RegionStep] = {}
+        steps: list[RegionStep | TorchStep] = []
+        made: set[Node] = set()
+        for number in plan.order:
+            calls = plan.calls.get(number, [])
+            if number in plan.exported:
+                try:
+                    self.regions[number] = RegionStep(plan.regions[number], plan.exported[number], compile_)
+                    steps.append(self.regions[number])
+                except Exception as error:  # noqa: BLE001  # an error of ours must not break the user's model
+                    nodes = plan.regions[number].calls
+                    warn_of_failure(nodes, error)
+                    calls = [*nodes, *calls]
+            for node in calls:
+                for each in node.all_input_nodes:
+                    steps += self._views(each, made)
+                steps.append(TorchStep(node, plan))
+        for each in plan.outputs:
+            if isinstance(each, Node):
+                steps += self._views(each, made)
+        self.plain_steps = steps
+        """The regions and the calls of PyTorch, in the order of execution."""
+        self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
+        results = {plan.key(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
+        last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
+        self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
+        """The tensors that no later step needs, for each step."""
+        self._placeholders = [node for node in plan.module.graph.nodes if node.op == "placeholder"]
+        self._known = {key: tensor for key, tensor in plan.static.items() if key[0].op != "placeholder"}
+        given = {t.untyped_storage().data_ptr() for key, t in plan.static.items() if key[0].op == "placeholder"}
+        self._fresh = {key for key, t in self._known.items() if t.untyped_storage().data_ptr() not in given}
+        """The known tensors that are no views of parameters; each call returns new ones."""
+
+    def __call__(self, arguments: list[Any]) -> list[Any]:
+        """The results of the graph. The list of arguments is emptied, so that tensors live no longer than needed."""
+        values = self.environment(arguments)
+        arguments.clear()
+        for step, dying in zip(self.steps, self._dying, strict=True):
+            step(values)
+            for key in dying:
+                del values[key]
+        return [self._result(each, values) for each in self.plan.outputs]
+
+    def environment(self, arguments: Sequence[Any]) -> Environment:
+        """The tensors that are there when a call begins."""
+        values: Environment = dict(self._known)
+        for node, value in zip(self._placeholders, arguments, strict=True):
+            values[node, 0] = value  # a number, or the token of effects, where it is no tensor
+        return values
+
+    def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
+        """The calls that make a view of PyTorch, and all views before it, once."""
+        key = self.plan.key(node)
+        if key[0] not in self.plan.views or key[0] in made:
+            return []
+        made.add(key[0])
+        return [*self._views(self.plan.views[key[0]][0], made), TorchStep(key[0], self.plan)]
+
+    def _result(self, node: Any, values: Environment) -> Any:
+        if not isinstance(node, Node):
+            return node
+        if node in self.plan.numbers:
+            return self.plan.numbers[node]
+        key = self.plan.key(node)
+        return values[key].clone() if key in self._fresh else values[key]

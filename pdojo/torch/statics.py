@@ -1,0 +1,54 @@
+"""Whether tensors that were taken for constants have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+_SAMPLES = 16
+"""Elements of each tensor that are compared at each call."""
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Integers by their bytes."""
+
+
+class Statics:
+    """Tensors whose values programs know, as they were.
+
+    A change in place raises the version of a tensor, new memory has another address. Changes through `.data`, which
+    PyTorch does not count, are found by comparing some elements of each tensor, evenly spread over it.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._marks = [_mark(tensor) for tensor in tensors]
+        self._tensors = list(tensors)
+        self._samples = [_sample(tensor) for tensor in tensors if tensor.numel() and tensor.element_size() in _BITS]
+        self._before = self._now()
+
+    def unchanged(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether these are the tensors, with the values that they had."""
+        return all(_mark(tensor) == mark for tensor, mark in zip(tensors, self._marks, strict=True)) and bool(
+            np.array_equal(self._now(), self._before)
+        )
+
+    def _now(self) -> NDArray[np.int64]:
+        if not self._samples:
+            return np.empty(0, np.int64)
+        return np.concatenate(self._samples, dtype=np.int64, casting="unsafe")
+
+
+def _mark(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
+    return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version, tensor.shape
+
+
+def _sample(tensor: torch.Tensor) -> NDArray[Any]:
+    """A view of the bits of some elements, spread over the memory that a tensor uses."""
+    count = 1 + sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    step = max(1, -(-count // _SAMPLES))
+    # An odd step meets all columns of a matrix.
+    step += 1 - step % 2 if step > 1 else 0
+    whole = torch.as_strided(tensor.detach(), (-(-count // step),), (step,))
+    return whole.view(_BITS[tensor.element_size()]).numpy()
