@@ -137,6 +137,14 @@ MISTAKES = [
     ("build.table([1 << 62])", "the numbers of a table stay below 2^61"),
     ('build.table([1, 300], "i8")', "numbers from 1 to 300 do not fit i8"),
     ("build.table(list(range(0, 10000, 2))[::-1])", "a table has at most 4096 numbers, not 5000"),
+    (
+        "build.take(build.input('x', 'f32', (999,)), [k * 7 % 999 // 2 for k in range(9999)])",
+        "9999 indices in 5000 runs: a table has at most 4096 numbers",
+    ),
+    (
+        "build.put(build.input('x', 'f32', (4, 8)), [4], build.input('u', 'f32', (1, 8)))",
+        "index 4 is out of bounds for axis 0 of 4 elements",
+    ),
     ("build.assemble((4, 4), [])", "an array is assembled from at least one piece"),
     ("build.assemble((4, 4), [((), x)])", "shapes [4, 8] and [4, 4] do not broadcast: axis -1 has 8 and 4 elements"),
     (
