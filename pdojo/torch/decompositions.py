@@ -12,6 +12,9 @@ from torch.fx import Node
 
 from pdojo.torch.operators.registry import RULES
 
+_KEPT = ("aten.max_unpool2d.default", "aten.max_unpool3d.default")
+"""Operators whose decompositions give results of other strides than PyTorch's."""
+
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -20,7 +23,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
     assert operators
     table: Any = core_aten_decompositions()
-    return {operator: function for operator, function in dict(table).items() if str(operator) not in RULES}
+    return {op: function for op, function in dict(table).items() if str(op) not in RULES and str(op) not in _KEPT}
 
 
 def is_random(node: Node) -> bool:
