@@ -420,7 +420,9 @@ def _call_of(node: Node) -> Call:
         (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
         for each in examples
     ]
-    return Call(str(node.target), tuple(results), read)
+    first = node.args[0] if node.args else None
+    operand = _value(key_of(first)) if isinstance(first, Node) else None
+    return Call(str(node.target), tuple(results), read, operand if isinstance(operand, torch.Tensor) else None)
 
 
 def _unread(node: Node) -> set[Node]:

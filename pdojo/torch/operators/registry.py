@@ -36,6 +36,8 @@ class Call:
     """Element types of handles and shapes of the results, as PyTorch gives them; empty for what is no tensor."""
     read: tuple[int, ...] = (0,)
     """The numbers of results that others read; a rule may return None in the place of the others."""
+    operand: torch.Tensor | None = None
+    """The first operand, without memory, for rules of views that depend on its strides."""
 
     @property
     def dtype(self) -> str:
