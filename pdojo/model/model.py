@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -13,7 +13,6 @@ from pdojo.backends.calling.arrays import Parameter
 from pdojo.build.array import storage_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.errors import UsageError
@@ -46,12 +45,8 @@ class Model:
         """The model of a graph: its groups as kernels, equal ones as the same object."""
         groups = [group.operations for group in partition(graph)]
         wanted = _wanted(groups, graph)
-        known: dict[str, KernelOp] = {}
-        steps: list[Step] = []
-        for operations in groups:
-            step = step_of(operations, wanted)
-            kernel = known.setdefault(print_notation(step.kernel), step.kernel)
-            steps.append(Step(kernel, step.inputs, step.outputs))
+        known: dict[Hashable, KernelOp] = {}
+        steps = [step_of(operations, wanted, known) for operations in groups]
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
 
     @staticmethod
@@ -143,7 +138,7 @@ def check_fits(tensor: Tensor, array: Known) -> None:
 def folded(operation: Operation) -> tuple[Known, ...]:
     """The results of an operation whose operands are known."""
     results = operation.made
-    step = step_of([operation], results)
+    step = step_of([operation], results, {})
     values = iter(Model.of_step(step).interpret())
     return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
 
