@@ -10,6 +10,7 @@ from pdojo import build
 from pdojo.build.graph import Definition, Read, reads
 from pdojo.build.plan import needed
 from pdojo.build.signature import signature
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
@@ -25,12 +26,17 @@ class Step:
     kernel: KernelOp
     inputs: tuple[Operand, ...]
     outputs: tuple[Tensor, ...]
+    places: tuple[tuple[Tensor, int], ...] = ()
+    """If the inputs are computed side by side in the only output: their places there, in bytes.
+
+    The kernel then need not run, as the output is complete.
+    """
 
 
 def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: dict[Hashable, KernelOp]) -> Step:
     """The kernel that computes those of the `wanted` tensors that the operations make.
 
-    `known` has kernels by their signatures; new ones are added.
+    `known` has kernels by their signatures and by their texts; new ones are added.
     """
     made = _Lowering()
     for operation in operations:
@@ -43,7 +49,8 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: 
     name = _name(operations)
     key = signature(name, used, handles)
     if key not in known:
-        known[key] = build.kernel(name, used, handles)
+        kernel = build.kernel(name, used, handles)
+        known[key] = known.setdefault(print_notation(kernel), kernel)
     return Step(known[key], tuple(inputs), tuple(outputs))
 
 
