@@ -9,6 +9,7 @@ from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import axes_of, wide
 from pdojo.build.attention import safe_softmax
+from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
@@ -175,6 +176,28 @@ def cumprod(call: Call, x: Array, dim: int, *, dtype: object = None) -> Array:
 def _running(accumulation: str, call: Call, x: Array, dim: int) -> Array:
     values = build.cast(x, call.dtype)
     return build.cumulative(accumulation, values, dim) if x.rank else values
+
+
+@aten("cummax.default")
+def cummax(call: Call, x: Array, dim: int) -> list[Array]:
+    """The greatest element up to each one, and its last index; NaN wins."""
+    return _running_extreme("max", call, x, dim)
+
+
+@aten("cummin.default")
+def cummin(call: Call, x: Array, dim: int) -> list[Array]:
+    """The least element up to each one, and its last index; NaN wins."""
+    return _running_extreme("min", call, x, dim)
+
+
+def _running_extreme(accumulation: str, call: Call, x: Array, dim: int) -> list[Array]:
+    whole, axis = one_axis(x, dim)
+    found = build.cumulative(accumulation, whole, axis)
+    is_new = whole == found
+    if is_float(x.dtype):
+        is_new = is_new | build.map("uno", whole, whole)
+    indices = build.cumulative("max", build.where(is_new, build.iota(whole.shape, "i64", axis), 0), axis)
+    return _of_rank(call, [found, indices])
 
 
 @aten("logsumexp.default")
