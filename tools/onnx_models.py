@@ -20,7 +20,6 @@ from pdojo_tools.phases import phase
 from rich.console import Console
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.files import default_database
 from pdojo.model.compiled import CompiledModel
 from pdojo.search.database import Database
 
@@ -48,11 +47,11 @@ def run_model(given: argparse.Namespace) -> None:
     with phase(console, "reading the model"):
         model = onnx.load(given.program)
         inputs = random_inputs(model, given.shape, given.seed)
-    with _known_programs() as database, phase(console, "compiling"):
+    with Database.existing() as database, phase(console, "compiling"):
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model
-    sys.stdout.write(f"model '{model.name}': {len(static.steps)} calls of {len(static.kernels)} kernels, ")
+    sys.stdout.write(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
     sys.stdout.write(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
     outputs: Any = compiled(**arrays)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
@@ -61,12 +60,6 @@ def run_model(given: argparse.Namespace) -> None:
             check(model, inputs, found)
     if given.time:
         time(compiled, arrays, given.program, inputs, given.threads or machine.threads)
-
-
-def _known_programs() -> Database:
-    """The database of searches; an empty one if there is none."""
-    path = default_database()
-    return Database(path, create=False) if path.exists() else Database.in_memory()
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
@@ -141,8 +134,8 @@ def time(
     """Time the model, in turns with ONNX Runtime if it is installed."""
     calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**arrays)}
     if find_spec("onnxruntime") is not None:
-        calls["ONNX Runtime"] = _onnx_runtime(path, inputs, threads)
-    times = _in_turns(calls)
+        calls["ONNX Runtime"] = onnx_runtime(path, inputs, threads)
+    times = in_turns(calls)
     medians = {name: median(samples) for name, samples in times.items()}
     for name, samples in times.items():
         sys.stdout.write(f"time: {name} median {medians[name] * 1e3:.4g} ms, minimum {min(samples) * 1e3:.4g} ms\n")
@@ -155,7 +148,8 @@ def time(
         )
 
 
-def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
+def onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
+    """A call of ONNX Runtime on these inputs. Raises MeasurementError if it cannot run the model."""
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -167,13 +161,13 @@ def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> C
     return lambda: session.run(None, inputs)
 
 
-def _in_turns(calls: dict[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """The seconds of each call, one of each in every round."""
+def in_turns(calls: dict[str, Callable[[], object]], seconds: float = SECONDS) -> dict[str, list[float]]:
+    """The seconds of each call, one of each in every round: at least three rounds, and no more after `seconds`."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     begun = perf_counter()
-    while len(times["pdojo"]) < 3 or (perf_counter() - begun < SECONDS and len(times["pdojo"]) < ROUNDS):
+    while len(times["pdojo"]) < 3 or (perf_counter() - begun < seconds and len(times["pdojo"]) < ROUNDS):
         for name, call in calls.items():
             start = perf_counter()
             call()

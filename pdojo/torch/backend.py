@@ -26,6 +26,7 @@ from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, plain_region
 from pdojo.torch.statics import Statics
+from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
 """Changes of constants after which they are constants no longer."""
@@ -114,8 +115,7 @@ class CompiledGraph:
             return None
 
     def _compile(self, model: Model) -> CompiledModel:
-        tune = "none" if self.options.tune == "none" else "pass"
-        return model.compile(tune=tune, threads=torch.get_num_threads())
+        return compile_tuned(model, self.options)
 
     def _check_constants(self, arguments: Sequence[Any]) -> None:
         """Forget what was made of constants that have changed."""
