@@ -221,11 +221,18 @@ def norm(x: Array, ord: float, along: Sequence[int], *, keepdim: bool = False) -
         return (build.max if ord > 0 else build.min)(size, along, keepdims=keepdim)
     if ord == 0:
         return build.sum(build.cast(size != 0, size.dtype), along, keepdims=keepdim)
-    if ord == 1 or not along:
+    if ord == 1 or prod(x.shape[d] for d in along) == 1:
         return build.sum(size, along, keepdims=keepdim)
     powers = size * size if ord == 2 else build.power(size, ord)
     total = build.sum(powers, along, keepdims=keepdim)
     return build.sqrt(total) if ord == 2 else build.power(total, 1 / ord)
+
+
+@aten("dist.default")
+def distance(call: Call, x: Array, y: Array, p: float = 2) -> Array:
+    """The norm of the differences of all elements."""
+    differences = wide(x) - wide(y)
+    return norm(differences, p, range(differences.rank))
 
 
 @aten("_softmax.default")
