@@ -244,6 +244,8 @@ def test_gradients_of_functions(dtype: Any) -> None:
     check(A.gelu_backward.default, g, x)
     check(A.gelu_backward.default, g, x, approximate="tanh")
     check(A.threshold_backward.default, g, x, 0)
+    check(A.soft_margin_loss_backward.default, g, x * 9, g.sign(), 0)
+    check(A.soft_margin_loss_backward.default, g[0, 0], x, g.sign(), 1)
     check(A._softmax_backward_data.default, g, x.softmax(0), 0, dtype)
     check(A._log_softmax_backward_data.default, g, x.log_softmax(1), 1, dtype)
     w = numbers(7, dtype=dtype)
