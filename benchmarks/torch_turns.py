@@ -29,6 +29,7 @@ from typing import Any, TypeAlias
 import torch
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
+from torch.fx import GraphModule
 from torch.utils._pytree import tree_leaves, tree_map
 
 from benchmarks.origin import JSON, commit
@@ -112,9 +113,14 @@ def _compiled(name: str, function: Function, made: list[CompiledGraph]) -> Funct
         case "eager":
             return function
         case "pdojo":
+
+            def make(graph: GraphModule, options: Options, static: Sequence[int]) -> CompiledGraph:
+                made.append(CompiledGraph(graph, options, static))
+                return made[-1]
+
             options = Options()
             return torch.compile(
-                function, backend=lambda graph, inputs: compiled_graph(graph, inputs, options, made), dynamic=False
+                function, backend=lambda graph, inputs: compiled_graph(graph, inputs, options, make), dynamic=False
             )
         case "inductor":
             return torch.compile(function, dynamic=False)
@@ -126,7 +132,7 @@ def _compiled(name: str, function: Function, made: list[CompiledGraph]) -> Funct
 
 def _described(made: Sequence[CompiledGraph]) -> JSON:
     """What our backend made of a function."""
-    programs = [program for graph in made for program in graph.programs.values()]
+    programs = [each for graph in made for each in graph.programs.values() if each is not None]
     models = [region.model for program in programs for region in program.regions.values()]
     return {
         "graphs": len(made),

@@ -19,6 +19,7 @@ from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identi
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
 from pdojo.dialect.functions import check_types
+from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
 from pdojo.dialect.view.nest import Constant, Index
@@ -27,7 +28,6 @@ from pdojo.math.functions import FUNCTIONS, Signature
 
 Scalar: TypeAlias = float
 """A number of Python or NumPy; it takes the element type of the array beside it."""
-Like: TypeAlias = "Array | Scalar"
 Item: TypeAlias = int | slice | EllipsisType | None
 
 UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
@@ -200,8 +200,14 @@ class Array:
     def __lshift__(self, other: Like) -> Array:
         return map("<<", self, other)
 
+    def __rlshift__(self, other: Scalar) -> Array:
+        return map("<<", other, self)
+
     def __rshift__(self, other: Like) -> Array:
         return map(">>", self, other)
+
+    def __rrshift__(self, other: Scalar) -> Array:
+        return map(">>", other, self)
 
     def __lt__(self, other: Like) -> Array:
         return map("<", self, other)
@@ -224,6 +230,9 @@ class Array:
     __hash__ = object.__hash__
 
 
+Like: TypeAlias = Array | Scalar
+
+
 def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -> Array:
     """An array that the caller of the kernel passes.
 
@@ -235,7 +244,9 @@ def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -
     >>> build.input("x", "f32", (4, 8))
     <Array f32 [4, 8]>
     """
-    extents, kind = check_shape(shape), check_dtype(dtype)
+    extents, kind, problem = check_shape(shape), check_dtype(dtype), name_problem(name)
+    if problem is not None:
+        raise UsageError(problem)
     definition = Definition(storage_of(kind), extents, name=name, constant=const)
     return Array(kind, extents, Read(definition, identity(extents)))
 
@@ -368,7 +379,7 @@ def sliced(x: Array, items: Sequence[Item]) -> Array:
         axis = len(index)
         extent = x.shape[axis]
         if isinstance(item, slice):
-            places = range(extent)[item]
+            places = _places(item, extent)
             index.append(var(len(shape)) * places.step + places.start)
             shape.append(len(places))
         elif isinstance(item, int | np.integer) and not isinstance(item, bool):
@@ -378,6 +389,15 @@ def sliced(x: Array, items: Sequence[Item]) -> Array:
         else:
             raise UsageError(f"an index is an integer, a slice, '...' or None, not {type(item).__name__}")
     return x.view(shape, index)
+
+
+def _places(item: slice, extent: int) -> range:
+    """The indices that a slice of an axis selects."""
+    try:
+        return range(extent)[item]
+    except (TypeError, ValueError):
+        ends = ":".join(["" if end is None else str(end) for end in (item.start, item.stop, item.step)])
+        raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None
 
 
 def map(function: str, *operands: Like) -> Array:
@@ -479,6 +499,7 @@ def power(x: Like, exponent: Like) -> Array:
     <Array f32 [4]>
     """
     if isinstance(x, Array) and not isinstance(exponent, Array):
+        exponent = _number(exponent)
         whole = int(exponent) if float(exponent).is_integer() else None
         if whole is not None and 0 < whole <= 4:
             return _product_of(x, whole)

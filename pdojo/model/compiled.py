@@ -38,18 +38,24 @@ def compile_model(
     threads: int | None,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
-    if tune not in ("none", "pass"):  # pyright: ignore[reportUnnecessaryContains]  # callers are not checked
-        raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
-    described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
-    if described.backend != "llvm":
-        raise UsageError(f"models run on this processor, and {described.name} is of another kind")
-    if threads is not None:
-        described = replace(described, threads=threads)
+    described = described_machine(machine, tune, threads)
     executables: dict[KernelOp, LoadedKernel] = {}
     for kernel in model.kernels:
         program = kernel if tune == "none" else tuned(kernel, described, database)
         executables[kernel] = compile_kernel(program, described if tune == "pass" else None, threads=threads)
     return CompiledModel(model, [executables[step.kernel] for step in model.steps])
+
+
+def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
+    """The machine that models are compiled for. Raises UsageError for options that `Model.compile` does not take."""
+    if tune not in ("none", "pass"):
+        raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(f"a model runs on a number of threads from 1, not on {threads!r}")
+    described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
+    if described.backend != "llvm":
+        raise UsageError(f"models run on this processor, and {described.name} is of another kind")
+    return described if threads is None else replace(described, threads=threads)
 
 
 def tuned(kernel: KernelOp, machine: Machine, database: Database | None) -> KernelOp:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pdojo import build
 from pdojo.build.array import storage_of
 from pdojo.dialect.functions import byte_width
-from pdojo.model.classify import Kind, kind_of, longest_row
+from pdojo.model.classify import Kind, kind_of, longest_row, moved
 from pdojo.model.element_types import element_type, numpy_type
 
 Known: TypeAlias = NDArray[Any]
@@ -88,6 +88,8 @@ class Operation:
     kind: Kind
     row: int
     """The largest number of elements that are reduced to one."""
+    moved: frozenset[Tensor] = frozenset()
+    """Operands of which elements at other places than those of the results are read."""
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -143,7 +145,11 @@ class GraphBuilder:
             title = titles[position] if position < len(titles) else name
             results.append(_result(value, title, sources, inputs))
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
-        operation = Operation(name, lower, tuple(operands), tuple(results), kind_of(handles), longest_row(handles))
+        places = moved(handles)
+        others = frozenset(tensor for tensor, handle in inputs.items() if handle.operand.definition in places)
+        operation = Operation(
+            name, lower, tuple(operands), tuple(results), kind_of(handles), longest_row(handles), others
+        )
         if operation.made and not inputs:
             return self.fold(operation)
         if operation.made:

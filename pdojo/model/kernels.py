@@ -10,6 +10,7 @@ from pdojo import build
 from pdojo.build.graph import Definition, Read, reads
 from pdojo.build.plan import needed
 from pdojo.dialect.ops import KernelOp
+from pdojo.model.classify import Kind
 from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
 
 _LONGEST = 48
@@ -48,8 +49,20 @@ class _Lowering:
         self._count = 0
 
     def add(self, operation: Operation) -> None:
-        """Lower an operation."""
-        lowered = operation.lower(tuple(self._operand(each) for each in operation.operands), f"w{self._count}_")
+        """Lower an operation.
+
+        The factors of products are inputs of their own, even if they are parts of one tensor: moves prepare each.
+        """
+        given: list[Value | None] = []
+        seen: set[Tensor] = set()
+        for operand in operation.operands:
+            is_repeated = isinstance(operand, Tensor) and operand in seen and self.values[operand] in self.inputs
+            if is_repeated and operation.kind is Kind.CONTRACTION:
+                given.append(self._input(operand))
+            else:
+                given.append(self._operand(operand))
+            seen.update([operand] if isinstance(operand, Tensor) else ())
+        lowered = operation.lower(tuple(given), f"w{self._count}_")
         self._count += 1
         self.constants.update(lowered.constants)
         for result, value in zip(operation.results, lowered.results, strict=True):
@@ -66,10 +79,14 @@ class _Lowering:
         if not isinstance(operand, Tensor):
             return operand
         if operand not in self.values:
-            handle = build.input(f"x{len(self.inputs) or ''}", operand.dtype, operand.shape)
-            self.inputs[handle] = operand
-            self.values[operand] = handle
+            self.values[operand] = self._input(operand)
         return self.values[operand]
+
+    def _input(self, tensor: Tensor) -> build.Array:
+        """A new input of the kernel."""
+        handle = build.input(f"x{len(self.inputs) or ''}", tensor.dtype, tensor.shape)
+        self.inputs[handle] = tensor
+        return handle
 
 
 def _definition(handle: build.Array) -> Definition:

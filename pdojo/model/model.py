@@ -150,11 +150,11 @@ def folded(operation: Operation) -> tuple[Known, ...]:
 
 def _wanted(groups: Sequence[Sequence[Operation]], graph: Graph) -> set[Tensor]:
     """The tensors that leave the group in which they are made."""
-    homes = {tensor: number for number, operations in enumerate(groups) for o in operations for tensor in o.made}
     wanted = {value.memory for _, value in graph.outputs if isinstance(value, Tensor)}
-    for number, operations in enumerate(groups):
+    for operations in groups:
+        made = {tensor for operation in operations for tensor in operation.made}
         used = {tensor for operation in operations for tensor in operation.tensors}
-        wanted.update(tensor.memory for tensor in used if homes.get(tensor) != number)
+        wanted.update(tensor.memory for tensor in used - made)
     return wanted
 
 

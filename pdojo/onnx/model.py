@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto, helper
 
 from pdojo.backends.calling.arguments import matched
+from pdojo.backends.calling.tensors import array_of, is_tensor
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.model.compiled import CompiledModel
-from pdojo.model.element_types import element_type
+from pdojo.model.compiled import CompiledModel, described_machine
+from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
@@ -141,8 +142,9 @@ class OnnxModel:
         threads: int | None = None,
     ) -> CallableOnnxModel:
         """The model as a callable for this processor; the parameters and errors are those of `Model.compile`."""
+        described = described_machine(machine, tune, threads)
         return CallableOnnxModel(
-            self, lambda model: model.compile(machine, tune=tune, database=database, threads=threads)
+            self, lambda model: model.compile(described, tune=tune, database=database, threads=threads)
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
@@ -152,7 +154,7 @@ class OnnxModel:
         if missing:
             raise UsageError(f"model '{self.name}' needs {', '.join(missing)}")
         sizes: dict[str, int] = {}
-        given = {each.name: np.asarray(found[each.name]) for each in self.inputs}
+        given = {each.name: _array(each.name, found[each.name]) for each in self.inputs}
         for each in self.inputs:
             each.check(given[each.name], sizes)
         return given
@@ -168,17 +170,17 @@ class OnnxModel:
             try:
                 return key, self._models.get(key, partial(self._model, given, static))
             except NeedsInputs as needed:
-                self._make_static(needed, given)
+                self._make_static(needed, given, static)
 
-    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known]) -> None:
-        new = needed.names - self._static
-        size = sum(given[name].nbytes for name in new | self._static)
-        if not new or size > _STATIC_BYTES:
+    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
+        """Make the inputs static that a specialisation for the values of `known` needs; another thread may have."""
+        size = sum(given[name].nbytes for name in needed.names | known)
+        if needed.names <= known or size > _STATIC_BYTES:
             raise UsageError(
                 f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
                 f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
             ) from None
-        self._static |= new
+        self._static |= needed.names
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
         return Model.of(
@@ -221,6 +223,17 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
     missing or invalid file. Nodes without kernel are found when the model is specialised.
     """
     return OnnxModel(read_model(source))
+
+
+def _array(name: str, value: Any) -> Known:
+    """An input as an array: of NumPy, a tensor on the CPU, numbers. Raises UsageError for other values."""
+    if is_tensor(value):
+        array = array_of(value, name)
+        return array.view(numpy_type("bf16")) if str(value.dtype) == "torch.bfloat16" else array
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"input '{name}' is no array: {error}") from None
 
 
 def _single(outputs: Sequence[Known]) -> Outputs:

@@ -35,6 +35,8 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         return model
     if isinstance(source, bytes):
         return read_model(_parsed(source, "the model"))
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(f"a model is a path, the bytes of a file or a ModelProto, not {source!r:.60}")
     path = Path(source)
     try:
         content = read_bytes(path, _LARGEST)

@@ -31,5 +31,6 @@ def is_random(node: Node) -> bool:
     for position, argument in enumerate(target._schema.arguments):
         if argument.name == "dropout_p":
             rest = node.kwargs.get("dropout_p", argument.default_value)
-            return (node.args[position] if position < len(node.args) else rest) != 0
+            probability: Any = node.args[position] if position < len(node.args) else rest
+            return bool(probability != 0)
     return True
