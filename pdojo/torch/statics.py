@@ -40,8 +40,14 @@ class Statics:
         return np.concatenate(self._samples, dtype=np.int64, casting="unsafe")
 
 
+def can_be_constant(tensor: torch.Tensor) -> bool:
+    """Whether changes of a tensor can be found: it is an ordinary one on the CPU, which counts its changes."""
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and tensor.layout == torch.strided
+    return is_plain and tensor.device.type == "cpu" and not tensor.is_inference()
+
+
 def _mark(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
-    return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version, tensor.shape
+    return tensor.data_ptr(), tensor._version, tensor.shape
 
 
 def _sample(tensor: torch.Tensor) -> NDArray[Any]:

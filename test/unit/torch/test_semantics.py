@@ -240,6 +240,8 @@ def test_parameters_of_inference_mode() -> None:
         torch.testing.assert_close(ours(x), linear(x))
         linear.weight.mul_(2)
         torch.testing.assert_close(ours(x), linear(x))
+        linear.weight[1, 2] += 1
+        torch.testing.assert_close(ours(x), linear(x))
 
 
 def test_autocast() -> None:
