@@ -22,6 +22,7 @@ os.environ["PDOJO_UNCALIBRATED"] = "1"
 # Nor is what was decided about other kernels, and tests write nothing into the user's files.
 _DATA = TemporaryDirectory(prefix="pdojo-test-")
 os.environ["PDOJO_DATABASE"] = f"{_DATA.name}/search.sqlite"
+os.environ["XDG_CACHE_HOME"] = f"{_DATA.name}/cache"
 # Nor does the user's terminal: tests make their own.
 os.environ["TERM"] = "xterm"
 for _name in ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR"):

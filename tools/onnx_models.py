@@ -51,7 +51,7 @@ def run_model(given: argparse.Namespace) -> None:
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model
-    sys.stdout.write(f"model '{model.name}': {len(static.steps)} calls of {len(static.kernels)} kernels, ")
+    sys.stdout.write(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
     sys.stdout.write(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
     outputs: Any = compiled(**arrays)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
@@ -134,7 +134,7 @@ def time(
     """Time the model, in turns with ONNX Runtime if it is installed."""
     calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**arrays)}
     if find_spec("onnxruntime") is not None:
-        calls["ONNX Runtime"] = _onnx_runtime(path, inputs, threads)
+        calls["ONNX Runtime"] = onnx_runtime(path, inputs, threads)
     times = in_turns(calls)
     medians = {name: median(samples) for name, samples in times.items()}
     for name, samples in times.items():
@@ -148,7 +148,8 @@ def time(
         )
 
 
-def _onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
+def onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:
+    """A call of ONNX Runtime on these inputs. Raises MeasurementError if it cannot run the model."""
     runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from itertools import accumulate
 from math import prod
 
 from pdojo.build.array import Array
 from pdojo.build.graph import Computed, Definition, Read, Write, identity, reads
 from pdojo.build.plan import needed
 from pdojo.dialect.affine import Expr
+from pdojo.dialect.rules.lanes import linear_address
 
 
 class Kind(Enum):
@@ -42,6 +44,40 @@ def kind_of(results: Sequence[Array]) -> Kind:
         kinds.add(Kind.OTHER)
     order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION, Kind.PIECES)
     return next((kind for kind in order if kind in kinds), Kind.ELEMENTWISE)
+
+
+def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:
+    """The inputs that lie side by side in memory in the only result, each in one piece, with their places in elements.
+
+    Empty if the result has other elements.
+    """
+    if len(results) != 1 or not isinstance(results[0].operand, Read):
+        return ()
+    (result,) = results
+    read = result.operand
+    whole = read.definition
+    if read.index != identity(result.shape) or result.shape != whole.shape:
+        return ()
+    found = [_piece(write, whole) for write in whole.writes]
+    pieces = sorted((piece for piece in found if piece is not None), key=lambda piece: piece[1])
+    ends = accumulate(prod(source.shape) for source, _ in pieces)
+    places = [0, *ends]
+    is_whole = len(pieces) == len(found) > 1 and places[-1] == result.size
+    return tuple(pieces) if is_whole and [place for _, place in pieces] == places[:-1] else ()
+
+
+def _piece(write: Write, whole: Definition) -> tuple[Definition, int] | None:
+    """The input whose elements a nest copies in their order, and the place of the first one; None for other nests."""
+    if not write.is_copy or not isinstance(write.value, Read) or not write.value.definition.is_input:
+        return None
+    source = write.value.definition
+    reading = linear_address(write.value.index, source.shape)
+    writing = linear_address(write.target, whole.shape)
+    in_order = linear_address(identity(write.extents), write.extents)
+    distance = writing - reading
+    if reading != in_order or distance.terms or prod(write.extents) != prod(source.shape):
+        return None
+    return source, distance.constant
 
 
 def longest_row(results: Sequence[Array]) -> int:

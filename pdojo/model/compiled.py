@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -12,14 +13,18 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments
 from pdojo.backends.calling.arrays import ALIGNMENT, AnyArray, aligned, aligned_empty
-from pdojo.backends.llvm.executable import LoadedKernel
+from pdojo.backends.llvm.executable import LoadedKernel, load
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.machines.registry import machine as machine_named
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
+from pdojo.model.compiling import KernelRequest, compile_kernels
 from pdojo.model.element_types import memory_of, numpy_type
 from pdojo.model.graph import Known, Operand, Tensor, dtype_of
+from pdojo.model.kernels import Step
+from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 
 if TYPE_CHECKING:
     from pdojo.model.model import Model
@@ -36,14 +41,14 @@ def compile_model(
     tune: Literal["none", "pass"],
     database: Database | None,
     threads: int | None,
+    cached: bool,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
     described = described_machine(machine, tune, threads)
-    executables: dict[KernelOp, LoadedKernel] = {}
-    for kernel in model.kernels:
-        program = kernel if tune == "none" else tuned(kernel, described, database)
-        executables[kernel] = compile_kernel(program, described if tune == "pass" else None, threads=threads)
-    return CompiledModel(model, [executables[step.kernel] for step in model.steps])
+    requests = [_request(kernel, described, tune, database) for kernel in model.kernels]
+    codes = compile_kernels(requests, cached=cached)
+    loaded = {kernel: load(kernel, code, described.threads) for kernel, code in zip(model.kernels, codes, strict=True)}
+    return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
 
 
 def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
@@ -58,16 +63,15 @@ def described_machine(machine: Machine | str | None, tune: str, threads: int | N
     return described if threads is None else replace(described, threads=threads)
 
 
-def tuned(kernel: KernelOp, machine: Machine, database: Database | None) -> KernelOp:
-    """The kernel with the moves of the machine's pass, or the best known program of the database."""
-    from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
-
+def _request(kernel: KernelOp, machine: Machine, tune: str, database: Database | None) -> KernelRequest:
+    """A kernel as it is to be compiled: with moves of the machine's pass, or those of the database's best program."""
+    if tune == "none":
+        return KernelRequest(print_notation(kernel), None, None)
     plain = assume_alignment(kernel, None)
-    if database is not None:
-        known = _best_known(plain, machine, database)
-        if known is not None:
-            return known
-    return make_moves(plain, machine, PASS).after
+    known = None if database is None else _best_known(plain, machine, database)
+    if known is not None:
+        return KernelRequest(print_notation(known), machine, None)
+    return KernelRequest(print_notation(plain), machine, PASS)
 
 
 def _best_known(plain: KernelOp, machine: Machine, database: Database) -> KernelOp | None:
@@ -75,7 +79,6 @@ def _best_known(plain: KernelOp, machine: Machine, database: Database) -> Kernel
     from pdojo.search.database import Problem
     from pdojo.search.database.decisions import DecisionMemory
     from pdojo.search.evaluators.named import evaluator_for, make_evaluator
-    from pdojo.search.tuning.scheduled_kernel import make_moves
 
     game = make_moves(plain, machine, None).game
     with closing(make_evaluator(evaluator_for(machine, None), machine, game.plain, 0)) as evaluator:
@@ -97,26 +100,48 @@ class CompiledModel:
 
     def __init__(self, model: Model, executables: Sequence[LoadedKernel]) -> None:
         self.model = model
-        self._executables = executables
         self._parameters = model.parameters
         self._names = {p.name: value for p, value in zip(self._parameters, self._interface(), strict=True)}
         self._constants: dict[int, NDArray[Any]] = {}
         self._slots: dict[object, int] = {}
         """The place of each array in the list of addresses, by tensor, or by the identity of a constant."""
-        self._steps = [self._step(number) for number in range(len(model.steps))]
+        self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
         self._written = model.results
-        self._places = [[self._slots[t] for t in group if t in self._slots] for group in (model.inputs, self._written)]
+        self._apart = self._places_apart()
+        """Of each array outside the block: its place among addresses and among arguments, and its offset."""
         self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
         """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
     def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Any:
         """Run the model; raises UsageError, naming the array, if one does not fit."""
+        return self._called(arrays, named, self._run_steps)
+
+    def profile(self, *arrays: AnyArray, **named: AnyArray) -> tuple[float, ...]:
+        """The seconds of each call (`model.calls`) in one run. Raises UsageError like a call."""
+        seconds: list[float] = []
+
+        def timed(addresses: list[int]) -> None:
+            for executable, slots in self._steps:
+                start = perf_counter()
+                executable.run_at([addresses[slot] for slot in slots])
+                seconds.append(perf_counter() - start)
+
+        self._called(arrays, named, timed)
+        return tuple(seconds)
+
+    def _run_steps(self, addresses: list[int]) -> None:
+        for executable, slots in self._steps:
+            executable.run_at([addresses[slot] for slot in slots])
+
+    def _called(
+        self, arrays: Sequence[AnyArray], named: Mapping[str, AnyArray], run: Callable[[list[int]], None]
+    ) -> Any:
         given = [self._as_memory(p.name, each) for p, each in zip(self._parameters, arrays, strict=False)]
         given += arrays[len(given) :]
         by_name = {name: self._as_memory(name, array) for name, array in named.items()}
         arguments = CallArguments.of(self.model.name, self._parameters, given, by_name)
         views = dict(zip([p.name for p in self._parameters], arguments.views, strict=True))
-        self._run(views)
+        self._run(views, run)
         if arguments.are_tensors:
             return arguments.outputs
         outputs = [views[name].view(numpy_type(dtype_of(value))) for name, value in self.model.outputs]
@@ -134,9 +159,8 @@ class CompiledModel:
         fits = given.dtype == numpy_type(dtype_of(value))
         return memory_of(given) if fits and given.flags.c_contiguous else given
 
-    def _step(self, number: int) -> tuple[LoadedKernel, list[int]]:
+    def _step(self, step: Step, executable: LoadedKernel) -> tuple[LoadedKernel, list[int]]:
         """A call, with the places of its arrays in the list of addresses."""
-        step, executable = self.model.steps[number], self._executables[number]
         operands = {p.name: o for p, o in zip(executable.parameters, (*step.inputs, *step.outputs), strict=True)}
         if executable.constants is None:
             return executable, [self._slot(operands[p.name]) for p in executable.arguments]
@@ -159,37 +183,50 @@ class CompiledModel:
             self._constants[slot] = _bound(operand)
         return slot
 
+    def _places_apart(self) -> list[tuple[int, int, int]]:
+        numbers = {tensor: number for number, tensor in enumerate((*self.inputs_read, *self._written))}
+        tensors = [(slot, key) for key, slot in self._slots.items() if isinstance(key, Tensor)]
+        places = [(slot, *self.model.memory.place(key)) for slot, key in tensors]
+        return [(slot, numbers[whole], offset) for slot, whole, offset in places if whole in numbers]
+
     def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         """Run the kernels on arrays at these addresses, multiples of 64; nothing is checked.
 
         `inputs` are in the order of the model's inputs that kernels read, `outputs` in that of `model.results`.
         """
+        self._run_at(inputs, outputs, self._run_steps)
+
+    def _run_at(self, inputs: Sequence[int], outputs: Sequence[int], run: Callable[[list[int]], None]) -> None:
         try:
             block, addresses = self._free.pop()
         except IndexError:
             block = aligned_empty((max(1, self.model.memory.bytes),), np.dtype(np.uint8))
             addresses = self._addresses(block)
-        for slots, given in zip(self._places, (inputs, outputs), strict=True):
-            for slot, address in zip(slots, given, strict=True):
-                addresses[slot] = address
-        for executable, slots in self._steps:
-            executable.run_at([addresses[slot] for slot in slots])
+        given = (*inputs, *outputs)
+        for slot, place, offset in self._apart:
+            addresses[slot] = given[place] + offset
+        run(addresses)
         self._free.append((block, addresses))
 
     def apart(self) -> list[CompiledModel]:
-        """Each step as a model of its own, with the same code."""
-        steps = zip(self.model.steps, self._steps, strict=True)
-        return [CompiledModel(type(self.model).of_step(step), [executable]) for step, (executable, _) in steps]
+        """Each step as a model of its own, with the same code; steps that calls leave out have plain code."""
+        executables = iter([executable for executable, _ in self._steps])
+        return [
+            CompiledModel(
+                type(self.model).of_step(step), [compile_kernel(step.kernel) if step.places else next(executables)]
+            )
+            for step in self.model.steps
+        ]
 
     @property
     def inputs_read(self) -> tuple[Tensor, ...]:
         """The inputs that kernels read."""
         return tuple(tensor for tensor in self.model.inputs if tensor in self._slots)
 
-    def _run(self, views: Mapping[str, NDArray[Any]]) -> None:
+    def _run(self, views: Mapping[str, NDArray[Any]], run: Callable[[list[int]], None]) -> None:
         inputs = [_aligned(views[tensor.name]) for tensor in self.inputs_read]
         results = {tensor: _aligned_output(views[name]) for tensor, name in self._written.items()}
-        self.run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()])
+        self._run_at([each.ctypes.data for each in inputs], [each.ctypes.data for each in results.values()], run)
         for tensor, name in self._written.items():
             if results[tensor] is not views[name]:
                 views[name][...] = results[tensor]

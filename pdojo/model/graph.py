@@ -6,7 +6,7 @@ results, and again in the kernel of its group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from pdojo import build
 from pdojo.build.array import storage_of
+from pdojo.build.graph import Read
 from pdojo.dialect.functions import byte_width
-from pdojo.model.classify import Kind, kind_of, longest_row, moved
+from pdojo.model.classify import Kind, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
 
 Known: TypeAlias = NDArray[Any]
@@ -90,6 +91,8 @@ class Operation:
     """The largest number of elements that are reduced to one."""
     moved: frozenset[Tensor] = frozenset()
     """Operands of which elements at other places than those of the results are read."""
+    pieces: tuple[tuple[Tensor, int], ...] = ()
+    """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -147,9 +150,8 @@ class GraphBuilder:
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
         places = moved(handles)
         others = frozenset(tensor for tensor, handle in inputs.items() if handle.operand.definition in places)
-        operation = Operation(
-            name, lower, tuple(operands), tuple(results), kind_of(handles), longest_row(handles), others
-        )
+        kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, inputs)
+        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, pieces)
         if operation.made and not inputs:
             return self.fold(operation)
         if operation.made:
@@ -182,6 +184,15 @@ def _result(value: Value, title: str, sources: frozenset[str], inputs: dict[Tens
         return np.empty(value.shape, numpy_type(value.dtype))
     base = next((t for t, handle in inputs.items() if _is_reshaped(value, handle)), None)
     return Tensor(title, value.dtype, value.shape, sources, base)
+
+
+def _pieces(handles: Sequence[build.Array], inputs: Mapping[Tensor, build.Array]) -> tuple[tuple[Tensor, int], ...]:
+    """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
+    tensors = {handle.operand.definition: t for t, handle in inputs.items() if isinstance(handle.operand, Read)}
+    pieces = pieces_of(handles)
+    if not all(source in tensors for source, _ in pieces):
+        return ()
+    return tuple((tensors[source], place * byte_width(source.dtype)) for source, place in pieces)
 
 
 def _is_reshaped(value: build.Array, handle: build.Array) -> bool:

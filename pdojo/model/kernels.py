@@ -24,6 +24,11 @@ class Step:
     kernel: KernelOp
     inputs: tuple[Operand, ...]
     outputs: tuple[Tensor, ...]
+    places: tuple[tuple[Tensor, int], ...] = ()
+    """If the inputs are computed side by side in the only output: their places there, in bytes.
+
+    The kernel then need not run, as the output is complete.
+    """
 
 
 def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step:

@@ -15,7 +15,15 @@ class MemoryPlan:
     """Offsets of intermediate tensors in bytes, multiples of the alignment of arrays."""
 
     offsets: Mapping[Tensor, int]
+    """Offsets in the block."""
     bytes: int
+    """The size of the block."""
+    inside: Mapping[Tensor, tuple[Tensor, int]]
+    """The tensors that are parts of others, with the whole, which is no part, and the offset in it."""
+
+    def place(self, tensor: Tensor) -> tuple[Tensor, int]:
+        """The tensor with memory of its own in which a tensor lies, and the offset in it."""
+        return self.inside.get(tensor, (tensor, 0))
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,8 @@ def plan_memory(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> Memory
     (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020: greedy by size).
     """
     placed: list[tuple[int, _Life]] = []
-    for life in sorted(_lives(steps, apart), key=lambda life: (-life.bytes, life.first)):
+    inside = _inside(steps)
+    for life in sorted(_lives(steps, inside, apart), key=lambda life: (-life.bytes, life.first)):
         offset = 0
         for start, other in sorted(placed, key=lambda place: place[0]):
             if life.meets(other):
@@ -48,17 +57,30 @@ def plan_memory(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> Memory
                 offset = max(offset, start + other.bytes)
         placed.append((offset, life))
     offsets = {life.tensor: offset for offset, life in placed}
-    return MemoryPlan(offsets, max((offset + life.bytes for offset, life in placed), default=0))
+    offsets |= {tensor: offsets[whole] + offset for tensor, (whole, offset) in inside.items() if whole in offsets}
+    return MemoryPlan(offsets, max((offset + life.bytes for offset, life in placed), default=0), inside)
 
 
-def _lives(steps: Sequence[Step], apart: Mapping[Tensor, object]) -> list[_Life]:
-    """The tensors of the block with the steps that write them first and use them last."""
+def _inside(steps: Sequence[Step]) -> dict[Tensor, tuple[Tensor, int]]:
+    """The tensors that are computed in place as parts of others, which may be parts themselves."""
+    found: dict[Tensor, tuple[Tensor, int]] = {}
+    for step in reversed(steps):
+        for tensor, offset in step.places:
+            whole, start = found.get(step.outputs[0].memory, (step.outputs[0].memory, 0))
+            found[tensor.memory] = whole, start + offset
+    return found
+
+
+def _lives(
+    steps: Sequence[Step], inside: Mapping[Tensor, tuple[Tensor, int]], apart: Mapping[Tensor, object]
+) -> list[_Life]:
+    """The tensors of the block that are no parts, with the steps that write them first and use them last."""
     first: dict[Tensor, int] = {}
     last: dict[Tensor, int] = {}
     for number, step in enumerate(steps):
         for tensor in step.outputs:
-            first.setdefault(tensor.memory, number)
+            first.setdefault(inside.get(tensor.memory, (tensor.memory, 0))[0], number)
         for operand in (*step.inputs, *step.outputs):
             if isinstance(operand, Tensor):
-                last[operand.memory] = number
+                last[inside.get(operand.memory, (operand.memory, 0))[0]] = number
     return [_Life(tensor, number, last[tensor]) for tensor, number in first.items() if tensor not in apart]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -44,14 +44,15 @@ class Model:
     @staticmethod
     def of(graph: Graph) -> Model:
         """The model of a graph: its groups as kernels, equal ones as the same object."""
-        groups = [group.operations for group in partition(graph)]
-        wanted = _wanted(groups, graph)
+        groups = partition(graph)
+        wanted = _wanted([group.operations for group in groups], graph)
         known: dict[str, KernelOp] = {}
         steps: list[Step] = []
-        for operations in groups:
-            step = step_of(operations, wanted)
+        for group in groups:
+            step = step_of(group.operations, wanted)
             kernel = known.setdefault(print_notation(step.kernel), step.kernel)
-            steps.append(Step(kernel, step.inputs, step.outputs))
+            places = group.operations[0].pieces if group.is_in_place else ()
+            steps.append(Step(kernel, step.inputs, step.outputs, places))
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
 
     @staticmethod
@@ -59,12 +60,17 @@ class Model:
         """The model of one call of a kernel."""
         inputs = dict.fromkeys(operand.memory for operand in step.inputs if isinstance(operand, Tensor))
         outputs = tuple((f"y{number}", tensor) for number, tensor in enumerate(step.outputs))
-        return Model(step.kernel.sym_name.data, tuple(inputs), outputs, (step,))
+        return Model(step.kernel.sym_name.data, tuple(inputs), outputs, (replace(step, places=()),))
 
     @property
     def kernels(self) -> tuple[KernelOp, ...]:
         """The different kernels, in the order of their first call."""
-        return tuple(dict.fromkeys(step.kernel for step in self.steps))
+        return tuple(dict.fromkeys(step.kernel for step in self.calls))
+
+    @property
+    def calls(self) -> tuple[Step, ...]:
+        """The steps that a compiled model calls: all but those whose inputs are computed in their output."""
+        return tuple(step for step in self.steps if not step.places)
 
     @property
     def results(self) -> Mapping[Tensor, str]:
@@ -90,18 +96,20 @@ class Model:
         tune: Literal["none", "pass"] = "pass",
         database: Database | None = None,
         threads: int | None = None,
+        cached: bool = True,
     ) -> CompiledModel:
         """The model as a callable for this processor.
 
         `machine` is a description or its name; None is this processor. With `tune="pass"`, the machine's expert pass
         makes moves on every kernel, and `database` gives the best known program where it has one; `none` compiles the
-        kernels as they are. `threads` is the number of threads for parallel scopes.
+        kernels as they are. `threads` is the number of threads for parallel scopes. With `cached`, kernels that were
+        compiled before come from the user's cache (`$XDG_CACHE_HOME/pdojo/kernels`), and others are added to it.
 
         Raises UsageError for an unknown machine or one of another kind.
         """
         from pdojo.model.compiled import compile_model
 
-        return compile_model(self, machine, tune=tune, database=database, threads=threads)
+        return compile_model(self, machine, tune=tune, database=database, threads=threads, cached=cached)
 
     def interpret(self, /, *arrays: Known, **named: Known) -> tuple[Known, ...]:
         """The outputs, computed by the reference interpreter: slow, and independent of code generation.
@@ -127,7 +135,7 @@ class Model:
         return {tensor: np.ascontiguousarray(given[tensor.name]).reshape(tensor.shape) for tensor in self.inputs}
 
     def __repr__(self) -> str:
-        counts = f"{len(self.steps)} calls of {len(self.kernels)} kernels, {self.memory.bytes} bytes of intermediates"
+        counts = f"{len(self.calls)} calls of {len(self.kernels)} kernels, {self.memory.bytes} bytes of intermediates"
         return f"<Model {self.name}, {counts}>"
 
 

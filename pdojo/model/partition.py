@@ -9,6 +9,9 @@ Views join the kernel of their operand. Copies in another order (transposed, rep
 kernel reads the original through them. A copy that an output needs, or the only use of an array in another order,
 belongs to the kernel that computes the array, which writes it in that order.
 
+An operation that puts its operands side by side in memory is a group of its own if kernels can compute all of them in
+their places. A compiled model then leaves it out.
+
 Groups are executed in the order in which they were started. An operation joins the latest group among those of its
 operands only, so that no group depends on a later one. In the end, elementwise operations move to the only group that
 reads them if their operands are in memory anyway: their results then never are.
@@ -16,10 +19,12 @@ reads them if their operands are in memory anyway: their results then never are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from pdojo.backends.calling.arrays import ALIGNMENT
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, Operation, Tensor
 
@@ -39,6 +44,8 @@ class Group:
     operations: list[Operation] = field(default_factory=list[Operation])
     shape: tuple[int, ...] = ()
     """The shape of its largest tensor, or of the rows that it reduces."""
+    is_in_place: bool = False
+    """Whether kernels compute its operands in their places in its result."""
 
     @property
     def has_statements(self) -> bool:
@@ -71,6 +78,7 @@ class _Partition:
         self.inlined: set[Operation] = set()
         """Views of copies, and the copies, that each kernel reads through."""
         self.homes: dict[Tensor, Group] = {}
+        self.in_place = _in_place(graph)
 
     def groups(self) -> list[Group]:
         """The groups."""
@@ -82,8 +90,9 @@ class _Partition:
             before = [self.homes[tensor] for tensor in self._operands(operation) if tensor in self.homes]
             home = max(before, key=lambda group: group.number, default=None)
             direct = [tensor for tensor in operation.tensors if home is not None and self.homes.get(tensor) is home]
-            if home is None or not self._joins(operation, home, direct):
-                home = Group(len(groups))
+            in_place = self._is_in_place(operation)
+            if home is None or in_place or not self._joins(operation, home, direct):
+                home = Group(len(groups), is_in_place=in_place)
                 groups.append(home)
             through = dict.fromkeys(self._read_through(operation))
             home.operations += [each for each in through if each not in home.operations]
@@ -92,6 +101,11 @@ class _Partition:
         for group in reversed(groups):
             self._sink(group)
         return [group for group in groups if group.has_statements]
+
+    def _is_in_place(self, operation: Operation) -> bool:
+        """Whether kernels compute the operands of an operation in their places in its result."""
+        makers = [self.makers.get(each) for tensor, _ in operation.pieces for each in (tensor, tensor.memory)]
+        return operation in self.in_place and not self.inlined.intersection(each for each in makers if each)
 
     def _is_inlined(self, operation: Operation) -> bool:
         """Whether kernels read the operand of a copy, or of a view of it, instead."""
@@ -140,8 +154,8 @@ class _Partition:
     def _joins(self, operation: Operation, home: Group, operands: Sequence[Tensor]) -> bool:
         """Whether an operation joins a group, from which it takes `operands`, not through copies."""
         if operation.kind is Kind.VIEW:
-            return not _moves(operation) or self._is_only_use(operation)
-        if len(home.operations) >= MOST or not operands:
+            return not _moves(operation) or (not home.is_in_place and self._is_only_use(operation))
+        if len(home.operations) >= MOST or home.is_in_place or not operands:
             return False
         shapes = {tensor.shape for tensor in operation.made}
         in_place = [tensor for tensor in operands if tensor not in operation.moved]
@@ -171,6 +185,7 @@ class _Partition:
             if (
                 operation.kind is Kind.ELEMENTWISE
                 and target is not None
+                and not target.is_in_place
                 and len(target.operations) < MOST
                 and all(each.kind in _ALONG for each in readers)
                 and all(self.homes.get(t) is not group or self._is_in_memory(t) for t in self._operands(operation))
@@ -208,6 +223,25 @@ class _Partition:
         return tensor.memory in self.outputs or any(
             each is not own for views in (tensor, tensor.memory) for each in self._readers(views)
         )
+
+
+def _in_place(graph: Graph) -> set[Operation]:
+    """The operations whose operands can all be computed side by side in the memory of the result.
+
+    An operand is computed there if a kernel makes it, no other operation has it in its result, and it is no output.
+    """
+    outputs = {value.memory for _, value in graph.outputs if isinstance(value, Tensor)}
+    free = {tensor.memory for operation in graph.operations for tensor in operation.made} - outputs
+    taken = Counter(tensor.memory for operation in graph.operations for tensor, _ in operation.pieces)
+    return {
+        operation
+        for operation in graph.operations
+        if operation.pieces
+        and all(
+            tensor.memory in free and taken[tensor.memory] == 1 and place % ALIGNMENT == 0
+            for tensor, place in operation.pieces
+        )
+    }
 
 
 def _moves(operation: Operation) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
 from pdojo.backends.calling.arguments import matched
 from pdojo.backends.calling.tensors import array_of, is_tensor
@@ -23,7 +23,7 @@ from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
-from pdojo.onnx.protos import read_model
+from pdojo.onnx.protos import declared_type, read_model
 from pdojo.search.database import Database
 
 Outputs: TypeAlias = Any
@@ -183,15 +183,11 @@ class OnnxModel:
         self._static |= needed.names
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
-        return Model.of(
-            import_graph(
-                self.proto,
-                {
-                    name: array.copy() if name in static else (element_type(array.dtype), array.shape)
-                    for name, array in given.items()
-                },
-            )
-        )
+        inputs = {
+            name: array.copy() if name in static else (_element(name, array), array.shape)
+            for name, array in given.items()
+        }
+        return Model.of(import_graph(self.proto, inputs))
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"
@@ -236,6 +232,13 @@ def _array(name: str, value: Any) -> Known:
         raise UsageError(f"input '{name}' is no array: {error}") from None
 
 
+def _element(name: str, array: Known) -> str:
+    try:
+        return element_type(array.dtype)
+    except UsageError as error:
+        raise UsageError(f"input '{name}' is not supported: {error}") from None
+
+
 def _single(outputs: Sequence[Known]) -> Outputs:
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -245,10 +248,7 @@ def _declared(value: Any) -> Input:
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor")
     tensor = value.type.tensor_type
-    try:
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    except (KeyError, TypeError, ValueError):
-        raise UsageError(f"input '{value.name}' has an unknown element type, number {tensor.elem_type}") from None
+    dtype = declared_type(tensor.elem_type, f"input '{value.name}'")
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, None)
     extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]

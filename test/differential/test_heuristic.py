@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pdojo import build
 from pdojo.backends.calling.arrays import aligned_empty, parameters_of
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import random_inputs
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.measured import ProcessorMeasurements
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.rules.lanes import Stride, lane_stride
@@ -236,3 +238,41 @@ def test_values_recomputed_for_a_result_stay_with_it() -> None:
     """The second pass over a long row of log_softmax reads `x` again, not differences that the first one stored."""
     nest = tuned_for("log_softmax", "2x300000", machine("x86-64-avx2")).game.program.nest
     assert all(buffer.memory is not Memory.HEAP for buffer in nest.buffers if buffer.op is not None)
+
+
+def convolution() -> Nest:
+    """The pass's program of a convolution of 13 x 13 places with bias and ReLU, as `pdojo.build` makes it."""
+    x, w, b = (build.input(name, "f32", shape) for name, shape in
+               (("x", (1, 48, 13, 13)), ("w", (192, 48, 3, 3)), ("b", (192,))))  # fmt: skip
+    made = build.kernel("conv", [x, w, b], {"y": build.relu(build.conv(x, w, b, padding=1))})
+    on = replace(machine("x86-64-avx2"), threads=2)
+    return make_moves(with_alignment(made, 64), on, "heuristic").game.program.nest
+
+
+def test_a_dimension_of_one_group_does_not_keep_the_bias_out_of_the_blocks() -> None:
+    nest = convolution()
+    kept = [
+        buffer.names[0] for buffer in nest.buffers if buffer.op is not None and buffer.memory is not Memory.REGISTER
+    ]
+    assert kept == ["u"]
+
+
+def test_threads_start_once_rather_than_in_every_row() -> None:
+    """13 rows are shared less evenly than the blocks of a row, but threads then start once."""
+    parallel = [scope for scope in convolution().scopes if scope.mapping is Mapping.PARALLEL]
+    assert parallel
+    assert all(scope.depth == 0 for scope in parallel)
+
+
+@pytest.mark.parametrize(("shape", "is_shared"), [("64x256", False), ("4096x256", True)])
+def test_small_kernels_start_no_threads(shape: str, is_shared: bool) -> None:
+    nest = tuned_for("relu", shape, replace(machine("x86-64-avx2"), threads=2)).game.program.nest
+    assert any(scope.mapping is Mapping.PARALLEL for scope in nest.scopes) is is_shared
+
+
+def test_threads_that_start_slowly_need_more_work() -> None:
+    on = replace(machine("x86-64-avx2"), threads=2)
+    for start, is_shared in ((1e-6, True), (1e-3, False)):
+        measured = ProcessorMeasurements(rates={"fma_32": 32e9}, thread_start=start)
+        nest = tuned_for("relu", "512x256", replace(on, measured=measured)).game.program.nest
+        assert any(scope.mapping is Mapping.PARALLEL for scope in nest.scopes) is is_shared

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from base64 import b64decode, b64encode
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
 
+from pdojo.backends.common.file_cache import MOST_BYTES, FileCache
 from pdojo.backends.gpu import hip, nvrtc
 from pdojo.backends.gpu.resources import Resources
 from pdojo.backends.gpu.spelling import CudaSpelling, DeviceSpelling, HipSpelling
-from pdojo.files import cache_folder, read_bytes, replace_file
+from pdojo.files import cache_folder
 
-MOST_BYTES = 256 << 20
-"""Limit of the cache in bytes; the least recently used images are removed first."""
-_LARGEST = 64 << 20
-"""Limit of one image in bytes."""
 _FORMAT = [each.name for each in fields(Resources)]
 """The fields of a file's resources; files with other fields, by other versions of pdojo, are ignored."""
-_BETWEEN = 32
-"""Number of images that a process stores between two checks of the cache's size."""
 
 
 @dataclass(frozen=True)
@@ -101,49 +94,17 @@ class ImageCache:
 
     def __init__(self, folder: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
         """`folder` None is the one in the user's cache."""
-        self.folder = folder or cache_folder("images")
-        self.most_bytes = most_bytes
-        self._stored = 0
+        self._files = FileCache(folder or cache_folder("images"), ".image", most_bytes)
 
     def image(self, text: str, processor: str, compiler: DeviceCompiler) -> Image:
         """The image of a text, from the cache or compiled. Raises the errors of `DeviceCompiler.compile`.
 
         A damaged file counts as missing. If the folder is not writable, every call compiles.
         """
-        facts = json.dumps([_FORMAT, compiler.spelling.name, compiler.version, processor, text])
-        file = self.folder / f"{sha256(facts.encode()).hexdigest()}.image"
-        found = _read(file)
-        if found is None:
-            found = compiler.compile(text, processor)
-            self._store(file, found)
+        key = json.dumps([_FORMAT, compiler.spelling.name, compiler.version, processor, text])
+        known = self._files.read(key)
+        if known is not None:
+            return Image.from_json(json.loads(known))
+        found = compiler.compile(text, processor)
+        self._files.store(key, json.dumps(found.to_json()).encode())
         return found
-
-    def _store(self, file: Path, image: Image) -> None:
-        payload = json.dumps(image.to_json()).encode()
-        with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            replace_file(file, sha256(payload).hexdigest().encode() + b"\n" + payload)
-            self._stored += 1
-            if self._stored % _BETWEEN == 1:
-                self._remove_oldest()
-
-    def _remove_oldest(self) -> None:
-        entries = [(entry.stat(), entry.path) for entry in os.scandir(self.folder) if entry.name.endswith(".image")]
-        total = sum(stat.st_size for stat, _ in entries)
-        for stat, path in sorted(entries, key=lambda entry: entry[0].st_mtime_ns):
-            if total <= self.most_bytes:
-                return
-            Path(path).unlink(missing_ok=True)
-            total -= stat.st_size
-
-
-def _read(file: Path) -> Image | None:
-    """The image in a file, marked as used now; None if the file is missing or damaged."""
-    try:
-        digest, _, payload = read_bytes(file, _LARGEST).partition(b"\n")
-        os.utime(file)
-    except OSError:
-        return None
-    if sha256(payload).hexdigest().encode() != digest:
-        return None
-    return Image.from_json(json.loads(payload))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pdojo.backends.calling.arguments import CallArguments, Outputs
 from pdojo.backends.calling.arrays import AnyArray, Parameter, aligned_empty, check_overlap, empty_for, parameters_of
-from pdojo.backends.common.binding import SplitKernel, split_kernel
+from pdojo.backends.common.binding import split_kernel
 from pdojo.backends.llvm.openmp import start_threads
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.ops import KernelOp
@@ -301,12 +301,9 @@ def compile(
         raise UsageError(f"a kernel runs on at least 1 thread, not {threads}")
     constants = None
     if parts is not None:
-        constants = _constants(parts, compile(parts.binding, machine, threads=threads, optimize=optimize))
+        binding = compile(parts.binding, machine, threads=threads, optimize=optimize)
+        constants = Constants(binding, parameters_of(nest_of(parts.calling)))
     return Executable(kernel.sym_name.data, parameters_of(nest), native, threads, constants, native=native)
-
-
-def _constants(parts: SplitKernel, binding: LoadedKernel) -> Constants:
-    return Constants(binding, parameters_of(nest_of(parts.calling)))
 
 
 def assemble(
@@ -316,23 +313,25 @@ def assemble(
     from pdojo.backends.llvm import objects
     from pdojo.backends.llvm.build import emit
 
+    def one(part: KernelOp) -> ObjectCode:
+        return objects.assemble(emit(part, machine), parameters_of(nest_of(part)), optimize)
+
     parts = split_kernel(nest_of(kernel))
-    if parts is None:
-        return objects.assemble(emit(kernel, machine), optimize)
-    binding, calling = (objects.assemble(emit(part, machine), optimize) for part in (parts.binding, parts.calling))
-    return replace(calling, binding=binding)
+    return one(kernel) if parts is None else replace(one(parts.calling), binding=one(parts.binding))
 
 
 def load(kernel: KernelOp, code: ObjectCode, threads: int) -> LoadedKernel:
-    """Make object code from `assemble` callable in this process."""
+    """Make object code from `assemble` callable in this process. `kernel` may be any program with the same interface.
+
+    Raises LoweringError if the system lacks a runtime or a permission.
+    """
     from pdojo.backends.llvm import objects
 
-    nest = nest_of(kernel)
-    parts, constants = split_kernel(nest), None
-    if parts is not None:
-        assert code.binding is not None
-        constants = _constants(parts, load(parts.binding, code.binding, threads))
-    return LoadedKernel(kernel.sym_name.data, parameters_of(nest), objects.load(code), threads, constants)
+    constants = None
+    if code.binding is not None:
+        binding = LoadedKernel(code.binding.name, code.binding.arguments, objects.load(code.binding), threads)
+        constants = Constants(binding, code.arguments)
+    return LoadedKernel(kernel.sym_name.data, parameters_of(nest_of(kernel)), objects.load(code), threads, constants)
 
 
 def _default_threads(machine: Machine | None, *, parallel: bool) -> int:

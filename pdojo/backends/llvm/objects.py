@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import llvmlite.binding as llvm
 
+from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.llvm import optimize
 from pdojo.backends.llvm.build import Source
 from pdojo.backends.llvm.openmp import FUNCTIONS, runtime
 from pdojo.backends.llvm.optimize import Effort, Processor, processor
 from pdojo.backends.llvm.tiles import permit_tiles
+from pdojo.dialect.attributes import Intent
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -32,30 +34,40 @@ class ObjectCode:
     """Whether the kernel calls an OpenMP runtime."""
     tiles: bool
     """Whether the kernel needs permission to use AMX tiles."""
+    arguments: tuple[Parameter, ...]
+    """The arrays that the function takes, in order."""
     binding: ObjectCode | None = None
     """The code that computes the kernel's constants; None if it has none. `code` is then that of the rest."""
 
     def to_json(self) -> JSON:
         """A JSON object that `from_json` reads."""
         binding = None if self.binding is None else self.binding.to_json()
-        return {**self.__dict__, "code": base64.b64encode(self.code).decode(), "binding": binding}
+        arguments = [asdict(each) for each in self.arguments]
+        code = base64.b64encode(self.code).decode()
+        return {**self.__dict__, "code": code, "arguments": arguments, "binding": binding}
 
     @staticmethod
     def from_json(data: JSON) -> ObjectCode:
         """The code that `to_json` wrote."""
         values = dict(data)
         values["code"] = base64.b64decode(data["code"])
+        values["arguments"] = tuple(
+            Parameter(**{**each, "shape": tuple(each["shape"]), "intent": Intent(each["intent"])})
+            for each in data["arguments"]
+        )
         values["binding"] = None if data["binding"] is None else ObjectCode.from_json(data["binding"])
         return ObjectCode(**values)
 
 
-def assemble(source: Source, effort: Effort = "full") -> ObjectCode:
+def assemble(source: Source, arguments: tuple[Parameter, ...], effort: Effort = "full") -> ObjectCode:
     """Compile to object code. Raises LoweringError like `build`."""
     machine = source.processor.target_machine(effort)
     module = optimize.parse(source.text)
     optimize.run_passes(module, machine, effort)
     code = machine.emit_object(module)
-    return ObjectCode(source.name, code, source.shared_bytes, source.thread_bytes, source.parallel, source.tiles)
+    return ObjectCode(
+        source.name, code, source.shared_bytes, source.thread_bytes, source.parallel, source.tiles, arguments
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, pairwise
+from types import SimpleNamespace
 from typing import Any, overload
 
 import numpy as np
@@ -15,10 +16,9 @@ from pdojo import build
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.llvm.executable import Constants
 from pdojo.dialect.notation import parse_notation, print_notation
-from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import UsageError
-from pdojo.model import compiled
+from pdojo.model import compiling
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.memory import plan_memory
@@ -266,17 +266,73 @@ def test_what_depends_on_constants_only_is_computed_once(monkeypatch: pytest.Mon
     count: list[object] = []
     computed = Constants.computed
 
-    def tuned(*_: object) -> KernelOp:
-        return program
+    def tuned(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(after=program)
 
     def counted(constants: Constants, given: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         count.append(given)
         return computed(constants, given)
 
-    monkeypatch.setattr(compiled, "tuned", tuned)
+    monkeypatch.setattr(compiling, "make_moves", tuned)
     monkeypatch.setattr(Constants, "computed", counted)
-    run = model.compile()
+    run = model.compile(cached=False)
     for seed in range(3):
         values = np.random.default_rng(seed).uniform(-1, 1, (4, 8)).astype(np.float32)
         assert np.array_equal(run(values), values * w)
     assert len(count) == 1
+
+
+def branches(join: Callable[[build.Array, build.Array], build.Array], *shape: int) -> tuple[Graphs, list[Operand]]:
+    """Three results of an input, put together two by two, and the sum of all elements in rows."""
+    made = Graphs()
+    x = made.input("x", *shape)
+    one, two, three = (made(f"times{k}", lambda a, k=k: a * float(k), x) for k in (2, 3, 4))
+    first = made("join", join, one, two)
+    second = made("join", join, first, three)
+    return made, [x, one, first, second, made("double", lambda a: a + a, second)]
+
+
+def rows(a: build.Array, b: build.Array) -> build.Array:
+    return build.concatenate([a, b], 0)
+
+
+def columns(a: build.Array, b: build.Array) -> build.Array:
+    return build.concatenate([a, b], 1)
+
+
+@pytest.mark.parametrize(
+    ("join", "shape", "kept", "calls"),
+    [
+        (rows, (4, 16), (4,), 4),
+        (rows, (4, 16), (3, 4), 4),
+        # An operand that is an output has memory of its own.
+        (rows, (4, 16), (1, 4), 4),
+        (rows, (4, 16), (2, 3), 3),
+        # The second operand would not be aligned: one kernel computes both.
+        (rows, (4, 5), (4,), 2),
+        (columns, (4, 16), (4,), 2),
+        (columns, (1, 16), (4,), 4),
+    ],
+)
+def test_operands_are_computed_side_by_side(
+    join: Callable[[build.Array, build.Array], build.Array], shape: tuple[int, int], kept: tuple[int, ...], calls: int
+) -> None:
+    made, values = branches(join, *shape)
+    model = Model.of(made.finish(*(values[k] for k in kept)))
+    x = constant(*shape)
+    axis = 0 if join is rows else 1
+    first = np.concatenate([x * 2, x * 3], axis)
+    second = np.concatenate([first, x * 4], axis)
+    right = [x, x * 2, first, second, second * 2]
+    run = model.compile(tune="none")
+    for found in (run(x), model.interpret(x)):
+        outputs = found if isinstance(found, tuple) else (found,)
+        for ours, k in zip(outputs, kept, strict=True):
+            assert np.array_equal(ours, right[k])
+    assert len(run.profile(x)) == len(model.calls) == calls
+    values = {model.inputs[0]: x}
+    for step, alone in zip(model.steps, run.apart(), strict=True):
+        values[step.outputs[0]] = alone(*(values[each] for each in step.inputs if isinstance(each, Tensor)))
+    for (_, tensor), k in zip(model.outputs, kept, strict=True):
+        assert isinstance(tensor, Tensor)
+        assert np.array_equal(values[tensor], right[k])

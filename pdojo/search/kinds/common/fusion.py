@@ -14,7 +14,7 @@ from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import Dimension, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import reorder
 from pdojo.search.kinds.common.sums import part_sum
-from pdojo.search.kinds.common.threads import EVEN, SMALL, balance, costs_threads
+from pdojo.search.kinds.common.threads import EVEN, balance, costs_threads, small
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, is_vector_loop
 
 CHEAP = frozenset({"arith.addf", "arith.subf", "arith.mulf", "arith.negf"})
@@ -118,7 +118,7 @@ def _split_few(builder: PassBuilder) -> None:
         used = {v for e in leaf.output.index for v in e.variables()}
         terms = [s for s in leaf.chain if s.depth not in used]
         results = next((s.extent for s in leaf.chain if s.depth in used), 1)
-        few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= SMALL
+        few = balance(results, threads) < EVEN and prod(s.extent for s in leaf.chain) >= small(builder.game.machine)
         if builder.is_sealed(leaf) or not few or not terms:
             continue
         why = f"{results} results are too few for {threads} threads"

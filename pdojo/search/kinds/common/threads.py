@@ -1,15 +1,42 @@
-"""Threads for the loops that balance best."""
+"""Threads for the loops that balance best, if they save more time than starting them takes."""
 
 from __future__ import annotations
 
+from math import prod
+
 from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.view.nest import Scope
 from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.cpu.cost_model import alone, start_cycles
 
 EVEN = 0.95
 """Balance above which the search for a better loop ends."""
-SMALL = 16384
-"""Statement instances below which starting threads costs more than it saves."""
+WORTH = 2.0
+"""Least time that threads save, as a multiple of the time to start them.
+
+That time is measured on an idle machine with threads that wait for work. Threads that sleep, or whose processors are
+busy, start later.
+"""
+VECTOR = 2.0
+"""Cycles of a vector of a simple statement, which loads and stores."""
+
+
+def small(machine: Machine) -> float:
+    """Statement instances below which starting threads costs more than it saves, if vectors compute them."""
+    lanes = max(machine.vector_lanes("f32"), default=1)
+    return WORTH * start_cycles(machine) / _saved(machine) * lanes / VECTOR
+
+
+def _saved(machine: Machine) -> float:
+    """The greatest fraction of a time that threads save."""
+    return 1 - 1 / max(2, machine.threads)
+
+
+def _is_worth_starting(builder: PassBuilder, scope: Scope) -> bool:
+    """True if threads save more time in one run of a scope than starting them costs, by the model of costs."""
+    machine = builder.game.machine
+    return alone(scope, builder.nest, machine) * _saved(machine) >= WORTH * start_cycles(machine)
 
 
 def share_work(builder: PassBuilder) -> None:
@@ -19,7 +46,7 @@ def share_work(builder: PassBuilder) -> None:
         return
     for identifier in [node.id for node in builder.nest.children]:
         scope = builder.scope(identifier)
-        if scope is not None and work(scope) >= SMALL:
+        if scope is not None and _is_worth_starting(builder, scope):
             _share(builder, scope, threads)
 
 
@@ -49,7 +76,7 @@ def costs_threads(builder: PassBuilder, first: Scope, second: Scope) -> bool:
     if threads < 2 or any(balance(extent, threads) >= EVEN for extent in around):
         return False
     free = [scope for scope in (first, second) if not _sums(scope)]
-    return len(free) == 1 and balance(free[0].extent, threads) >= EVEN and work(free[0]) >= SMALL
+    return len(free) == 1 and balance(free[0].extent, threads) >= EVEN and work(free[0]) >= small(builder.game.machine)
 
 
 def _sums(scope: Scope) -> bool:
@@ -62,12 +89,17 @@ def _sums(scope: Scope) -> bool:
 def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     """Try the balanced loops around the whole nest, then those of each part of the nest, then the other loops."""
     # A loop must have enough work for each start of the threads.
-    worth = [s for s in perfect(nest) if work(s) >= SMALL]
-    loops = sorted(worth, key=lambda s: (-min(balance(s.extent, threads), EVEN), s.depth))
-    even = [s for s in loops if balance(s.extent, threads) >= EVEN]
+    worth = [s for s in perfect(nest) if _is_worth_starting(builder, s)]
+    cost = {s.id: _cycles(builder, s, threads, min(balance(s.extent, threads), EVEN)) for s in worth}
+    loops = sorted(worth, key=lambda s: (cost[s.id], s.depth))
+    children = [s for s in perfect(nest)[-1].children if isinstance(s, Scope) and _is_worth_starting(builder, s)]
+    inside = [s.id for s in children]
+    # A loop with fewer starts may be faster than one that balances better.
+    best = min((cost[s.id] for s in loops if balance(s.extent, threads) >= EVEN), default=0.0)
+    best = best or sum(_cycles(builder, s, threads, EVEN) for s in children)
+    even = [s for s in loops if balance(s.extent, threads) >= EVEN or cost[s.id] <= best]
     if any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in even):
         return
-    inside = [s.id for s in perfect(nest)[-1].children if isinstance(s, Scope) and work(s) >= SMALL]
     before = len(builder.notes)
     for identifier in inside:
         child = builder.scope(identifier)
@@ -76,6 +108,12 @@ def _share(builder: PassBuilder, nest: Scope, threads: int) -> None:
     if len(builder.notes) == before:
         useful = [s for s in loops if balance(s.extent, threads) > 1 / threads and s not in even]
         any(builder.attempt("parallelize", loop, _why(loop, threads)) for loop in useful)
+
+
+def _cycles(builder: PassBuilder, scope: Scope, threads: int, balanced: float) -> float:
+    """Cycles of all runs of a scope that threads share with this balance, with all starts of the threads."""
+    machine, runs = builder.game.machine, prod(loop.extent for loop in scope.chain[: scope.depth])
+    return runs * (alone(scope, builder.nest, machine) / (threads * balanced) + start_cycles(machine))
 
 
 def _why(loop: Scope, threads: int) -> str:

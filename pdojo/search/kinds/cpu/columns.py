@@ -17,9 +17,11 @@ from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.contraction import contraction_shape, spatial_loops
 from pdojo.search.kinds.common.loops import isolate, jam, reorder
 from pdojo.search.kinds.common.sums import split_terms
-from pdojo.search.kinds.common.threads import SMALL
+from pdojo.search.kinds.common.threads import small
 from pdojo.search.kinds.cpu.contraction import MOST_TERMS
 
+SMALL = 16384
+"""Statement instances below which the order of loops does not matter, as all arrays are near."""
 ROWS = 4
 """Rows that are added to a vector of results at a time."""
 WHY = "whole rows are read one after the other"
@@ -73,7 +75,8 @@ def _rows_outside(builder: PassBuilder, identifier: str, found: set[str]) -> boo
     machine = builder.game.machine
     results = prod(s.extent for s in leaf.chain if s.id in spatial)
     size = machine.threads * results * byte_width(leaf.output.array.dtype)
-    if machine.threads > 1 and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
+    large = prod(s.extent for s in leaf.chain) >= small(machine)
+    if machine.threads > 1 and large and terms.extent >= machine.threads * ROWS and size <= machine.usable_cache // 2:
         parts = split_terms(builder, identifier, machine.threads, WHY)
         for statement in (parts.zero, parts.total, parts.combined):
             isolate(builder, statement, WHY)

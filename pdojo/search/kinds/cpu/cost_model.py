@@ -26,7 +26,7 @@ MEMORY_CORES = 2.0
 LOOP = 1.0
 """Cycles of an iteration's counter and branch."""
 START = 4000.0
-"""Cycles to start the threads and to wait for the last of them."""
+"""Cycles to start the threads and to wait for the last of them, where that was not measured."""
 _UNMAPPED = frozenset({Mapping.SEQUENTIAL, Mapping.UNROLL, Mapping.VECTOR, Mapping.PARALLEL})
 
 
@@ -67,6 +67,24 @@ def estimate(nest: Nest, machine: Machine) -> ModelCost | None:
 def cycles(node: Node, nest: Nest, machine: Machine) -> float:
     """Cycles of computing in one run of a node, without waits for memory or threads."""
     return _Model(nest, machine).compute(node)[0]
+
+
+def alone(node: Node, nest: Nest, machine: Machine) -> float:
+    """Cycles of one run of a node on one thread, if caches have what fits them; the node has no parallel scopes."""
+    model = _Model(nest, machine)
+    return max([model.compute(node)[0], *model.waits(node, warm=True)])
+
+
+def start_cycles(machine: Machine) -> float:
+    """Cycles to start the threads and to wait for the last of them: measured on a calibrated machine, else `START`."""
+    return machine.measured.thread_start * _clock(machine) or START
+
+
+def _clock(machine: Machine) -> float:
+    """Cycles per second, from the measured rate of multiply-adds in the widest vectors; 0 if it was not measured."""
+    width = max(machine.vector_bytes, default=0)
+    rate = machine.measured.rates.get(f"fma_{width}", 0.0)
+    return rate * machine.cpu.passes(width) / (machine.cpu.fma_pipes * (width // byte_width("f32"))) if rate else 0.0
 
 
 def _shared(leaf: Leaf, access: Access) -> float:
@@ -166,15 +184,17 @@ class _Model:
 
     # Traffic
 
-    def waits(self, node: Node) -> list[float]:
-        """Cycles of a node's traffic, for each cache level."""
+    def waits(self, node: Node, *, warm: bool = False) -> list[float]:
+        """Cycles of a node's traffic, for each cache level; if `warm`, only for levels that the node's data exceed."""
         threads = self._threads(node)
+        depth = 0 if isinstance(node, Leaf) else node.depth
         found: list[float] = []
         for level, capacity in enumerate(self.machine.cache_bytes):
             last = level + 1 == len(self.machine.cache_bytes)
             rate = BYTES_PER_CYCLE[-1 if last else min(level, len(BYTES_PER_CYCLE) - 2)]
             sharers = min(threads, MEMORY_CORES) if last else threads
-            found.append(self._traffic(node, 0 if isinstance(node, Leaf) else node.depth, capacity) / (rate * sharers))
+            fits = warm and self._footprint(node, depth) <= capacity
+            found.append(0.0 if fits else self._traffic(node, depth, capacity) / (rate * sharers))
         return found
 
     def _threads(self, node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pdojo.dialect.affine import Expr
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.view.nest import Access, Leaf, Scope
 from pdojo.math.functions import FUNCTIONS
@@ -48,8 +49,13 @@ def _elementwise(leaf: Leaf, nest: Scope, depth: int) -> Leaf | None:
         and cheap
         and continues
         and all(access.index == results[access.array.name] for access in continues)
-        and inner.output.index == leaf.output.index
+        and _varying(inner.output) == _varying(leaf.output)
         and inner.output.array.name not in results
         and not operands & {access.array.name for access in (inner.output, *reads)}
     )
     return inner if fits else None
+
+
+def _varying(access: Access) -> list[Expr]:
+    """The index in dimensions that loops index: results may have other dimensions of extent 1."""
+    return [expression for expression in access.index if expression.terms]

@@ -19,8 +19,9 @@ from pdojo.dialect.view.nest import Leaf, Scope, leaves_of
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.dimensions import Dimension, indexed_by, indices, loop_variable, spread
 from pdojo.search.kinds.common.loops import isolate, reorder, tile
-from pdojo.search.kinds.common.threads import EVEN, SMALL, balance
+from pdojo.search.kinds.common.threads import EVEN, balance
 from pdojo.search.kinds.cpu.block_plans import WAYS
+from pdojo.search.kinds.cpu.columns import SMALL
 from pdojo.search.kinds.cpu.vectors import ACCUMULATORS, part_temporaries
 
 LEAST = 128

@@ -14,7 +14,7 @@ from pdojo.search.contract.candidates import shuffled
 from pdojo.search.kinds.common.builder import PassBuilder
 from pdojo.search.kinds.common.fusion import recompute
 from pdojo.search.kinds.common.greedy import place_buffers
-from pdojo.search.kinds.common.threads import SMALL, share_work, work
+from pdojo.search.kinds.common.threads import share_work, small, work
 from pdojo.search.kinds.cpu.heuristic import heuristic
 from pdojo.search.kinds.cpu.streams import stream
 from pdojo.search.kinds.cpu.vectors import shrink_temporaries, unroll_groups, vectorize_statement
@@ -66,7 +66,7 @@ def threads(game: Game, random: Random) -> Edit | None:
     site = program.nest.by_id[moves[at].at.removeprefix("%")]
     root = site.chain[0]
     # Threads cost more than loops with little work.
-    others = [s for s in program.nest.scopes if s is not site and s.chain[0] is root and work(s) >= SMALL]
+    others = [s for s in program.nest.scopes if s is not site and s.chain[0] is root and work(s) >= small(game.machine)]
     for scope in shuffled([*others, None], random):
         if scope is None:
             return Edit(_without(moves, at), "parallelize")

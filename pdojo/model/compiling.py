@@ -1,0 +1,119 @@
+"""Compiling the kernels of a model: code that was compiled before is in the user's cache.
+
+Kernels take seconds of a processor each. If they take longer than starting processes, several processes share the
+rest.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from time import perf_counter
+
+from pdojo.backends.common.file_cache import FileCache
+from pdojo.backends.common.source_digest import whole_digest
+from pdojo.backends.llvm.executable import assemble
+from pdojo.backends.llvm.objects import ObjectCode
+from pdojo.backends.llvm.optimize import processor
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.machine_file import machine_to_json
+from pdojo.dialect.notation import parse_notation
+from pdojo.files import cache_folder
+from pdojo.search.engine.pool import Pool
+from pdojo.search.tuning.scheduled_kernel import make_moves
+
+PATIENCE = 2.0
+"""Seconds of compiling in this process before others help, the time that they take to start."""
+MOST_BYTES = 1 << 30
+"""Limit of the cache in bytes."""
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """A kernel to be compiled for this processor."""
+
+    text: str
+    """The kernel in the notation."""
+    machine: Machine | None
+    """The described machine; None for code that needs only what every program has."""
+    expert: str | None
+    """The expert pass that makes moves first; None for a kernel that is compiled as it is."""
+
+    @property
+    def key(self) -> str:
+        """All facts that determine the code: equal keys, equal code."""
+        machine = None if self.machine is None else machine_to_json(self.machine)
+        target = processor(self.machine)
+        facts = [_versions(), target.triple, target.name, target.features, machine, self.expert, self.text]
+        return json.dumps(facts, sort_keys=True)
+
+    def compiled(self) -> ObjectCode:
+        """The code. Raises LoweringError if the machine lacks what the kernel uses."""
+        (kernel,) = parse_notation(self.text)
+        if self.expert is not None:
+            assert self.machine is not None
+            kernel = make_moves(kernel, self.machine, self.expert).after
+        return assemble(kernel, self.machine)
+
+
+def compile_kernels(requests: Sequence[KernelRequest], *, cached: bool = True) -> list[ObjectCode]:
+    """The code of all kernels, in order; `cached` reads and extends the user's cache.
+
+    Raises LoweringError if the machine lacks what a kernel uses.
+    """
+    files = FileCache(cache_folder("kernels"), ".kernel", MOST_BYTES) if cached else None
+    keys = [request.key for request in requests]
+    found: dict[str, ObjectCode] = {}
+    missing: dict[str, KernelRequest] = {}
+    for key, request in zip(keys, requests, strict=True):
+        known = None if files is None or key in missing else files.read(key)
+        if known is None:
+            missing[key] = request
+        else:
+            found[key] = ObjectCode.from_json(json.loads(known))
+    # Long programs first, so that all processes end at about the same time.
+    order = sorted(missing, key=lambda key: -len(missing[key].text))
+    for key, code in zip(order, _compiled([missing[key] for key in order]), strict=True):
+        found[key] = code
+        if files is not None:
+            files.store(key, json.dumps(code.to_json()).encode())
+    return [found[key] for key in keys]
+
+
+def _compiled(requests: Sequence[KernelRequest]) -> Iterator[ObjectCode]:
+    """The code of these kernels, in order: in this process, after some seconds in all."""
+    begun = perf_counter()
+    count = min(_processors(), len(requests))
+    for number, request in enumerate(requests):
+        rest = requests[number:]
+        if count > 1 and len(rest) > 1 and perf_counter() - begun > PATIENCE:
+            with closing(Pool(min(count, len(rest)), _begin)) as pool:
+                yield from pool.map(_code, rest)
+            return
+        yield request.compiled()
+
+
+def _processors() -> int:
+    """Processors for compiling; 1 if this process may not start others."""
+    return 1 if multiprocessing.current_process().daemon else len(os.sched_getaffinity(0))
+
+
+def _begin() -> None:
+    """Begin in a process of the pool: nothing to prepare."""
+
+
+def _code(request: KernelRequest) -> ObjectCode:
+    """The code of a kernel, in a process of the pool."""
+    return request.compiled()
+
+
+@cache
+def _versions() -> list[str]:
+    """The versions of all code that decides or generates code."""
+    return [whole_digest("**/*.py", "**/*.toml"), *(version(package) for package in ("llvmlite", "xdsl"))]
