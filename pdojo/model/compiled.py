@@ -102,7 +102,7 @@ class CompiledModel:
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
         self._written = model.results
         self._apart = self._places_apart()
-        """The places of arrays outside of the block: among addresses, among inputs and outputs, in bytes of an array."""
+        """Arrays outside of the block: their places among addresses, and among inputs and outputs; offsets there."""
         self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
         """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 
