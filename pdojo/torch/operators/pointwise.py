@@ -280,3 +280,12 @@ def frexp(call: Call, x: Array) -> tuple[Array, Array]:
         build.cast(build.cast(build.where(is_plain, mantissa, u), "f32"), x.dtype),
         build.cast(build.where(is_plain, exponent, 0), "i32"),
     )
+
+
+@aten("ldexp.Tensor", pointwise=True)
+def ldexp(call: Call, x: Array, exponent: Array) -> Array:
+    """`x * 2^exponent`; computed in f64, where no power that fits the result overflows."""
+    if call.dtype == "f64":
+        call.refuse("kernels compute it for f16, bf16 and f32 only")
+    scale = build.map("exp2", build.cast(exponent, "f64"))
+    return build.cast(build.cast(build.cast(x, "f64") * scale, "f32"), call.dtype)
