@@ -1,4 +1,4 @@
-"""The definitions of operators (`onnx.defs`), and contradictions between them and nodes."""
+"""The definitions of operators (`onnx.defs`), and what they say against a node."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
 
 @dataclass(frozen=True)
 class Defect:
-    """The contradiction between a node and the definition of its operator."""
+    """The complaint of a definition about a node."""
 
     reason: str
     certain: bool
@@ -43,7 +43,7 @@ class Defect:
 
 
 def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[Operand] | None]) -> Defect | None:
-    """The contradiction between a definition and a node with these operands; None if there is none.
+    """The complaint of a definition about a node with these operands; None if there is none.
 
     The attributes of `node` are values: none refers to an attribute of a function call.
     """
@@ -68,7 +68,7 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
 
 
 def reason_of(error: Exception) -> str:
-    """The text of an error of onnx in one line, without the context and labels that it adds."""
+    """The message of an error of onnx in one line, without the context and labels that it adds."""
     lines = [line for line in str(error).splitlines() if not line.startswith("==> Context")]
     text = " ".join(" ".join(lines).split())
     for label in ("[ShapeInferenceError]", "[TypeInferenceError]"):
