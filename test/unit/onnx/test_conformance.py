@@ -13,7 +13,7 @@ from qa.onnx_page import BEGIN, END, PAGE, operators
 NAMES = """
 abs add_bcast and_bcast3v1d argmax_keepdims_random averagepool_2d_pads batchnorm_example bitshift_left_uint8
 cast_FLOAT_to_FLOAT16 ceil clip_splitbounds concat_2d_axis_negative_1 basic_conv_with_padding convtranspose
-cumsum_2d_axis_1 depthtospace_example div_uint8 einsum_batch_matmul equal_bcast erf expand_dim_changed flatten_axis2
+cumsum_2d_axis_1 depthtospace_example div_uint8 einsum_batch_matmul equal_bcast erf expand_dim_changed flatten_axis2 flexattention
 gather_1 gelu_tanh_2 gemm_all_attributes globalaveragepool gru_defaults hardsigmoid if identity instancenorm_example
 isnan layer_normalization_4d_axis2 leakyrelu loop11 logsoftmax_axis_1 lstm_defaults matmul_4d max_float32
 maxpool_2d_strides mean_one_input mod_mixed_sign_int32 neg not_3d onehot_with_axis pow_types_float32_int64
