@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,10 +64,10 @@ def run_model(given: argparse.Namespace) -> None:
         time(compiled, arrays, given.program, inputs, given.threads or machine.threads)
 
 
-def _known_programs() -> Database:
-    """The database of searches; an empty one if there is none."""
+def _known_programs() -> AbstractContextManager[Database | None]:
+    """The database of searches, if there is one."""
     path = default_database()
-    return Database(path, create=False) if path.exists() else Database.in_memory()
+    return Database(path, create=False) if path.exists() else nullcontext()
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
