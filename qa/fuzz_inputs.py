@@ -3,7 +3,8 @@
 Each input is a valid text with mistakes in tokens or bytes. It must be accepted, or refused with one clear error,
 within five seconds: a traceback or a too deep recursion is a failure. The same seed gives the same inputs. With
 --files, inputs are damaged files of the agent and of trainings (`qa.input_fuzz.stored`); reading one may take 256 MiB
-of memory. With --models, inputs are damaged ONNX models. Exit code 1 if some inputs failed.
+of memory. With --models, inputs are damaged ONNX models; with --graphs, random ONNX graphs, whose errors must name
+node, operator and reason. Exit code 1 if some inputs failed.
 """
 
 from __future__ import annotations
@@ -87,12 +88,24 @@ def drawn_model(seed: int, number: int) -> tuple[str, bytes]:
     return "onnx", damaged_model(Random(f"{seed}:{number}"))
 
 
+def drawn_graph(seed: int, number: int) -> tuple[str, bytes]:
+    """The bytes of a random ONNX graph, by number."""
+    from qa.input_fuzz.graphs import odd_model
+
+    return "graph", odd_model(Random(f"{seed}:{number}"))
+
+
 def read_file(form: str, data: bytes) -> None:
     """Read a file with little memory. Raises PdojoError if it is refused, MemoryError or others if it needs more."""
     if form == "onnx":
         from qa.input_fuzz.models import read_model
 
         read_model(data)
+        return
+    if form == "graph":
+        from qa.input_fuzz.graphs import read_odd
+
+        read_odd(data)
         return
     from qa.input_fuzz.stored import read_stored
 
@@ -179,11 +192,13 @@ def _run(args: Sequence[str] | None) -> None:
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of everything random")
     add("--files", action="store_true", help="damaged files instead of texts")
     add("--models", action="store_true", help="damaged ONNX models instead of texts")
+    add("--graphs", action="store_true", help="random ONNX graphs instead of texts")
     add("--number", type=int, metavar="N", help="only input N of the seed, as a failure names it")
     given = parser.parse_args(args)
     numbers = range(given.inputs) if given.number is None else range(given.number, given.number + 1)
     found = Found()
-    draw = drawn_model if given.models else drawn_file if given.files else drawn
+    chosen = ((given.models, drawn_model), (given.graphs, drawn_graph), (given.files, drawn_file))
+    draw = next((each for wanted, each in chosen if wanted), drawn)
     for failure in fuzz(given.seed, numbers, found, draw):
         sys.stdout.write(f"{failure}\n\n")
         sys.stdout.flush()

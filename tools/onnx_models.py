@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,6 @@ from pdojo_tools.phases import phase
 from rich.console import Console
 
 from pdojo.errors import MeasurementError, UsageError
-from pdojo.files import default_database
 from pdojo.model.compiled import CompiledModel
 from pdojo.search.database import Database
 
@@ -49,7 +47,7 @@ def run_model(given: argparse.Namespace) -> None:
     with phase(console, "reading the model"):
         model = onnx.load(given.program)
         inputs = random_inputs(model, given.shape, given.seed)
-    with _known_programs() as database, phase(console, "compiling"):
+    with Database.existing() as database, phase(console, "compiling"):
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model
@@ -62,12 +60,6 @@ def run_model(given: argparse.Namespace) -> None:
             check(model, inputs, found)
     if given.time:
         time(compiled, arrays, given.program, inputs, given.threads or machine.threads)
-
-
-def _known_programs() -> AbstractContextManager[Database | None]:
-    """The database of searches, if there is one."""
-    path = default_database()
-    return Database(path, create=False) if path.exists() else nullcontext()
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
@@ -106,8 +98,13 @@ def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDA
     """Compare outputs with ONNX's reference evaluator. Raises MeasurementError if they differ."""
     from pdojo.onnx.reference import reference
 
-    evaluator: Any = reference(model.proto)
-    expected: list[Any] = evaluator.run(None, inputs)
+    try:
+        evaluator: Any = reference(model.proto)
+        expected: list[Any] = evaluator.run(None, inputs)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        message = f"ONNX's reference evaluator fails: {reason}; --no-check runs the model without it"
+        raise MeasurementError(message) from error
     worst = 0.0
     for name, ours, theirs in zip(model.outputs, found, expected, strict=True):
         worst = max(worst, _difference(name, ours, np.asarray(theirs)))

@@ -15,6 +15,7 @@ array beside them. Views (slices, transposes, reshapes, windows) cost no memory.
 from __future__ import annotations
 
 from pdojo.build.activations import celu, elu, gelu, leaky_relu, relu, selu, sigmoid, silu, softplus
+from pdojo.build.arguments import checked
 from pdojo.build.array import Array, broadcast_to, cast, constant, input, iota, map, power
 from pdojo.build.attention import attention, causal_softmax, log_softmax, logsumexp, softmax
 from pdojo.build.contractions import contract, conv, conv_transpose, matmul
@@ -122,3 +123,8 @@ __all__ = [
     "where",
     "windows",
 ]
+
+for _name in __all__:
+    # The functions of this package call each other without these checks.
+    if _name != "Array":
+        globals()[_name] = checked(globals()[_name])

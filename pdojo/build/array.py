@@ -19,15 +19,16 @@ from pdojo.build.graph import Computed, Definition, Operand, Read, Write, identi
 from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.element_types import ELEMENT_TYPES, is_float
 from pdojo.dialect.functions import check_types
+from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
+from pdojo.dialect.semantics.rounding import round_float64
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.math.functions import FUNCTIONS, Signature
 
 Scalar: TypeAlias = float
 """A number of Python or NumPy; it takes the element type of the array beside it."""
-Like: TypeAlias = "Array | Scalar"
 Item: TypeAlias = int | slice | EllipsisType | None
 
 UNSIGNED = {"u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}
@@ -200,8 +201,14 @@ class Array:
     def __lshift__(self, other: Like) -> Array:
         return map("<<", self, other)
 
+    def __rlshift__(self, other: Scalar) -> Array:
+        return map("<<", other, self)
+
     def __rshift__(self, other: Like) -> Array:
         return map(">>", self, other)
+
+    def __rrshift__(self, other: Scalar) -> Array:
+        return map(">>", other, self)
 
     def __lt__(self, other: Like) -> Array:
         return map("<", self, other)
@@ -224,6 +231,9 @@ class Array:
     __hash__ = object.__hash__
 
 
+Like: TypeAlias = Array | Scalar
+
+
 def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -> Array:
     """An array that the caller of the kernel passes.
 
@@ -235,7 +245,9 @@ def input(name: str, dtype: str, shape: Sequence[int], *, const: bool = False) -
     >>> build.input("x", "f32", (4, 8))
     <Array f32 [4, 8]>
     """
-    extents, kind = check_shape(shape), check_dtype(dtype)
+    extents, kind, problem = check_shape(shape), check_dtype(dtype), name_problem(name)
+    if problem is not None:
+        raise UsageError(problem)
     definition = Definition(storage_of(kind), extents, name=name, constant=const)
     return Array(kind, extents, Read(definition, identity(extents)))
 
@@ -368,7 +380,7 @@ def sliced(x: Array, items: Sequence[Item]) -> Array:
         axis = len(index)
         extent = x.shape[axis]
         if isinstance(item, slice):
-            places = range(extent)[item]
+            places = _places(item, extent)
             index.append(var(len(shape)) * places.step + places.start)
             shape.append(len(places))
         elif isinstance(item, int | np.integer) and not isinstance(item, bool):
@@ -378,6 +390,15 @@ def sliced(x: Array, items: Sequence[Item]) -> Array:
         else:
             raise UsageError(f"an index is an integer, a slice, '...' or None, not {type(item).__name__}")
     return x.view(shape, index)
+
+
+def _places(item: slice, extent: int) -> range:
+    """The indices that a slice of an axis selects."""
+    try:
+        return range(extent)[item]
+    except (TypeError, ValueError):
+        ends = ":".join(["" if end is None else str(end) for end in (item.start, item.stop, item.step)])
+        raise UsageError(f"a slice has integers, and a step that is not 0, not {ends}") from None
 
 
 def map(function: str, *operands: Like) -> Array:
@@ -450,10 +471,31 @@ def _divided(left: Like, right: Like) -> Array:
 
 
 def _rounded_quotient(left: Like, right: Like) -> Array:
-    arrays = [operand for operand in (left, right) if isinstance(operand, Array)]
-    if is_float(arrays[0].dtype):
-        return map("floor", map("/", left, right))
-    return _arithmetic("floordiv", left, right)
+    """The quotient rounded down, as NumPy's `//`; exact also where the rounded quotient is a whole number."""
+    (dtype,) = {operand.dtype for operand in (left, right) if isinstance(operand, Array)} or {""}
+    if not is_float(dtype):
+        return _arithmetic("floordiv", left, right)
+    left, right = (_widened(each, dtype) for each in (left, right))
+    plain, rest = map("/", left, right), map("rem", left, right)
+    if isinstance(right, Array):
+        differs = (rest != 0) & ((rest < 0) != (right < 0))
+    else:
+        differs = rest > 0 if right < 0 else rest < 0
+    quotient = (left - rest) / right
+    quotient = map("select", differs, quotient - 1, quotient)
+    floor = map("floor", quotient)
+    found = map("select", quotient - floor > 0.5, floor + 1, floor)
+    found = map("select", quotient == 0, map("copysign", 0, plain), found)
+    if isinstance(right, Array):
+        return cast(map("select", right == 0, plain, found), dtype)
+    return cast(found if right else plain, dtype)
+
+
+def _widened(operand: Like, dtype: str) -> Like:
+    """An operand of type `dtype` in the type of functions of several steps; a number stays one."""
+    x = operand if isinstance(operand, Array) else constant(operand, dtype)
+    found = wide(x).operand
+    return float(found.value) if isinstance(found, Constant) and not isinstance(operand, Array) else wide(x)
 
 
 def _remainder(left: Like, right: Like) -> Array:
@@ -479,6 +521,7 @@ def power(x: Like, exponent: Like) -> Array:
     <Array f32 [4]>
     """
     if isinstance(x, Array) and not isinstance(exponent, Array):
+        exponent = _number(exponent)
         whole = int(exponent) if float(exponent).is_integer() else None
         if whole is not None and 0 < whole <= 4:
             return _product_of(x, whole)
@@ -515,7 +558,12 @@ def cast(x: Array, dtype: str) -> Array:
     if kind == x.dtype:
         return x
     if isinstance(x.operand, Constant) and is_float(kind) and not is_unsigned(x.dtype):
-        return Array(kind, x.shape, _constant(float(x.operand.value), kind))
+        value = float(x.operand.value)
+        if is_float(x.dtype):
+            # A constant is rounded to its type first.
+            value = float(round_float64(np.array(value), x.dtype))
+        if value == x.operand.value or is_float(x.dtype):
+            return Array(kind, x.shape, _constant(value, kind))
     if kind == "i1":
         return map("!=", x, 0)
     storage = storage_of(kind)

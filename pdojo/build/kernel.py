@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast as cast_to
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Block, Operation
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
+from xdsl.utils.exceptions import VerifyException
 
 from pdojo.build.array import Array, define, is_whole
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, dtype_of, expressions, identity
@@ -54,8 +54,6 @@ def kernel(
     | 8 s[{0}] += p[{0},{1}]
     <BLANKLINE>
     """
-    _check_handles("inputs", inputs)
-    _check_handles("outputs", outputs.values() if isinstance(outputs, Mapping) else outputs)
     given = {definition.name: definition for definition in [_input(array) for array in inputs]}
     wanted = _named(outputs, given)
     _check_names(name, inputs, wanted)
@@ -65,17 +63,10 @@ def kernel(
     for definition in needed(results):
         if definition.is_input and definition not in given.values():
             raise UsageError(f"kernel '{name}' reads input '{definition.name}', which is not among its inputs")
+        if not definition.is_input and not definition.writes:
+            raise UsageError(f"kernel '{name}' reads a state or an element of a scan outside of its step")
     made = _Kernel(name, given, results, _classes(numerics))
     return made.of(plan(results))
-
-
-def _check_handles(role: str, arrays: object) -> None:
-    """Raise UsageError for a value that is no collection of handles."""
-    if isinstance(arrays, Array) or not isinstance(arrays, Iterable):
-        raise UsageError(f"{role} are a list of handles, not {arrays!r:.80}")
-    for value in cast_to("Iterable[object]", arrays):
-        if not isinstance(value, Array):
-            raise UsageError(f"{role} are handles, not {value!r:.80}")
 
 
 def _input(array: Array) -> Definition:
@@ -219,7 +210,10 @@ class _Kernel:
             if write.guard:
                 place_guards(write.guard, chain, range(write.loop is not None, len(chain)), rewriter)
         canonicalize(kernel)
-        kernel.verify()
+        try:
+            kernel.verify()
+        except VerifyException as error:
+            raise UsageError(f"kernel '{self.name}': {error}") from None
         return kernel
 
     def _tables(self, made: Plan) -> dict[Table, Table]:

@@ -115,7 +115,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> list[Array]:
         if sizes < 1 or extent % sizes:
             raise UsageError(f"an axis of {extent} elements has no {sizes} equal parts")
         sizes = [extent // sizes] * sizes
-    if sum(sizes) != extent:
+    if sum(sizes) != extent or min(sizes, default=0) < 0:
         raise UsageError(f"parts of {' and '.join(map(str, sizes))} elements do not make an axis of {extent}")
     ends = [sum(sizes[: k + 1]) for k in range(len(sizes))]
     return [x[(*[slice(None)] * axis, slice(end - size, end))] for end, size in zip(ends, sizes, strict=True)]

@@ -8,7 +8,7 @@ is written there. An array whose last use is an update of every element is updat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -29,12 +29,13 @@ class Plan:
 
 def plan(outputs: Collection[Definition]) -> Plan:
     """The nests that write the outputs, and the arrays that these need."""
-    order = needed(outputs)
+    order = _constants_first(needed(outputs))
     writes = {each: each.writes for each in order if not each.is_input}
     _take_products_inside(writes, outputs)
     for each, nests in writes.items():
         writes[each] = tuple(straight(nest) for nest in nests if prod(nest.extents[: nest.outer]))
     _write_where_copied(writes, outputs)
+    writes = _in_order_of_readers(_split_alike(writes, outputs), outputs)
     return Plan(writes, _hosts(writes, outputs))
 
 
@@ -47,6 +48,16 @@ def needed(outputs: Iterable[Definition]) -> list[Definition]:
             found.add(each)
             waiting += [read.definition for write in each.writes if prod(write.extents) for read in reads(write.value)]
     return sorted(found, key=lambda each: each.serial)
+
+
+def _constants_first(order: Sequence[Definition]) -> list[Definition]:
+    """The definitions that depend on constant inputs only, then the others: nests to be joined are neighbours."""
+    constant: set[Definition] = set()
+    for each in order:
+        read = [read.definition for write in each.writes for read in reads(write.value)]
+        if each.constant or (not each.is_input and read and constant.issuperset(read)):
+            constant.add(each)
+    return sorted(order, key=lambda each: each not in constant)
 
 
 def _uses(writes: dict[Definition, tuple[Write, ...]]) -> Counter[Definition]:
@@ -161,13 +172,17 @@ def _without_units(nest: Write) -> Write:
 def _split(nest: Write) -> Write:
     """The nest with scopes split in two as long as this removes divisions from its index expressions."""
     while True:
-        divisions = sum(_divisions(expression) for expression in expressions(nest))
+        divisions = _divisions_of(nest)
         for candidate in _splits(nest) if divisions else ():
-            if sum(_divisions(expression) for expression in expressions(candidate)) < divisions:
+            if _divisions_of(candidate) < divisions:
                 nest = candidate
                 break
         else:
             return nest
+
+
+def _divisions_of(nest: Write) -> int:
+    return sum(_divisions(expression) for expression in expressions(nest))
 
 
 def _divisions(expression: Expr) -> int:
@@ -180,11 +195,16 @@ def _splits(nest: Write) -> Iterator[Write]:
     found = [place for expression in expressions(nest) for place in _places(expression, nest.extents)]
     places = dict.fromkeys(place for place in found if place[0] or nest.loop is None)
     for depth, inner in places:
-        count = len(nest.extents)
-        extents = (*nest.extents[:depth], nest.extents[depth] // inner, inner, *nest.extents[depth + 1 :])
-        parts = [var(d + (d > depth)) for d in range(count)]
-        parts[depth] = var(depth) * inner + var(depth + 1)
-        yield nest.reindexed(extents, parts, count - nest.outer + (depth >= nest.outer))
+        yield _split_at(nest, depth, inner)
+
+
+def _split_at(nest: Write, depth: int, inner: int) -> Write:
+    """The nest with one scope as two, of which the inner one has `inner` iterations."""
+    count = len(nest.extents)
+    extents = (*nest.extents[:depth], nest.extents[depth] // inner, inner, *nest.extents[depth + 1 :])
+    parts = [var(d + (d > depth)) for d in range(count)]
+    parts[depth] = var(depth) * inner + var(depth + 1)
+    return nest.reindexed(extents, parts, count - nest.outer + (depth >= nest.outer))
 
 
 def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -198,6 +218,170 @@ def _places(expression: Expr, extents: Sequence[int]) -> Iterator[tuple[int, int
                 if 1 < inner < extents[variable] and extents[variable] % inner == 0:
                     yield variable, inner
         yield from _places(atom.operand, extents)
+
+
+def _split_alike(
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+) -> dict[Definition, tuple[Write, ...]]:
+    """Split scopes and axes of temporaries where nests write an axis in two scopes: moves can join nests then.
+
+    Innermost scopes stay whole.
+    """
+    axes: dict[tuple[Definition, int], int] = {}
+    changed = True
+    while changed:
+        found = [row for each, nests in writes.items() for nest in nests for row in _split_axes(nest, each)]
+        axes |= {(definition, axis): size for definition, axis, size in found if definition in writes}
+        before = dict(writes)
+        for each, nests in before.items():
+            writes[each] = tuple(_split_at_axes(nest, each, axes) for nest in nests)
+        changed = writes != before
+    for definition in dict.fromkeys(definition for definition, _ in axes):
+        split = {axis: size for (other, axis), size in axes.items() if other is definition}
+        if definition not in outputs:
+            writes = _with_split_axes(writes, definition, split)
+    return writes
+
+
+def _with_split_axes(
+    writes: dict[Definition, tuple[Write, ...]], definition: Definition, sizes: Mapping[int, int]
+) -> dict[Definition, tuple[Write, ...]]:
+    """The nests with axes of a temporary as two each; the nests as they are if this takes divisions."""
+    shape = [
+        part
+        for axis, extent in enumerate(definition.shape)
+        for part in ((extent // sizes[axis], sizes[axis]) if axis in sizes else (extent,))
+    ]
+
+    def place(index: Sequence[Expr], extents: Sequence[int]) -> Iterator[Expr]:
+        for axis, each in enumerate(index):
+            if axis in sizes:
+                yield floordiv(each, sizes[axis], extents)
+                yield modulo(each, sizes[axis], extents)
+            else:
+                yield each
+
+    found, _ = _relaid(writes, definition, shape, place)
+    before, after = (sum(_divisions_of(nest) for nests in each.values() for nest in nests) for each in (writes, found))
+    return found if after <= before else writes
+
+
+def _relaid(
+    writes: dict[Definition, tuple[Write, ...]],
+    definition: Definition,
+    shape: Sequence[int],
+    place: Callable[[Sequence[Expr], Sequence[int]], Iterable[Expr]],
+) -> tuple[dict[Definition, tuple[Write, ...]], Definition]:
+    """The nests with a new temporary in the place of one, and the new one; `place` gives its index for the former."""
+    renamed = Definition(definition.dtype, tuple(shape))
+
+    def operand(given: Operand, extents: Sequence[int]) -> Operand:
+        match given:
+            case Read(source, index) if source is definition:
+                return Read(renamed, tuple(place(index, extents)))
+            case Computed(function, operands, dtype):
+                return Computed(function, tuple(operand(each, extents) for each in operands), dtype)
+            case _:
+                return given
+
+    found: dict[Definition, tuple[Write, ...]] = {}
+    for each, nests in writes.items():
+        made = [replace(nest, value=operand(nest.value, nest.extents)) for nest in nests]
+        if each is definition:
+            made = [replace(nest, target=tuple(place(nest.target, nest.extents))) for nest in made]
+        found[renamed if each is definition else each] = tuple(made)
+    return found, renamed
+
+
+def _in_order_of_readers(
+    writes: dict[Definition, tuple[Write, ...]], outputs: Collection[Definition]
+) -> dict[Definition, tuple[Write, ...]]:
+    """Temporaries that every reader runs over in another order get this order in memory, and their nests too."""
+    for definition in reversed(tuple(writes)):
+        nests = writes[definition]
+        orders = {
+            _order_of(read.index, nest.extents)
+            for others in writes.values()
+            for nest in others
+            for read in reads(nest.value)
+            if read.definition is definition
+        }
+        order = orders.pop() if len(orders) == 1 else None
+        if (
+            definition in outputs
+            or order is None
+            or order == tuple(sorted(order))
+            or any(nest.reduction is not None or nest.loop is not None for nest in nests)
+        ):
+            continue
+        shape = [definition.shape[axis] for axis in order]
+        writes, renamed = _relaid(writes, definition, shape, lambda index, _, order=order: [index[d] for d in order])
+        writes[renamed] = tuple(map(_in_order_of_target, writes[renamed]))
+    return writes
+
+
+def _order_of(index: Sequence[Expr], extents: Sequence[int]) -> tuple[int, ...] | None:
+    """The axes of an array in the order of the scopes that run over them; None if a scope is not the index of one."""
+    places: dict[int, int] = {}
+    units: list[int] = []
+    for axis, expression in enumerate(index):
+        match expression.terms:
+            case ((int(depth), 1),) if depth not in places:
+                places[depth] = axis
+            case ():
+                units.append(axis)
+            case _:
+                return None
+    return (*units, *(places[depth] for depth in sorted(places))) if len(places) == len(extents) else None
+
+
+def _in_order_of_target(nest: Write) -> Write:
+    """The nest with its scopes in the order of the axes that they run over."""
+    order = [atom for expression in nest.target for atom, _ in sorted(expression.terms, key=lambda term: -term[1])]
+    scopes = [atom for atom in order if isinstance(atom, int)]
+    if sorted(scopes) != list(range(len(nest.extents))):
+        return nest
+    parts = [var(scopes.index(depth)) for depth in range(len(nest.extents))]
+    return nest.reindexed([nest.extents[depth] for depth in scopes], parts, 0)
+
+
+def _accesses(nest: Write, written: Definition) -> Iterator[tuple[Definition, tuple[Expr, ...]]]:
+    yield written, nest.target
+    for read in reads(nest.value):
+        yield read.definition, read.index
+
+
+def _split_axes(nest: Write, written: Definition) -> Iterator[tuple[Definition, int, int]]:
+    """The array that a nest writes, its axes that the nest runs over in two scopes, the iterations of the inner one."""
+    for axis, expression in enumerate(nest.target):
+        match sorted(expression.terms, key=lambda term: term[1]):
+            case [(int(inner), 1), (int(outer), size)] if (
+                not expression.constant
+                and nest.extents[inner] == size
+                and nest.extents[outer] * size == written.shape[axis]
+            ):
+                yield written, axis, size
+            case _:
+                pass
+
+
+def _split_at_axes(nest: Write, written: Definition, inner: dict[tuple[Definition, int], int]) -> Write:
+    """The nest, one of whose scopes is split if it runs over an axis that other nests run over in two."""
+    for definition, index in _accesses(nest, written):
+        for axis, expression in enumerate(index):
+            size = inner.get((definition, axis), 0)
+            match expression.terms:
+                case ((int(depth), 1),) if size and not expression.constant:
+                    extent = nest.extents[depth]
+                    if (
+                        depth < len(nest.extents) - 1
+                        and extent == definition.shape[axis]
+                        and not (nest.loop and not depth)
+                    ):
+                        return _split_at(nest, depth, size)
+                case _:
+                    pass
+    return nest
 
 
 def by_source(copy: Write) -> Write | None:

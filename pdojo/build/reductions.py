@@ -23,7 +23,7 @@ from pdojo.build.graph import Reduction, Write, identity
 from pdojo.dialect.affine import Expr, const
 from pdojo.dialect.affine import var as iteration
 from pdojo.dialect.element_types import is_float
-from pdojo.dialect.functions import accumulation_function, byte_width, identity_value
+from pdojo.dialect.functions import accumulation_function, identity_value
 from pdojo.dialect.view.nest import Constant
 from pdojo.errors import UsageError
 
@@ -85,7 +85,7 @@ def _accumulation(spelling: str, x: Array) -> str:
 def neutral_of(accumulation: str, x: Array) -> float | int:
     """The value that leaves an accumulation of the elements of `x` as it is."""
     value = identity_value(_accumulation(accumulation, x), x.storage)
-    return value % (1 << 8 * byte_width(x.storage)) if is_unsigned(x.dtype) else value
+    return value % (1 << int(x.dtype[1:])) if is_unsigned(x.dtype) else value
 
 
 def _with_axes(x: Array, axes: Sequence[int], rank: int) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import repeat
 
+from pdojo.build.arguments import fits
 from pdojo.build.array import Array, shown
 from pdojo.build.graph import Computed, Definition, Loop, Operand, Read, Write, identity, reads
 from pdojo.build.plan import needed
@@ -62,6 +63,8 @@ def _whole(dtype: str, definition: Definition) -> Array:
 
 
 def _check(initial: Sequence[Array], results: Sequence[Array]) -> None:
+    if not fits(results, Sequence[Array]):
+        raise UsageError(f"a step returns a list of handles, not {results!r:.80}")
     if len(results) < len(initial):
         raise UsageError(f"a step returns {len(results)} arrays for {len(initial)} states")
     for old, new in zip(initial, results, strict=False):

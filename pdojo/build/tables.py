@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, Union
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pdojo.dialect.table import MOST_ENTRIES, Table
 from pdojo.dialect.view.nest import Index
 from pdojo.errors import UsageError
 
-Numbers: TypeAlias = "int | Sequence[Numbers]"
+Numbers: TypeAlias = Union[int, "Sequence[Numbers]"]
 """An integer, or nested sequences of integers of one shape."""
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects.builtin import AnyFloat, ComplexType, IndexType, IntegerType, ModuleOp
 from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import AttrParser, Parser, ParserState
 from xdsl.universe import Universe
 from xdsl.utils.exceptions import ParseError, VerifyException
@@ -246,8 +247,15 @@ class _Bits(AttrParser._TensorLiteralElement):  # pyright: ignore[reportPrivateU
         return next(type.iter_unpack(self.value.to_bytes(type.compile_time_size, "little")))
 
 
+_PERMISSIONS = frozenset(("overflowFlags", "fastmath", "nonNeg", "isExact"))
+"""Properties that permit a compiler to assume more; xDSL 0.74 does not know them on all operations that have them."""
+
+
 class _Parser(Parser):
-    """xDSL's parser, which also records the positions of operations, and reads dense constants as MLIR does."""
+    """xDSL's parser, which also records the positions of operations.
+
+    It reads dense constants as MLIR does, and leaves out permissions that xDSL does not know.
+    """
 
     def __init__(self, ctx: Context, text: str, name: str) -> None:
         super().__init__(ctx, "", name)
@@ -259,6 +267,10 @@ class _Parser(Parser):
         start = self.pos
         operation = super().parse_operation()
         self.starts[operation] = start, self.pos
+        if isinstance(operation, IRDLOperation):
+            defined = operation.get_irdl_definition().properties
+            for name in _PERMISSIONS.difference(defined).intersection(operation.properties):
+                del operation.properties[name]
         return operation
 
     def _parse_tensor_literal_element(self) -> AttrParser._TensorLiteralElement:  # pyright: ignore[reportPrivateUsage]

@@ -20,11 +20,13 @@ class Kind(Enum):
     VIEW = "view"
     """It computes nothing."""
     ELEMENTWISE = "elementwise"
-    """Each element of a result depends on one element of each operand."""
+    """Each element of a result depends on some elements of the operands, computed without reductions."""
     REDUCTION = "reduction"
     """Rows of elements are reduced, before or after elementwise functions."""
     CONTRACTION = "contraction"
     """Products are summed up."""
+    PIECES = "pieces"
+    """Parts of arrays, or functions of them, are put side by side: concatenation and padding."""
     OTHER = "other"
 
 
@@ -38,7 +40,9 @@ def kind_of(results: Sequence[Array]) -> Kind:
     kinds = {_kind(definition) for definition in made}
     if not all(_is_aligned(result) for result in results):
         kinds.add(Kind.OTHER)
-    order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION)
+    if {Kind.PIECES, Kind.REDUCTION} <= kinds:
+        kinds.add(Kind.OTHER)
+    order = (Kind.CONTRACTION, Kind.OTHER, Kind.REDUCTION, Kind.PIECES)
     return next((kind for kind in order if kind in kinds), Kind.ELEMENTWISE)
 
 
@@ -83,12 +87,22 @@ def longest_row(results: Sequence[Array]) -> int:
     return max(rows, default=1)
 
 
+def moved(results: Sequence[Array]) -> set[Definition]:
+    """The inputs of which an operation reads elements at other places than those of its results."""
+    made = needed(read.definition for result in results for read in reads(result.operand))
+    found = [read for each in made for write in each.writes for read in reads(write.value)]
+    found += [read for result in results for read in reads(result.operand)]
+    return {read.definition for read in found if read.definition.is_input and not _is_broadcast(read.index)}
+
+
 def _is_aligned(result: Array) -> bool:
     """Whether a result is no view that moves elements."""
     return not isinstance(result.operand, Read) or _is_broadcast(result.operand.index)
 
 
 def _kind(definition: Definition) -> Kind:
+    if len(definition.writes) > 1 and all(_is_piece(write) for write in definition.writes):
+        return Kind.PIECES
     if len(definition.writes) != 1 or definition.writes[0].guard:
         return Kind.OTHER
     (write,) = definition.writes
@@ -96,11 +110,14 @@ def _kind(definition: Definition) -> Kind:
         return Kind.CONTRACTION
     if write.reduction is not None and write.reduction.running:
         return Kind.OTHER
-    if not all(_is_broadcast(read.index) for read in reads(write.value)):
-        return Kind.OTHER
     if write.reduction is not None:
-        return Kind.REDUCTION
+        return Kind.REDUCTION if all(_is_broadcast(read.index) for read in reads(write.value)) else Kind.OTHER
     return Kind.ELEMENTWISE if write.target == identity(write.extents) else Kind.OTHER
+
+
+def _is_piece(write: Write) -> bool:
+    """Whether a nest fills a part of an array, or copies one there."""
+    return write.reduction is None and write.loop is None and not write.guard and not isinstance(write.value, Computed)
 
 
 def _is_broadcast(index: Sequence[Expr]) -> bool:

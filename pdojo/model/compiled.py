@@ -44,17 +44,23 @@ def compile_model(
     cached: bool,
 ) -> CompiledModel:
     """The work of `Model.compile`."""
-    if tune not in ("none", "pass"):  # pyright: ignore[reportUnnecessaryContains]  # callers are not checked
-        raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
-    described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
-    if described.backend != "llvm":
-        raise UsageError(f"models run on this processor, and {described.name} is of another kind")
-    if threads is not None:
-        described = replace(described, threads=threads)
+    described = described_machine(machine, tune, threads)
     requests = [_request(kernel, described, tune, database) for kernel in model.kernels]
     codes = compile_kernels(requests, cached=cached)
     loaded = {kernel: load(kernel, code, described.threads) for kernel, code in zip(model.kernels, codes, strict=True)}
     return CompiledModel(model, [loaded[step.kernel] for step in model.calls])
+
+
+def described_machine(machine: Machine | str | None, tune: str, threads: int | None) -> Machine:
+    """The machine that models are compiled for. Raises UsageError for options that `Model.compile` does not take."""
+    if tune not in ("none", "pass"):
+        raise UsageError(f"tune is 'none' or 'pass', not {tune!r}")
+    if threads is not None and (not isinstance(threads, int) or threads < 1):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(f"a model runs on a number of threads from 1, not on {threads!r}")
+    described = machine_named(machine or "host") if machine is None or isinstance(machine, str) else machine
+    if described.backend != "llvm":
+        raise UsageError(f"models run on this processor, and {described.name} is of another kind")
+    return described if threads is None else replace(described, threads=threads)
 
 
 def _request(kernel: KernelOp, machine: Machine, tune: str, database: Database | None) -> KernelRequest:
@@ -102,7 +108,7 @@ class CompiledModel:
         self._steps = [self._step(*call) for call in zip(model.calls, executables, strict=True)]
         self._written = model.results
         self._apart = self._places_apart()
-        """Arrays outside of the block: their places among addresses, and among inputs and outputs; offsets there."""
+        """Of each array outside the block: its place among addresses and among arguments, and its offset."""
         self._free: list[tuple[NDArray[np.uint8], list[int]]] = []
         """Blocks of intermediates that no running call uses, with the addresses of all arrays in their last call."""
 

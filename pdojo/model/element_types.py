@@ -30,7 +30,8 @@ def element_type(dtype: np.dtype[Any]) -> str:
         return "bf16"
     found = _NAMES.get(dtype)
     if found is None:
-        raise UsageError(f"kernels have no elements of type {dtype}")
+        name = "string" if dtype == np.dtype(object) else dtype.name
+        raise UsageError(f"kernels have no elements of type {name}")
     return found
 
 

@@ -18,7 +18,7 @@ from pdojo import build
 from pdojo.build.array import storage_of
 from pdojo.build.graph import Read
 from pdojo.dialect.functions import byte_width
-from pdojo.model.classify import Kind, kind_of, longest_row, pieces_of
+from pdojo.model.classify import Kind, kind_of, longest_row, moved, pieces_of
 from pdojo.model.element_types import element_type, numpy_type
 
 Known: TypeAlias = NDArray[Any]
@@ -89,6 +89,8 @@ class Operation:
     kind: Kind
     row: int
     """The largest number of elements that are reduced to one."""
+    moved: frozenset[Tensor] = frozenset()
+    """Operands of which elements at other places than those of the results are read."""
     pieces: tuple[tuple[Tensor, int], ...] = ()
     """The operands that lie side by side in the only result, with their places in bytes; empty for other results."""
 
@@ -146,8 +148,10 @@ class GraphBuilder:
             title = titles[position] if position < len(titles) else name
             results.append(_result(value, title, sources, inputs))
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
-        kind, row = kind_of(handles), longest_row(handles)
-        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, _pieces(handles, inputs))
+        places = moved(handles)
+        others = frozenset(tensor for tensor, handle in inputs.items() if handle.operand.definition in places)
+        kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, inputs)
+        operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, pieces)
         if operation.made and not inputs:
             return self.fold(operation)
         if operation.made:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdojo import build
 from pdojo.build.graph import Definition, Read, reads
 from pdojo.build.plan import needed
+from pdojo.build.signature import signature
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
+from pdojo.model.classify import Kind
 from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
 
 _LONGEST = 48
@@ -30,8 +33,11 @@ class Step:
     """
 
 
-def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step:
-    """The kernel that computes those of the `wanted` tensors that the operations make."""
+def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: dict[Hashable, KernelOp]) -> Step:
+    """The kernel that computes those of the `wanted` tensors that the operations make.
+
+    `known` has kernels by their signatures and by their texts; new ones are added.
+    """
     made = _Lowering()
     for operation in operations:
         made.add(operation)
@@ -40,7 +46,12 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step
     read = {read.definition for handle in handles.values() for read in reads(handle.operand)}
     used = [handle for handle in (*made.inputs, *made.constants) if _definition(handle) in {*needed(read)}]
     inputs = [made.inputs[handle] if handle in made.inputs else made.constants[handle] for handle in used]
-    return Step(build.kernel(_name(operations), used, handles), tuple(inputs), tuple(outputs))
+    name = _name(operations)
+    key = signature(name, used, handles)
+    if key not in known:
+        kernel = build.kernel(name, used, handles)
+        known[key] = known.setdefault(print_notation(kernel), kernel)
+    return Step(known[key], tuple(inputs), tuple(outputs))
 
 
 class _Lowering:
@@ -53,8 +64,20 @@ class _Lowering:
         self._count = 0
 
     def add(self, operation: Operation) -> None:
-        """Lower an operation."""
-        lowered = operation.lower(tuple(self._operand(each) for each in operation.operands), f"w{self._count}_")
+        """Lower an operation.
+
+        The factors of products are inputs of their own, even if they are parts of one tensor: moves prepare each.
+        """
+        given: list[Value | None] = []
+        seen: set[Tensor] = set()
+        for operand in operation.operands:
+            is_repeated = isinstance(operand, Tensor) and operand in seen and self.values[operand] in self.inputs
+            if is_repeated and operation.kind is Kind.CONTRACTION:
+                given.append(self._input(operand))
+            else:
+                given.append(self._operand(operand))
+            seen.update([operand] if isinstance(operand, Tensor) else ())
+        lowered = operation.lower(tuple(given), f"w{self._count}_")
         self._count += 1
         self.constants.update(lowered.constants)
         for result, value in zip(operation.results, lowered.results, strict=True):
@@ -71,10 +94,14 @@ class _Lowering:
         if not isinstance(operand, Tensor):
             return operand
         if operand not in self.values:
-            handle = build.input(f"x{len(self.inputs) or ''}", operand.dtype, operand.shape)
-            self.inputs[handle] = operand
-            self.values[operand] = handle
+            self.values[operand] = self._input(operand)
         return self.values[operand]
+
+    def _input(self, tensor: Tensor) -> build.Array:
+        """A new input of the kernel."""
+        handle = build.input(f"x{len(self.inputs) or ''}", tensor.dtype, tensor.shape)
+        self.inputs[handle] = tensor
+        return handle
 
 
 def _definition(handle: build.Array) -> Definition:

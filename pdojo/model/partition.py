@@ -2,18 +2,25 @@
 
 An elementwise operation joins the kernel of its latest operand if they have the same shape: chains of them, and what
 follows a contraction, are then computed where the data is. A reduction of rows joins the elementwise operations before
-it if a row fits a cache. Views join the kernel of their operand. All other operations start a group.
+it if a row fits a cache, and elementwise operations on the same rows join the reduction. Pieces that are put together
+join the elementwise operations that make them. All other operations start a group.
+
+Views join the kernel of their operand. Copies in another order (transposed, repeated, sliced) are no arrays: each
+kernel reads the original through them. A copy that an output needs, or the only use of an array in another order,
+belongs to the kernel that computes the array, which writes it in that order.
 
 An operation that puts its operands side by side in memory is a group of its own if kernels can compute all of them in
 their places. A compiled model then leaves it out.
 
 Groups are executed in the order in which they were started. An operation joins the latest group among those of its
-operands only, so that no group depends on a later one.
+operands only, so that no group depends on a later one. In the end, elementwise operations move to the only group that
+reads them if their operands are in memory anyway: their results then never are.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -25,6 +32,8 @@ MOST = 16
 """Most operations of a group: the time of a pass grows with the kernel."""
 ROW = 1 << 14
 """Most elements of a row that is reduced in the kernel that computes it."""
+_ALONG = (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.PIECES)
+"""Kinds of operations that reductions and pieces may follow in a kernel."""
 
 
 @dataclass(eq=False)
@@ -34,40 +43,186 @@ class Group:
     number: int
     operations: list[Operation] = field(default_factory=list[Operation])
     shape: tuple[int, ...] = ()
-    """The shape of its largest tensor."""
+    """The shape of its largest tensor, or of the rows that it reduces."""
     is_in_place: bool = False
     """Whether kernels compute its operands in their places in its result."""
-
-    @property
-    def has_statements(self) -> bool:
-        """Whether the group computes anything."""
-        return any(operation.kind is not Kind.VIEW or _moves(operation) for operation in self.operations)
 
     def add(self, operation: Operation) -> None:
         """Let an operation join the group."""
         self.operations.append(operation)
-        shapes = [self.shape, *[t.shape for t in operation.made]]
-        self.shape = max(shapes, key=prod) if len(self.operations) > 1 else shapes[-1]
+        shapes = [t.shape for t in operation.made]
+        if operation.kind is Kind.REDUCTION and operation.row <= ROW:
+            shapes += [t.shape for t in operation.tensors]
+        self.shape = max([self.shape, *shapes], key=prod) if self.shape else max(shapes, key=prod)
 
 
 def partition(graph: Graph) -> list[Group]:
-    """The groups, in the order of execution."""
-    groups: list[Group] = []
-    homes: dict[Tensor, Group] = {}
-    in_place = _in_place(graph)
-    for operation in graph.operations:
-        before = [homes[tensor] for tensor in operation.tensors if tensor in homes]
-        home = max(before, key=lambda group: group.number, default=None)
-        if (
-            home is None
-            or operation in in_place
-            or not _joins(operation, home, [t for t in operation.tensors if homes.get(t) is home])
-        ):
-            home = Group(len(groups), is_in_place=operation in in_place)
-            groups.append(home)
-        home.add(operation)
-        homes.update(dict.fromkeys(operation.made, home))
-    return [group for group in groups if group.has_statements]
+    """The groups, in the order of execution. Copies that kernels read through are in several groups."""
+    return _Partition(graph).groups()
+
+
+class _Partition:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.outputs = {value.memory for _, value in graph.outputs if isinstance(value, Tensor)}
+        self.makers = {tensor: operation for operation in graph.operations for tensor in operation.made}
+        self.readers: dict[Tensor, list[Operation]] = {}
+        for operation in graph.operations:
+            for tensor in dict.fromkeys(operation.tensors):
+                self.readers.setdefault(tensor, []).append(operation)
+        self.inlined: set[Operation] = set()
+        """Views of copies, and the copies, that each kernel reads through."""
+        self.homes: dict[Tensor, Group] = {}
+        self.in_place = _in_place(graph)
+
+    def groups(self) -> list[Group]:
+        """The groups."""
+        groups: list[Group] = []
+        for operation in self.graph.operations:
+            if self._is_inlined(operation):
+                self.inlined.add(operation)
+                continue
+            before = [self.homes[tensor] for tensor in self._operands(operation) if tensor in self.homes]
+            home = max(before, key=lambda group: group.number, default=None)
+            direct = [tensor for tensor in operation.tensors if home is not None and self.homes.get(tensor) is home]
+            in_place = self._is_in_place(operation)
+            if home is None or in_place or not self._joins(operation, home, direct):
+                home = Group(len(groups), is_in_place=in_place)
+                groups.append(home)
+            through = dict.fromkeys(self._read_through(operation))
+            home.operations += [each for each in through if each not in home.operations]
+            home.add(operation)
+            self.homes.update(dict.fromkeys(operation.made, home))
+        for group in reversed(groups):
+            self._sink(group)
+        return [group for group in groups if self._has_statements(group)]
+
+    def _has_statements(self, group: Group) -> bool:
+        """Whether a group computes anything itself; operations may have moved, and left what they read through."""
+        own = [operation for operation in group.operations if operation not in self.inlined]
+        return any(operation.kind is not Kind.VIEW or _moves(operation) for operation in own)
+
+    def _is_in_place(self, operation: Operation) -> bool:
+        """Whether kernels compute the operands of an operation in their places in its result."""
+        makers = [self.makers.get(each) for tensor, _ in operation.pieces for each in (tensor, tensor.memory)]
+        return operation in self.in_place and not self.inlined.intersection(each for each in makers if each)
+
+    def _is_inlined(self, operation: Operation) -> bool:
+        """Whether kernels read the operand of a copy, or of a view of it, instead."""
+        if operation.kind is not Kind.VIEW or any(tensor.memory in self.outputs for tensor in operation.made):
+            return False
+        if _moves(operation):
+            return not self._is_only_use(operation)
+        return any(self.makers.get(tensor) in self.inlined for tensor in operation.tensors)
+
+    def _is_only_use(self, operation: Operation) -> bool:
+        """Whether an operation puts all elements of an array that is computed into another order, its only use."""
+        (source,) = operation.tensors if len(operation.tensors) == 1 else (None,)
+        maker = None if source is None else self.makers.get(source)
+        return (
+            source is not None
+            and maker is not None
+            and maker.kind is not Kind.VIEW
+            and maker in self._last_of(source)
+            and source not in self.outputs
+            and self.readers[source] == [operation]
+            and [prod(tensor.shape) for tensor in operation.made] == [prod(source.shape)]
+        )
+
+    def _last_of(self, source: Tensor) -> Sequence[Operation]:
+        """The last operation of the group that makes a tensor."""
+        return self.homes[source].operations[-1:] if source in self.homes else ()
+
+    def _sources(self, tensor: Tensor) -> Iterator[Tensor]:
+        """The tensors that kernels read for an operand."""
+        maker = self.makers.get(tensor)
+        if maker in self.inlined:
+            assert maker is not None
+            for each in maker.tensors:
+                yield from self._sources(each)
+        else:
+            yield tensor
+
+    def _read_through(self, operation: Operation) -> Iterator[Operation]:
+        """The copies through which an operation reads, in order."""
+        for tensor in operation.tensors:
+            maker = self.makers.get(tensor)
+            if maker is not None and maker in self.inlined:
+                yield from self._read_through(maker)
+                yield maker
+
+    def _joins(self, operation: Operation, home: Group, operands: Sequence[Tensor]) -> bool:
+        """Whether an operation joins a group, from which it takes `operands`, not through copies."""
+        if operation.kind is Kind.VIEW:
+            return not _moves(operation) or (not home.is_in_place and self._is_only_use(operation))
+        if len(home.operations) >= MOST or home.is_in_place or not operands:
+            return False
+        shapes = {tensor.shape for tensor in operation.made}
+        in_place = [tensor for tensor in operands if tensor not in operation.moved]
+        kinds = {each.kind for each in home.operations} - {Kind.VIEW}
+        match operation.kind:
+            case Kind.ELEMENTWISE if in_place:
+                return len(shapes) == 1 and (home.shape in shapes or any(tensor.shape in shapes for tensor in in_place))
+            case Kind.REDUCTION:
+                return (
+                    kinds <= {*_ALONG}
+                    and any(tensor.shape == home.shape for tensor in in_place)
+                    and operation.row <= ROW
+                )
+            case Kind.ELEMENTWISE | Kind.PIECES:
+                # Other places of the same elements: kernels compute them in the order in which they are read.
+                return kinds <= {Kind.ELEMENTWISE, Kind.PIECES} and all(
+                    self.readers[tensor] == [operation] and tensor not in self.outputs for tensor in operands
+                )
+            case _:
+                return False
+
+    def _sink(self, group: Group) -> None:
+        """Move elementwise operations to the only group that reads them, if their operands are in memory anyway."""
+        for operation in reversed(group.operations):
+            readers = [each for tensor in operation.made for each in self.readers.get(tensor, ())]
+            target = self._only_reader(operation, group)
+            if (
+                operation.kind is Kind.ELEMENTWISE
+                and target is not None
+                and not target.is_in_place
+                and len(target.operations) < MOST
+                and all(each.kind in _ALONG for each in readers)
+                and all(self.homes.get(t) is not group or self._is_in_memory(t) for t in self._operands(operation))
+            ):
+                group.operations.remove(operation)
+                moved = dict.fromkeys([*self._read_through(operation), operation])
+                rest = [each for each in target.operations if each not in moved]
+                place = min(rest.index(each) for each in readers)
+                target.operations = [*rest[:place], *moved, *rest[place:]]
+                self.homes.update(dict.fromkeys(operation.made, target))
+
+    def _operands(self, operation: Operation) -> list[Tensor]:
+        return [source for tensor in operation.tensors for source in self._sources(tensor)]
+
+    def _only_reader(self, operation: Operation, group: Group) -> Group | None:
+        """The only group that reads the results of an operation; None if its own does, or several do."""
+        found = {each.number: each for tensor in operation.made for each in self._readers(tensor)}
+        if len(found) != 1 or any(tensor.memory in self.outputs for tensor in operation.made):
+            return None
+        (only,) = found.values()
+        return None if only is group else only
+
+    def _readers(self, tensor: Tensor) -> Iterator[Group]:
+        """The groups that read a tensor, through views too."""
+        for operation in self.readers.get(tensor, ()):
+            if operation.kind is Kind.VIEW:
+                for each in operation.made:
+                    yield from self._readers(each)
+            if operation not in self.inlined:
+                yield from (self.homes[each] for each in operation.made[:1])
+
+    def _is_in_memory(self, tensor: Tensor) -> bool:
+        """Whether a tensor is an output or other groups read it."""
+        own = self.homes[tensor]
+        return tensor.memory in self.outputs or any(
+            each is not own for views in (tensor, tensor.memory) for each in self._readers(views)
+        )
 
 
 def _in_place(graph: Graph) -> set[Operation]:
@@ -87,24 +242,6 @@ def _in_place(graph: Graph) -> set[Operation]:
             for tensor, place in operation.pieces
         )
     }
-
-
-def _joins(operation: Operation, home: Group, operands: list[Tensor]) -> bool:
-    """Whether an operation joins a group, from which it takes `operands`."""
-    if operation.kind is Kind.VIEW and not _moves(operation):
-        return True
-    if len(home.operations) >= MOST or home.is_in_place:
-        return False
-    shapes = {tensor.shape for tensor in operation.made}
-    if operation.kind is Kind.ELEMENTWISE:
-        return len(shapes) == 1 and (home.shape in shapes or any(tensor.shape in shapes for tensor in operands))
-    if operation.kind is Kind.REDUCTION:
-        return (
-            all(each.kind in (Kind.ELEMENTWISE, Kind.REDUCTION) for each in home.operations)
-            and any(tensor.shape == home.shape for tensor in operands)
-            and operation.row <= ROW
-        )
-    return False
 
 
 def _moves(operation: Operation) -> bool:

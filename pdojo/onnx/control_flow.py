@@ -24,9 +24,16 @@ def _attributes(proto: NodeProto, scope: Scope) -> dict[str, Any]:
     return {name: python_value(each) for name, each in attributes_of(proto, scope.attributes).items()}
 
 
+def _number(importer: Importer, proto: NodeProto, value: Item) -> Any:
+    """The only element of a value that must be known."""
+    known = importer.need(value, proto)
+    if known.size != 1:
+        refuse(proto, f"an operand has {known.size} elements, not one")
+    return known.reshape(())[()]
+
+
 def _branch(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
-    condition = importer.need(scope.find(proto.input[0]), proto)
-    taken = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+    taken = "then_branch" if _number(importer, proto, scope.find(proto.input[0])) else "else_branch"
     return importer.subgraph(_graph(importer, proto, scope, taken), scope, [])
 
 
@@ -40,10 +47,12 @@ def _graph(importer: Importer, proto: NodeProto, scope: Scope, name: str) -> Gra
 def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
     body = _graph(importer, proto, scope, "body")
     operands = [scope.find(name) for name in proto.input]
-    most = None if operands[0] is None else int(importer.need(operands[0], proto).reshape(-1)[0])
+    most = None if operands[0] is None else int(_number(importer, proto, operands[0]))
     given = operands[1] if len(operands) > 1 else None
-    goes_on = given is None or bool(importer.need(given, proto).reshape(-1)[0])
+    goes_on = given is None or bool(_number(importer, proto, given))
     carried = list(operands[2:])
+    if len(body.output) < 1 + len(carried):
+        refuse(proto, f"its body has {len(body.output)} results for {len(carried)} carried values and the condition")
     rows: list[list[Operand]] = [[] for _ in body.output[1 + len(carried) :]]
     number = 0
     while goes_on and (most is None or number < most):
@@ -53,7 +62,7 @@ def _loop(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         condition, *results = importer.subgraph(body, scope, arguments)
         number += 1
         if number != most:
-            goes_on = bool(importer.need(condition, proto).reshape(-1)[0])
+            goes_on = bool(_number(importer, proto, condition))
         carried = results[: len(carried)]
         for row, value in zip(rows, results[len(carried) :], strict=True):
             row.append(_operand(value, proto))
@@ -67,16 +76,28 @@ def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
     scanned = int(attributes.get("num_scan_inputs", 0))
     operands = [_operand(scope.find(name), proto) for name in proto.input]
     count = len(operands) - scanned
+    if scanned < 1 or count < 0:
+        refuse(proto, f"attribute 'num_scan_inputs' is {scanned}, and it has {len(operands)} operands")
     state: list[Item] = list(operands[:count])
+    rows: list[list[Operand]] = [[] for _ in body.output[count:]]
+    out_axes = attributes.get("scan_output_axes") or (0,) * len(rows)
+    flipped = attributes.get("scan_output_directions") or (0,) * len(rows)
     axes = attributes.get("scan_input_axes") or (0,) * scanned
     backward = attributes.get("scan_input_directions") or (0,) * scanned
+    for name, given, wanted in (
+        ("scan_input_axes", axes, scanned), ("scan_input_directions", backward, scanned),
+        ("scan_output_axes", out_axes, len(rows)), ("scan_output_directions", flipped, len(rows)),
+    ):  # fmt: skip
+        if len(given) != wanted:
+            refuse(proto, f"attribute '{name}' has {len(given)} numbers, and should have {wanted}")
+    for value, axis in zip(operands[count:], axes, strict=True):
+        _check_axis(proto, value, axis)
     lengths = {value.shape[axis] for value, axis in zip(operands[count:], axes, strict=True)}
     if len(lengths) != 1 or max(lengths) > _LONGEST:
         refuse(
             proto, f"its scanned operands have {sorted(lengths)} elements; equal numbers up to {_LONGEST} are unrolled"
         )
     (length,) = lengths
-    rows: list[list[Operand]] = [[] for _ in body.output[count:]]
     for number in range(length):
         slices = [
             _sliced(importer, proto, value, axis % len(value.shape), length - 1 - number if back else number)
@@ -86,13 +107,18 @@ def _scan(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
         state = results[:count]
         for row, value in zip(rows, results[count:], strict=True):
             row.append(_operand(value, proto))
-    out_axes = attributes.get("scan_output_axes") or (0,) * len(rows)
-    flipped = attributes.get("scan_output_directions") or (0,) * len(rows)
     outputs = [
         _stacked(importer, proto, row[::-1] if back else row, axis)
         for row, axis, back in zip(rows, out_axes, flipped, strict=True)
     ]
     return [*state, *outputs]
+
+
+def _check_axis(proto: NodeProto, value: Operand, axis: int, *, new: bool = False) -> None:
+    """Refuse an axis that a value does not have, or could not get."""
+    rank = len(value.shape) + new
+    if not -rank <= axis < rank:
+        refuse(proto, f"axis {axis} is out of bounds for {rank} dimensions")
 
 
 def _operand(value: Item, proto: NodeProto) -> Operand:
@@ -122,6 +148,11 @@ def _stacked(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis
 
 
 def _joined(importer: Importer, proto: NodeProto, rows: Sequence[Operand], axis: int, *, new: bool) -> Operand:
+    _check_axis(proto, rows[0], axis, new=new)
+    axis %= len(rows[0].shape) + new
+    shapes = {row.shape if new else (*row.shape[:axis], None, *row.shape[axis + 1 :]) for row in rows}
+    if len(shapes) > 1:
+        refuse(proto, f"arrays of shapes {', '.join(str(list(row.shape)) for row in rows[:4])} are not joined")
     if not any(isinstance(row, Tensor) for row in rows):
         known = [row for row in rows if not isinstance(row, Tensor)]
         return np.stack(known, axis) if new else np.concatenate(known, axis)
@@ -166,7 +197,7 @@ def _length(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item
 def _position(importer: Importer, proto: NodeProto, scope: Scope, operand: int, count: int, default: int) -> int:
     """The position in a sequence that an operand says, from 0."""
     value = scope.find(proto.input[operand]) if len(proto.input) > operand else None
-    given = default if value is None else int(importer.need(value, proto).reshape(-1)[0])
+    given = default if value is None else int(_number(importer, proto, value))
     found = given + count if given < 0 else given
     if not 0 <= found <= count:
         refuse(proto, f"position {given} is outside a sequence of {count}")
@@ -203,14 +234,20 @@ def _concatenated(importer: Importer, proto: NodeProto, scope: Scope) -> Sequenc
 def _split(importer: Importer, proto: NodeProto, scope: Scope) -> Sequence[Item]:
     attributes = _attributes(proto, scope)
     value = _operand(scope.find(proto.input[0]), proto)
-    axis = int(attributes.get("axis", 0)) % max(1, len(value.shape))
+    axis = int(attributes.get("axis", 0))
+    _check_axis(proto, value, axis)
+    axis %= len(value.shape)
     given = scope.find(proto.input[1]) if len(proto.input) > 1 else None
     length = value.shape[axis]
     if given is None:
         sizes, keeps = [1] * length, bool(attributes.get("keepdims", 1))
     else:
         split, keeps = importer.need(given, proto), True
-        step = int(split.reshape(-1)[0]) if not split.ndim else 0
+        if split.ndim > 1:
+            refuse(proto, f"its sizes have {split.ndim} dimensions, not one")
+        if not split.ndim and split < 1:
+            refuse(proto, f"{split} is no size")
+        step = int(split) if not split.ndim else 0
         sizes = [int(size) for size in split] if split.ndim else [min(step, length - n) for n in range(0, length, step)]
     if sum(sizes) != length or min(sizes, default=1) < 1 or len(sizes) > _LONGEST:
         refuse(proto, f"sizes {sizes} do not split an axis of {length}")

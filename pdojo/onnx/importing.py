@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
 
 from pdojo import build
 from pdojo.errors import UsageError
@@ -15,8 +15,9 @@ from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value, dtype_of
 from pdojo.model.model import folded
 from pdojo.onnx.control_flow import STRUCTURES
-from pdojo.onnx.operators.registry import Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
-from pdojo.onnx.protos import array_of, attributes_of, names_used, python_value, refuse, title_of
+from pdojo.onnx.definitions import defect, definition, type_of
+from pdojo.onnx.operators.registry import InvalidNode, Lowering, NeedsValue, Node, UnsupportedNode, lowering_of
+from pdojo.onnx.protos import array_of, attributes_of, declared_type, named, names_used, python_value, refuse, title_of
 
 Item: TypeAlias = "Operand | list[Operand] | None"
 """A value of ONNX: a tensor, a sequence of tensors, or an absent optional value."""
@@ -24,6 +25,7 @@ _DEEPEST, _MOST = 24, 50_000
 """Most nested functions and subgraphs; most nodes after unrolling and inlining."""
 _MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """Errors of lowerings for attributes and shapes that no valid node has."""
+_CONTRADICTORY = "there is no kernel for its attributes with operands of these types, shapes and values"
 
 
 class NeedsInputs(Exception):  # noqa: N818  # no error: the model is specialised for the values
@@ -90,7 +92,7 @@ def _check_declared(name: str, declared: TypeProto, value: Operand) -> None:
     """Raise UsageError for an output of another type than the model says."""
     if not declared.HasField("tensor_type") or not declared.tensor_type.elem_type:
         return
-    wanted = helper.tensor_dtype_to_np_dtype(declared.tensor_type.elem_type)
+    wanted = declared_type(declared.tensor_type.elem_type, f"output '{name}'")
     found = numpy_type(dtype_of(value))
     if found != wanted:
         raise UsageError(f"output '{name}' is declared as {wanted} and computed as {found}")
@@ -123,15 +125,30 @@ class Importer:
     def node(self, proto: NodeProto, scope: Scope) -> None:
         """Compute the results of a node."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        if domain == "" and proto.op_type in STRUCTURES:
-            results = STRUCTURES[proto.op_type](self, proto, scope)
-        else:
-            results = self._results(proto, domain, scope)
+        try:
+            if domain == "" and proto.op_type in STRUCTURES:
+                results = self._structure(proto, scope)
+            else:
+                results = self._results(proto, domain, scope)
+        except UnsupportedNode:
+            raise
+        except UsageError as error:
+            refuse(proto, str(error))
+        if any(proto.output[len(results) :]):
+            refuse(proto, f"only the first {len(results)} of its results are computed")
         for name, value in zip(proto.output, results, strict=False):
             if name:
                 scope.values[name] = value
 
+    def _structure(self, proto: NodeProto, scope: Scope) -> Sequence[Item]:
+        try:
+            return STRUCTURES[proto.op_type](self, proto, scope)
+        except _MALFORMED as error:
+            raise UnsupportedNode(f"{named(proto)}: {_CONTRADICTORY}") from error
+
     def _results(self, proto: NodeProto, domain: str, scope: Scope) -> Sequence[Item]:
+        if (own := self._own_function(proto, domain)) is not None:
+            return self.call(proto, own, scope)
         opset = scope.opsets.get(domain, scope.opsets.get("ai.onnx", 1) if not domain else 1)
         lowering = lowering_of(proto.op_type, domain, opset)
         if lowering is None:
@@ -142,6 +159,8 @@ class Importer:
         count = len(self.builder.operations)
         try:
             return self._lowered(proto, domain, opset, lowering, scope)
+        except InvalidNode:
+            raise
         except UnsupportedNode:
             del self.builder.operations[count:]
             function = self._function(proto, domain, opset, scope)
@@ -162,9 +181,17 @@ class Importer:
             if isinstance(value, list):
                 refuse(proto, f"operand '{name}' is a sequence")
             operands.append(value)
-        values = {name: python_value(each) for name, each in attributes_of(proto, scope.attributes).items()}
-        node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
-        return self.apply(proto, _lower(node, lowering), operands)
+        schema, called = definition(proto.op_type, opset, domain), _called(proto, scope)
+        wrong = None if schema is None else defect(called, schema, operands)
+        try:
+            if wrong is None or not wrong.certain:
+                values = {each.name: python_value(each) for each in called.attribute}
+                node = Node(proto.op_type, domain, title_of(proto), opset, (), tuple(proto.output), values)
+                return self.apply(proto, _lower(node, lowering), operands)
+        except UsageError:
+            if wrong is None:
+                raise
+        raise InvalidNode(f"{named(proto)}: {wrong.reason}")
 
     def apply(self, proto: NodeProto, lower: Lower, operands: Sequence[Operand | None]) -> tuple[Operand, ...]:
         """The results of an operation for a node. Raises NeedsInputs, UnsupportedNode."""
@@ -173,10 +200,6 @@ class Importer:
         except NeedsValue as needed:
             self.need(operands[needed.operand], proto)
             raise
-        except (UnsupportedNode, NeedsInputs):
-            raise
-        except UsageError as error:
-            refuse(proto, str(error))
 
     def need(self, value: Item, proto: NodeProto) -> Known:
         """A value that must be known. Raises NeedsInputs if it is not."""
@@ -195,55 +218,73 @@ class Importer:
         attributes = {**defaults, **attributes_of(proto, scope.attributes)}
         inner = Scope(opsets, values, None, attributes, scope.depth + 1)
         wanted = [name for name, given in zip(function.output, proto.output, strict=False) if given]
-        self.walk(function.node, wanted, inner)
+        try:
+            self.walk(function.node, wanted, inner)
+        except UnsupportedNode as error:
+            refuse(proto, f"its function is not supported: {error}")
         return [inner.find(name) if name in wanted else None for name in function.output]
 
     def subgraph(self, graph: GraphProto, scope: Scope, arguments: Sequence[Item]) -> list[Item]:
         """The results of a subgraph, which sees the values around it."""
+        if len(graph.input) != len(arguments):
+            raise UsageError(f"its subgraph takes {len(graph.input)} values, not {len(arguments)}")
         values: dict[str, Item] = {each.name: array_of(each) for each in graph.initializer}
-        values |= {each.name: value for each, value in zip(graph.input, arguments, strict=False)}
+        values |= {each.name: value for each, value in zip(graph.input, arguments, strict=True)}
         inner = scope.inner(values)
         names = [output.name for output in graph.output]
         self.walk(graph.node, names, inner)
         return [inner.find(name) for name in names]
 
-    def _function(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> FunctionProto | None:
-        """The function of an operator: the model's own, or that of its definition; None if there is none."""
+    def _own_function(self, proto: NodeProto, domain: str) -> FunctionProto | None:
+        """The function of the model that a node calls; it goes before operators of the same name."""
         for function in self.model.functions:
-            if function.name == proto.op_type and function.domain in (domain, proto.domain):
+            domains = (domain, proto.domain)
+            if (function.name, function.overload) == (proto.op_type, proto.overload) and function.domain in domains:
                 return function
-        if not defs.has(proto.op_type, opset, domain):
-            return None
-        schema: Any = defs.get_schema(proto.op_type, opset, domain)
-        if schema.has_function:
-            version = _newest(schema.function_opset_versions, opset)
-            return _parsed(schema.get_function_with_opset_version(version))
-        if schema.has_context_dependent_function:
-            version = _newest(schema.context_dependent_function_opset_versions, opset)
-            types = [self._type(scope.find(name)).SerializeToString() for name in proto.input]
-            attributes = attributes_of(proto, scope.attributes).values()
-            given = NodeProto(op_type=proto.op_type, domain=proto.domain, input=proto.input, output=proto.output)
-            given.attribute.extend(attributes)
-            body = schema.get_context_dependent_function_with_opset_version(version, given.SerializeToString(), types)
-            return _parsed(body)
         return None
 
-    def _type(self, value: Item) -> TypeProto:
-        if value is None or isinstance(value, list):
-            return TypeProto()
-        element = helper.np_dtype_to_tensor_dtype(numpy_type(dtype_of(value)))
-        return helper.make_tensor_type_proto(element, value.shape)
+    def _function(self, proto: NodeProto, domain: str, opset: int, scope: Scope) -> FunctionProto | None:
+        """The function of an operator's definition; None if there is none."""
+        schema = definition(proto.op_type, opset, domain)
+        if schema is None:
+            return None
+        if schema.has_function:
+            version = _newest(schema.function_opset_versions, opset)
+            return _parsed(schema.get_function_with_opset_version(version), schema)
+        if schema.has_context_dependent_function:
+            version = _newest(schema.context_dependent_function_opset_versions, opset)
+            items, called = [scope.find(name) for name in proto.input], _called(proto, scope)
+            # onnx makes functions of valid nodes only.
+            if (wrong := defect(called, schema, items)) is not None:
+                refuse(proto, wrong.reason)
+            types = [TypeProto() if each is None else type_of(each) for each in items]
+            given = [each.SerializeToString() for each in types]
+            body = schema.get_context_dependent_function_with_opset_version(version, called.SerializeToString(), given)
+            return _parsed(body, schema)
+        return None
+
+
+def _called(proto: NodeProto, scope: Scope) -> NodeProto:
+    """The node with the values of attributes that it takes from the function call around it."""
+    if not scope.attributes:
+        return proto
+    found = NodeProto()
+    found.CopyFrom(proto)
+    del found.attribute[:]
+    found.attribute.extend(attributes_of(proto, scope.attributes).values())
+    return found
 
 
 def _newest(versions: Sequence[int], opset: int) -> int:
     return max((version for version in versions if version <= opset), default=min(versions))
 
 
-def _parsed(body: object) -> FunctionProto:
-    if isinstance(body, FunctionProto):
-        return body
+def _parsed(body: object, schema: Any) -> FunctionProto:
+    """A function of a definition, with the defaults of its attributes, which onnx leaves out."""
     function = FunctionProto()
-    function.ParseFromString(cast("bytes", body))
+    function.ParseFromString(body.SerializeToString() if isinstance(body, FunctionProto) else cast("bytes", body))
+    defaults = [each.default_value for each in schema.attributes.values()]
+    function.attribute_proto.extend(each for each in defaults if each.name)
     return function
 
 
@@ -259,10 +300,9 @@ def _lower(node: Node, lowering: Callable[[Node], Value | Sequence[Value]]) -> L
         except (NeedsValue, UnsupportedNode):
             raise
         except UsageError as error:
-            given.refuse(str(error))
+            given.contradicts(str(error))
         except _MALFORMED as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise UnsupportedNode(f"node '{node.name}' ({node.op_type}): it cannot be lowered: {reason}") from error
+            raise UnsupportedNode(f"node '{node.name}' ({node.op_type}): {_CONTRADICTORY}") from error
         is_one = isinstance(made, build.Array | np.ndarray | np.generic)
         results = cast("tuple[Value, ...]", (made,) if is_one else tuple(made))
         if len(results) < max((n for n, name in enumerate(node.outputs, 1) if name), default=0):

@@ -12,17 +12,18 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import ModelProto
 
 from pdojo.backends.calling.arguments import matched
+from pdojo.backends.calling.tensors import array_of, is_tensor
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
-from pdojo.model.compiled import CompiledModel
-from pdojo.model.element_types import element_type
+from pdojo.model.compiled import CompiledModel, described_machine
+from pdojo.model.element_types import element_type, numpy_type
 from pdojo.model.graph import Known
 from pdojo.model.model import Model
 from pdojo.onnx.importing import NeedsInputs, import_graph
-from pdojo.onnx.protos import read_model
+from pdojo.onnx.protos import declared_type, read_model
 from pdojo.search.database import Database
 
 Outputs: TypeAlias = Any
@@ -141,8 +142,9 @@ class OnnxModel:
         threads: int | None = None,
     ) -> CallableOnnxModel:
         """The model as a callable for this processor; the parameters and errors are those of `Model.compile`."""
+        described = described_machine(machine, tune, threads)
         return CallableOnnxModel(
-            self, lambda model: model.compile(machine, tune=tune, database=database, threads=threads)
+            self, lambda model: model.compile(described, tune=tune, database=database, threads=threads)
         )
 
     def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Known]:
@@ -152,7 +154,7 @@ class OnnxModel:
         if missing:
             raise UsageError(f"model '{self.name}' needs {', '.join(missing)}")
         sizes: dict[str, int] = {}
-        given = {each.name: np.asarray(found[each.name]) for each in self.inputs}
+        given = {each.name: _array(each.name, found[each.name]) for each in self.inputs}
         for each in self.inputs:
             each.check(given[each.name], sizes)
         return given
@@ -168,28 +170,24 @@ class OnnxModel:
             try:
                 return key, self._models.get(key, partial(self._model, given, static))
             except NeedsInputs as needed:
-                self._make_static(needed, given)
+                self._make_static(needed, given, static)
 
-    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known]) -> None:
-        new = needed.names - self._static
-        size = sum(given[name].nbytes for name in new | self._static)
-        if not new or size > _STATIC_BYTES:
+    def _make_static(self, needed: NeedsInputs, given: Mapping[str, Known], known: frozenset[str]) -> None:
+        """Make the inputs static that a specialisation for the values of `known` needs; another thread may have."""
+        size = sum(given[name].nbytes for name in needed.names | known)
+        if needed.names <= known or size > _STATIC_BYTES:
             raise UsageError(
                 f"node '{needed.node}' needs the values of {', '.join(sorted(needed.names))} before the model runs, "
                 f"which are {size} bytes; models are specialised for up to {_STATIC_BYTES}"
             ) from None
-        self._static |= new
+        self._static |= needed.names
 
     def _model(self, given: Mapping[str, Known], static: frozenset[str]) -> Model:
-        return Model.of(
-            import_graph(
-                self.proto,
-                {
-                    name: array.copy() if name in static else (element_type(array.dtype), array.shape)
-                    for name, array in given.items()
-                },
-            )
-        )
+        inputs = {
+            name: array.copy() if name in static else (_element(name, array), array.shape)
+            for name, array in given.items()
+        }
+        return Model.of(import_graph(self.proto, inputs))
 
     def __repr__(self) -> str:
         return f"<OnnxModel {self.name}, {len(self.proto.graph.node)} nodes>"
@@ -223,6 +221,24 @@ def load(source: str | os.PathLike[str] | bytes | ModelProto) -> OnnxModel:
     return OnnxModel(read_model(source))
 
 
+def _array(name: str, value: Any) -> Known:
+    """An input as an array: of NumPy, a tensor on the CPU, numbers. Raises UsageError for other values."""
+    if is_tensor(value):
+        array = array_of(value, name)
+        return array.view(numpy_type("bf16")) if str(value.dtype) == "torch.bfloat16" else array
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"input '{name}' is no array: {error}") from None
+
+
+def _element(name: str, array: Known) -> str:
+    try:
+        return element_type(array.dtype)
+    except UsageError as error:
+        raise UsageError(f"input '{name}' is not supported: {error}") from None
+
+
 def _single(outputs: Sequence[Known]) -> Outputs:
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
@@ -232,10 +248,7 @@ def _declared(value: Any) -> Input:
     if not value.type.HasField("tensor_type"):
         raise UsageError(f"input '{value.name}' is no tensor")
     tensor = value.type.tensor_type
-    try:
-        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    except (KeyError, TypeError, ValueError):
-        raise UsageError(f"input '{value.name}' has an unknown element type, number {tensor.elem_type}") from None
+    dtype = declared_type(tensor.elem_type, f"input '{value.name}'")
     if not tensor.HasField("shape"):
         return Input(value.name, dtype, None)
     extents = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
@@ -10,15 +11,17 @@ from typing import Any, NoReturn, TypeVar, cast
 import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
 from pdojo.errors import UsageError
 from pdojo.files import read_bytes
+from pdojo.onnx.definitions import reason_of
 from pdojo.onnx.operators.registry import UnsupportedNode
 
 _LARGEST = 2**31 - 1
 """Largest size of a file in bytes; weights of larger models are in files of external data."""
+_CONTEXT = re.compile(r"Bad node spec for node\. Name: (?P<name>.*) OpType: (?P<operator>\S+)")
 _CHECK: Callable[[object], None] = cast("Any", checker).check_model
 _T = TypeVar("_T")
 
@@ -35,6 +38,8 @@ def read_model(source: str | os.PathLike[str] | bytes | ModelProto) -> ModelProt
         return model
     if isinstance(source, bytes):
         return read_model(_parsed(source, "the model"))
+    if not isinstance(source, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  # callers are not checked
+        raise UsageError(f"a model is a path, the bytes of a file or a ModelProto, not {source!r:.60}")
     path = Path(source)
     try:
         content = read_bytes(path, _LARGEST)
@@ -63,18 +68,29 @@ def _check(action: Callable[[], _T], title: str) -> _T:
     except UsageError:
         raise
     except Exception as error:  # onnx raises errors of its C++ part as plain exceptions
-        raise UsageError(f"{title} is no valid ONNX model: {_first_lines(error)}") from error
+        raise UsageError(_message(error, title)) from error
 
 
-def _first_lines(error: Exception) -> str:
-    text = str(error).strip() or type(error).__name__
-    return " ".join(text.splitlines()[:2])
+def _message(error: Exception, title: str) -> str:
+    """The message for an error of onnx, which names the node that it is about."""
+    reason = reason_of(error) or type(error).__name__
+    if found := _CONTEXT.search(str(error)):
+        return f"node '{found['name']}' ({found['operator']}): {reason}"
+    return f"{title} is no valid ONNX model: {reason}"
 
 
 def _refuse_external(model: ModelProto) -> None:
     outside = next((t.name for t in model.graph.initializer if uses_external_data(t)), None)
     if outside is not None:
         raise UsageError(f"initialiser '{outside}' has external data; load the model from its file")
+
+
+def declared_type(number: int, title: str) -> np.dtype[Any]:
+    """The NumPy type of an element type by its number. Raises UsageError for an unknown one."""
+    try:
+        return helper.tensor_dtype_to_np_dtype(number)
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{title} has an unknown element type, number {number}") from None
 
 
 def array_of(tensor: TensorProto) -> NDArray[Any]:
@@ -94,7 +110,9 @@ def attributes_of(node: NodeProto, outer: Mapping[str, AttributeProto]) -> dict[
         if not attribute.ref_attr_name:
             found[attribute.name] = attribute
         elif attribute.ref_attr_name in outer:
-            found[attribute.name] = outer[attribute.ref_attr_name]
+            found[attribute.name] = value = AttributeProto()
+            value.CopyFrom(outer[attribute.ref_attr_name])
+            value.name = attribute.name
     return found
 
 
@@ -128,9 +146,14 @@ def title_of(proto: NodeProto) -> str:
     return proto.name or next((name for name in proto.output if name), "")
 
 
+def named(proto: NodeProto) -> str:
+    """A node with its operator, in messages."""
+    return f"node '{title_of(proto)}' ({proto.op_type})"
+
+
 def refuse(proto: NodeProto, reason: str) -> NoReturn:
     """Raise UnsupportedNode, which names the node and its operator."""
-    raise UnsupportedNode(f"node '{title_of(proto)}' ({proto.op_type}): {reason}")
+    raise UnsupportedNode(f"{named(proto)}: {reason}")
 
 
 def names_used(node: NodeProto) -> set[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from pdojo.errors import UsageError, did_you_mean
+from pdojo.search.contract.progress import Budget
 
 Tuning = Literal["none", "pass", "search"]
 
@@ -41,6 +42,7 @@ class Options:
         for name, kind in get_type_hints(Options).items():
             if name != "tune" and not isinstance(getattr(options, name), kind):
                 raise UsageError(f"option {name} is of type {known[name].type}, not {getattr(options, name)!r}")
+        Budget.parse(options.budget)
         if options.specialisations < 1:
             raise UsageError(f"option specialisations is a number from 1, not {options.specialisations}")
         return options

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from pdojo_tools.command import Arguments, ShowText, add_align, add_machine, positive, random_seed
-from pdojo_tools.tuning.limits import parse_budget
 
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
@@ -66,6 +65,12 @@ def _add_kernels(parser: Arguments) -> None:
     add("--dtype", metavar="TYPE", help="element type of library kernels: f32, f64, bf16, f16")
     add("--pass", dest="expert", choices=(*EXPERT_PASSES, "none"), default="heuristic", help="the expert pass")
     add("--trace", metavar="FILE", help="make the moves of a trace before the pass")
+    add(
+        "--torch",
+        action="store_true",
+        help="each KERNEL is MODULE:FUNCTION or FILE.py:FUNCTION, a function that returns a PyTorch module, or a "
+        "function of tensors, and a list of inputs; its code is run",
+    )
     add_machine(parser, "tune for")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
     add_align(parser)
@@ -151,6 +156,7 @@ def _add_results(parser: Arguments) -> None:
     )
     add("--emit", metavar="FILE", help="store the tuned program, in the notation (a folder for several kernels)")
     add("--report", metavar="FILE.html", help="write a report of everything, as one file")
+    add("--inductor", action="store_true", help="with --torch and --report: time the model beside PyTorch's Inductor")
 
 
 def _list_kernels() -> str:
@@ -181,7 +187,7 @@ def _agent(text: str) -> Settings:
 
 def _budget(text: str) -> Budget:
     try:
-        return parse_budget(text)
+        return Budget.parse(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -199,6 +205,8 @@ def _check_all(given: argparse.Namespace) -> None:
         _check_cluster(given)
     elif given.workers is not None:
         raise UsageError("--workers belongs to --ray")
+    if given.inductor and not (given.torch and given.report):
+        raise UsageError("--inductor belongs to --torch and --report")
     twice = next((name for name in given.programs if given.programs.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"kernel '{twice}' is given twice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pdojo_tools.calibrating import calibrate_once
@@ -71,6 +72,10 @@ def _tune(
         return
     targets = Targets.of(given.output, given.emit, given.report, subjects)
     session = TuneSession(console, given, command, targets)
+    if given.torch:
+        from pdojo_tools.torch_models import sections
+
+        session.models = partial(sections, given.programs, given.database, with_inductor=given.inductor)
     if connection is None:
         session.run(subjects)
         return

@@ -2,31 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from pdojo.errors import UsageError
 from pdojo.search.contract.progress import Budget
-
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-_FORM = "write evaluations (1000), a time (90s, 15m, 2h), or both (1000,15m)"
-
-
-def parse_budget(text: str) -> Budget:
-    """The budget of `1000`, `15m` or `1000,15m`. Raises UsageError for anything else."""
-    evaluations: int | None = None
-    seconds: float | None = None
-    for part in text.split(","):
-        word = part.strip()
-        time = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([smh])", word)
-        if time is not None and seconds is None:
-            seconds = float(time[1]) * _SECONDS[time[2]]
-        elif re.fullmatch(r"[0-9]{1,15}", word) and evaluations is None:
-            evaluations = int(word)
-        else:
-            raise UsageError(f"'{text}' is no budget: {_FORM}")
-    if evaluations == 0 or seconds == 0:
-        raise UsageError(f"'{text}' leaves nothing to do: {_FORM}")
-    return Budget(evaluations, seconds)
 
 
 def many(count: int, what: str) -> str:

@@ -17,6 +17,7 @@ from pdojo_tools.tuning.limits import cost_text, times_text
 from pdojo_tools.tuning.prefixes import LEFT_OUT, prefixes_of
 from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
+from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
 from rich.markup import escape
@@ -47,6 +48,8 @@ class TuneSession:
     targets: Targets
     environment: Mapping[str, Any] | None = None
     """The workers' environment; None for this machine."""
+    models: Callable[[], Html] = Html
+    """The part of a report about whole models, in front of the kernels."""
     chapters: list[Chapter] = field(default_factory=list[Chapter])
 
     def run(self, subjects: Sequence[TuningTask]) -> None:
@@ -168,7 +171,7 @@ class TuneSession:
 
         facts = self.chapters[0].facts
         made = f"{facts['made']}, pdojo {facts['pdojo']}, on {facts['processor']}"
-        write_output(page(self.chapters, made), self.targets.report)
+        write_output(page(self.chapters, made, self.models()), self.targets.report)
         self._say(f"report in {self.targets.report}")
 
     def _overview(self) -> None:

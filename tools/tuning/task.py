@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from pdojo_tools.programs import load_named, machine_for
 
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.search.tuning.scheduled_kernel import assume_alignment, make_moves
 from pdojo.search.tuning.task import TuningTask
@@ -15,23 +17,32 @@ from pdojo.transforms.trace import Trace
 
 
 def subjects_of(title: str, given: argparse.Namespace, host: Machine | None = None) -> list[TuningTask]:
-    """The tasks that a word of the command line names: one for a kernel, several for the kernels of an ONNX model.
+    """The tasks that a word of the command line names: one for a kernel, several for the kernels of a model.
 
     Raises PdojoError for a bad kernel, model or trace. `host` replaces the machine of that name.
     """
-    if not is_model(title):
+    if not given.torch and not is_model(title):
         return [subject_of(title, given, host)]
-    for option in ("kernel", "dtype", "trace"):
+    for option in ("kernel", "dtype", "trace", *(["shape"] if given.torch else [])):
         if getattr(given, option):
             raise UsageError(f"--{option} is for kernels; '{title}' is a model")
-    from pdojo_tools.onnx_models import kernels_of
-
     tasks: list[TuningTask] = []
-    for name, kernel in kernels_of(title, given.shape):
+    for name, kernel in _kernels_of(title, given):
         machine = machine_for(kernel, given.machine, given.threads, host, trust=given.trust_machine)
         begun = make_moves(assume_alignment(kernel, given.align), machine, None)
         tasks.append(TuningTask(name, None, begun, print_notation(kernel), given.expert))
     return tasks
+
+
+def _kernels_of(title: str, given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
+    """The different kernels of a model with their titles. Raises PdojoError."""
+    if given.torch:
+        from pdojo_tools.torch_models import torch_model
+
+        return torch_model(title).kernels
+    from pdojo_tools.onnx_models import kernels_of
+
+    return kernels_of(title, given.shape)
 
 
 def is_model(program: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -50,10 +51,16 @@ def parameters_of(nest: Nest) -> tuple[Parameter, ...]:
 
 
 def aligned_empty(shape: Sequence[int], dtype: np.dtype[Any], alignment: int = ALIGNMENT) -> NDArray[Any]:
-    """An uninitialised C-ordered array, whose address is a multiple of `alignment` bytes."""
+    """An uninitialised C-ordered array, whose address is a multiple of `alignment` bytes.
+
+    Raises UsageError if there is not enough memory.
+    """
     alignment = max(alignment, dtype.itemsize)
-    count = int(np.prod(shape, dtype=np.int64))
-    memory = np.empty(count * dtype.itemsize + alignment, np.uint8)
+    count = prod(shape)
+    try:
+        memory = np.empty(count * dtype.itemsize + alignment, np.uint8)
+    except (MemoryError, ValueError):
+        raise UsageError(f"there is no memory for an array of {count * dtype.itemsize} bytes") from None
     start = -memory.ctypes.data % alignment
     return memory[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
 

@@ -95,7 +95,7 @@ class GpuKernel:
         # Copies on the device are aligned, whatever the alignment of host arrays.
         self._on_host = tuple(replace(p, alignment=1) for p in self.parameters)
 
-    def __call__(self, *arrays: AnyArray, stream: object = None, **named: AnyArray) -> Outputs:
+    def __call__(self, /, *arrays: AnyArray, stream: object = None, **named: AnyArray) -> Outputs:
         """Run the kernel. Raises UsageError, naming the array, if one does not fit, DriverError if the device fails.
 
         Returns the `out` arrays; device arrays are returned as given.
@@ -126,7 +126,7 @@ class GpuKernel:
             f"kernel for binding and one for calls"
         )
 
-    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+    def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check host arrays once. The returned function copies them to the device, runs the kernel, and copies results
         back.
         """

@@ -100,7 +100,7 @@ class LoadedKernel:
         self._function = ctypes.CFUNCTYPE(None, *kinds)(self.code.address)
         self._concurrent = self.code.source.parallel and self.threads > 1
 
-    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
         arguments = CallArguments.of(self.name, self.parameters, arrays, named)
         self.run(self._memory(arguments.views))
@@ -119,7 +119,7 @@ class LoadedKernel:
         known = {**given, **self.constants.computed(given)}
         return [known[p.name] for p in self.arguments]
 
-    def bind_constants(self, **named: AnyArray) -> BoundKernel:
+    def bind_constants(self, /, **named: AnyArray) -> BoundKernel:
         """Bind the constant inputs, by name, and compute the constants once.
 
         The result takes the other arrays. The bytes of the constant inputs must not change as long as it is used.
@@ -150,7 +150,7 @@ class LoadedKernel:
         known = {**given, **made}
         return BoundKernel(self, {p.name: known[p.name] for p in self.arguments if p.name in known})
 
-    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+    def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once, and compute the constants.
 
         The returned function runs the kernel on the arrays with almost no overhead.
@@ -229,13 +229,13 @@ class BoundKernel:
         """The interface arrays that are not constant."""
         return tuple(p for p in self.kernel.parameters if not p.constant)
 
-    def __call__(self, *arrays: AnyArray, **named: AnyArray) -> Outputs:
+    def __call__(self, /, *arrays: AnyArray, **named: AnyArray) -> Outputs:
         """Run the kernel; raises UsageError, naming the array, if one does not fit."""
         arguments = CallArguments.of(self.kernel.name, self.parameters, arrays, named)
         self.kernel.run(self._memory(arguments.views))
         return arguments.outputs
 
-    def bind(self, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
+    def bind(self, /, *arrays: AnyArray, **named: AnyArray) -> Callable[[], None]:
         """Check the arrays once. The returned function runs the kernel on them with almost no overhead."""
         return self.kernel.bound(self._memory(CallArguments.of(self.kernel.name, self.parameters, arrays, named).views))
 

@@ -7,7 +7,8 @@ from math import prod
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, wide_type
+from pdojo.build.array import broadcast_shape
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, check_same_shapes, number_of, wide_type
 from pdojo.onnx.operators.elementwise import in_f32, unary
 from pdojo.onnx.operators.registry import Node, operator
 
@@ -31,6 +32,8 @@ def p_relu(node: Node) -> Array:
     x, slope = node.array(0), node.array(1)
     if node.opset < 7 and slope.rank == 1 and x.rank > 2:
         slope = build.reshape(slope, (-1, *[1] * (x.rank - 2)))
+    if broadcast_shape(x.shape, slope.shape) != x.shape:
+        node.contradicts(f"slopes of shape {list(slope.shape)} are not broadcast to {list(x.shape)}")
     return build.leaky_relu(x, slope) if x.dtype in FLOATS else build.where(x < 0, x * slope, x)
 
 
@@ -57,7 +60,7 @@ def selu(node: Node) -> Array:
 @operator("Gelu")
 def gelu(node: Node) -> Array:
     """The Gaussian error linear unit."""
-    return build.gelu(node.array(0), approximate=node.attribute("approximate", "none") == "tanh")
+    return build.gelu(node.array(0), approximate=node.choice("approximate", ("none", "tanh")) == "tanh")
 
 
 def swish(x: Array, alpha: float = 1.0) -> Array:
@@ -75,8 +78,7 @@ def lower_swish(node: Node) -> Array:
 def swiglu(node: Node) -> Array:
     """`swish(a) * b`."""
     a, b = node.array(0), node.array(1)
-    if a.shape != b.shape:
-        node.refuse(f"operands of shapes {list(a.shape)} and {list(b.shape)} differ")
+    check_same_shapes(node, [a, b])
     gate = swish(build.cast(a, wide_type(a.dtype)), node.attribute("alpha", 1.0))
     return build.cast(gate * build.cast(b, gate.dtype), a.dtype)
 
@@ -137,7 +139,7 @@ for _name, _function in {"Softmax": build.softmax, "LogSoftmax": build.log_softm
 def dropout(node: Node) -> Array | tuple[Array, Array]:
     """Dropout of no elements: kernels have no random numbers."""
     x = node.array(0)
-    training = node.given(2) and bool(node.static(2).reshape(-1)[0])
-    if training and (not node.given(1) or float(node.static(1).reshape(-1)[0])):
+    training = node.given(2) and bool(number_of(node, 2))
+    if training and (not node.given(1) or float(number_of(node, 1))):
         node.refuse("dropout in training needs random numbers")
     return (x, build.constant(1, "i1", x.shape)) if len(node.outputs) > 1 else x

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pdojo import build
+from pdojo.build.array import broadcast_shape
 from pdojo.onnx.operators.registry import Node
 
 ELEMENTS = {
@@ -23,13 +27,24 @@ def element_of(node: Node, number: int) -> str:
 def axis_of(node: Node, axis: int, rank: int) -> int:
     """An axis counted from the start."""
     if not -rank <= axis < max(rank, 1):
-        node.refuse(f"axis {axis} is out of bounds for {rank} dimensions")
+        node.contradicts(f"axis {axis} is out of bounds for {rank} dimensions")
     return axis % rank if rank else 0
+
+
+def number_of(node: Node, operand: int) -> Any:
+    """The only element of a known operand."""
+    value = node.static(operand)
+    if value.size != 1:
+        node.refuse(f"operand {operand} has {value.size} elements, not one")
+    return value.reshape(())[()]
 
 
 def integers(node: Node, operand: int) -> list[int]:
     """The elements of a known operand as integers."""
-    return [int(value) for value in node.static(operand).reshape(-1)]
+    value = node.static(operand)
+    if value.ndim > 1:
+        node.contradicts(f"operand {operand} has {value.ndim} dimensions, not one")
+    return [int(each) for each in value.reshape(-1)]
 
 
 def integers_of(node: Node, name: str, operand: int) -> list[int] | None:
@@ -60,10 +75,25 @@ def along(x: build.Array, axis: int, values: build.Array) -> build.Array:
 
 def legacy_broadcast(node: Node, x: build.Array, y: build.Array) -> build.Array:
     """`y` with the axes that the attributes `broadcast` and `axis` of versions before 7 give it."""
-    if not node.attribute("broadcast") or node.attribute("axis") is None:
+    if node.opset >= 7:
         return y
-    axis = axis_of(node, node.attribute("axis"), x.rank)
-    return build.reshape(y, (*y.shape, *[1] * (x.rank - axis - y.rank)))
+    if node.attribute("broadcast") and node.attribute("axis") is not None:
+        axis = axis_of(node, node.attribute("axis"), x.rank)
+        if axis + y.rank > x.rank:
+            node.contradicts(f"its operands have {x.rank} and {y.rank} dimensions, and 'axis' is {axis}")
+        y = build.reshape(y, (*y.shape, *[1] * (x.rank - axis - y.rank)))
+    elif not node.attribute("broadcast"):
+        check_same_shapes(node, [x, y])
+    if broadcast_shape(x.shape, y.shape) != x.shape:
+        node.contradicts(f"an operand of shape {list(y.shape)} is not broadcast to {list(x.shape)}")
+    return y
+
+
+def check_same_shapes(node: Node, operands: Sequence[build.Array]) -> None:
+    """Refuse operands of different shapes."""
+    shapes = list(dict.fromkeys(tuple(each.shape) for each in operands))
+    if len(shapes) > 1:
+        node.contradicts(f"operands of shapes {list(shapes[0])} and {list(shapes[1])} are not broadcast to each other")
 
 
 def wide_type(dtype: str) -> str:

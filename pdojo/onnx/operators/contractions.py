@@ -8,6 +8,7 @@ from string import ascii_letters
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
+from pdojo.errors import UsageError
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -23,6 +24,8 @@ def _centred(x: Array, zero: Array | None, *, rows: bool) -> Array:
     if zero is None:
         return wide
     aligned = build.expand_dims(zero, -1) if rows and zero.rank == 1 and zero.size > 1 else zero
+    if broadcast_shape(x.shape, aligned.shape) != x.shape:
+        raise UsageError(f"zero points of shape {list(zero.shape)} do not fit integers of shape {list(x.shape)}")
     return wide - build.cast(aligned, "i32")
 
 

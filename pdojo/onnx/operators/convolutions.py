@@ -10,16 +10,23 @@ from pdojo.dialect.affine import var
 from pdojo.onnx.operators.activations import swish
 from pdojo.onnx.operators.arguments import along, integers, optional, scalar_of
 from pdojo.onnx.operators.registry import Node, operator
-from pdojo.onnx.operators.windows import Ends, explicit, halves, padding, per_axis
+from pdojo.onnx.operators.windows import Ends, auto_pad, explicit, halves, padding, per_axis
 
 
 def convolved(node: Node, x: Array, weights: Array, bias: Array | None) -> Array:
     """The convolution with the attributes of a node."""
     rank = x.rank - 2
+    _check_window(node, weights)
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     window = [(k - 1) * d + 1 for k, d in zip(weights.shape[2:], dilations, strict=True)]
     ends, groups = padding(node, x.shape[2:], window, strides), node.attribute("group", 1)
     return build.conv(x, weights, bias, stride=strides, padding=ends, dilation=dilations, groups=groups)
+
+
+def _check_window(node: Node, weights: Array) -> None:
+    given = node.attribute("kernel_shape")
+    if given and tuple(given) != weights.shape[2:]:
+        node.contradicts(f"attribute 'kernel_shape' is {list(given)}, the weights have {list(weights.shape[2:])}")
 
 
 @operator("Conv")
@@ -44,6 +51,7 @@ def conv_integer(node: Node) -> Array:
 def conv_transpose(node: Node) -> Array:
     """The transpose of a convolution."""
     x, weights = node.array(0), node.array(1)
+    _check_window(node, weights)
     rank = x.rank - 2
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     behind = per_axis(node, "output_padding", rank, 0)
@@ -64,7 +72,7 @@ def conv_transpose(node: Node) -> Array:
 def _cuts(node: Node, x: Array, whole: list[int], strides: list[int]) -> Ends:
     """The elements to cut off a whole result."""
     rank = len(whole)
-    shape, kind = node.attribute("output_shape"), node.attribute("auto_pad", "NOTSET")
+    shape, kind = node.attribute("output_shape"), auto_pad(node)
     if shape:
         return [halves(node, extent - wanted) for extent, wanted in zip(whole, list(shape)[-rank:], strict=True)]
     if kind in ("SAME_UPPER", "SAME_LOWER"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.onnx.operators.arguments import FLOATS, legacy_broadcast, scalar_of, wide_type
+from pdojo.onnx.operators.arguments import FLOATS, check_same_shapes, legacy_broadcast, scalar_of, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 
@@ -84,7 +84,9 @@ _binary("Div", lambda x, y: build.map("/", x, y))
 def mod(node: Node) -> Array:
     """The remainder with the sign of the divisor, or of the dividend if `fmod` is set."""
     x, y = _operands(node)
-    return build.map("rem", x, y) if node.attribute("fmod", 0) else x % y
+    if (kind := node.attribute("fmod", 0)) not in (0, 1):
+        node.contradicts(f"attribute 'fmod' is {kind}, not 0 or 1")
+    return build.map("rem", x, y) if kind else x % y
 
 
 @operator("Pow")
@@ -116,9 +118,17 @@ def _integer_power(x: Array, y: Array) -> Array:
 
 def _fold(name: str, function: Callable[[Array, Array], Array]) -> None:
     def lower(node: Node) -> Array:
-        return reduce(function, [node.array(k) for k in range(len(node.inputs))])
+        return reduce(function, _all_operands(node))
 
     operator(name)(lower)
+
+
+def _all_operands(node: Node) -> list[Array]:
+    """The operands, which have equal shapes before version 8."""
+    found = [node.array(k) for k in range(len(node.inputs))]
+    if node.opset < 8:
+        check_same_shapes(node, found)
+    return found
 
 
 _fold("Max", build.maximum)
@@ -129,7 +139,7 @@ _fold("Sum", lambda x, y: x + y)
 @operator("Mean")
 def mean(node: Node) -> Array:
     """The mean of the operands."""
-    total = reduce(lambda x, y: x + y, [node.array(k) for k in range(len(node.inputs))])
+    total = reduce(lambda x, y: x + y, _all_operands(node))
     return total / len(node.inputs) if len(node.inputs) > 1 else total
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pdojo.build import Array
 from pdojo.model.element_types import element_type, numpy_type
-from pdojo.onnx.operators.arguments import element_of, integers
+from pdojo.onnx.operators.arguments import element_of, integers, number_of
 from pdojo.onnx.operators.registry import Known, Node, operator
 
 
@@ -23,7 +23,7 @@ def constant_of_shape(node: Node) -> Known:
 @operator("Range")
 def number_range(node: Node) -> Known:
     """Numbers from a start to a limit, with a step."""
-    start, limit, delta = (node.static(k).reshape(())[()] for k in range(3))
+    start, limit, delta = (number_of(node, k) for k in range(3))
     count = max(0, int(np.ceil((float(limit) - float(start)) / float(delta))))
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
 
@@ -42,7 +42,7 @@ def _window(*coefficients: float) -> Callable[[Node], Known]:
     """A window of cosines: the sum of `coefficients[k] * cos(2 pi k i / N)` with alternating signs."""
 
     def lower(node: Node) -> Known:
-        count = int(node.static(0).reshape(-1)[0])
+        count = int(number_of(node, 0))
         period = count if node.attribute("periodic", 1) else count - 1
         angles = np.arange(count) * 2 * np.pi / max(period, 1)
         values = sum((-1) ** k * c * np.cos(k * angles) for k, c in enumerate(coefficients))
@@ -59,8 +59,8 @@ operator("BlackmanWindow")(_window(0.42, 0.5, 0.08))
 @operator("MelWeightMatrix")
 def mel_weight_matrix(node: Node) -> Known:
     """The weights of frequencies in the bands of the mel scale."""
-    bands, length, rate = (int(node.static(k).reshape(-1)[0]) for k in range(3))
-    low, high = (2595 * np.log10(1 + float(node.static(k).reshape(-1)[0]) / 700) for k in (3, 4))
+    bands, length, rate = (int(number_of(node, k)) for k in range(3))
+    low, high = (2595 * np.log10(1 + float(number_of(node, k)) / 700) for k in (3, 4))
     mels = np.arange(bands + 2) * ((high - low) / (bands + 2)) + low
     bins = (((length + 1) * (700 * (10 ** (mels / 2595) - 1))) // rate).astype(int)
     weights = np.zeros((length // 2 + 1, bands))

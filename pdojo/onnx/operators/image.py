@@ -18,6 +18,11 @@ from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 _Numbers: TypeAlias = NDArray[np.float64]
+_PLACES = (
+    *("half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize", "pytorch_half_pixel"),
+    *("half_pixel_symmetric", "tf_half_pixel_for_nn"),
+)
+"""Modes of coordinates."""
 
 
 def _places(mode: str, count: int, extent: int, scale: float, roi: Sequence[float]) -> _Numbers:
@@ -37,6 +42,8 @@ def _places(mode: str, count: int, extent: int, scale: float, roi: Sequence[floa
             return y * 0 - 0.5 if width == 1 else (y + 0.5) / scale - 0.5
         case "half_pixel_symmetric":
             return extent / 2 * (1 - count / width) + (y + 0.5) / scale - 0.5
+        case "tf_half_pixel_for_nn":
+            return (y + 0.5) / scale
         case _:
             return (y + 0.5) / scale - 0.5
 
@@ -120,18 +127,15 @@ def _resized(node: Node, x: Array, axis: int, count: int, scale: float, roi: Seq
 
 
 def _kind(node: Node) -> _Kind:
-    kind = _Kind(
-        node.attribute("mode", "nearest"),
-        node.attribute("coordinate_transformation_mode", "half_pixel" if node.opset > 10 else "asymmetric"),
-        node.attribute("nearest_mode", "round_prefer_floor" if node.opset > 10 else "floor"),
+    return _Kind(
+        node.choice("mode", ("nearest", "linear", "cubic")),
+        node.choice("coordinate_transformation_mode", _PLACES, "half_pixel" if node.opset > 10 else "asymmetric"),
+        node.choice("nearest_mode", tuple(_ROUNDINGS), "round_prefer_floor" if node.opset > 10 else "floor"),
         node.attribute("cubic_coeff_a", -0.75),
         bool(node.attribute("antialias", 0)),
         bool(node.attribute("exclude_outside", 0)),
         node.attribute("extrapolation_value", 0.0),
     )
-    if kind.mode not in ("nearest", "linear", "cubic") or kind.nearest not in _ROUNDINGS:
-        node.refuse(f"'{kind.mode}' with '{kind.nearest}' is no interpolation")
-    return kind
 
 
 @operator("Resize")
@@ -146,14 +150,21 @@ def resize(node: Node) -> Array:
     if node.opset > 10 and node.given(sizes_at) and node.static(sizes_at).size:
         counts = integers(node, sizes_at)
         scales = [count / extent for count, extent in zip(counts, extents, strict=True)]
-        policy = node.attribute("keep_aspect_ratio_policy", "stretch")
+        policy = node.choice("keep_aspect_ratio_policy", ("stretch", "not_larger", "not_smaller"))
         if policy != "stretch":
             scale = min(scales) if policy == "not_larger" else max(scales)
             scales, counts = [scale] * len(axes), [int(scale * extent + 0.5) for extent in extents]
     else:
         scales = [float(v) for v in node.static(scales_at).reshape(-1)]
-        counts = [int(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
+        counts = _counts(node, scales, extents)
     return _resized_along(node, axes, counts, scales, roi, _kind(node))
+
+
+def _counts(node: Node, scales: Sequence[float], extents: Sequence[int]) -> list[int]:
+    """The extents of an image that is scaled."""
+    if len(scales) != len(extents) or not all(math.isfinite(scale) and scale > 0 for scale in scales):
+        node.refuse(f"its scales are {scales}, and should be {len(extents)} positive numbers")
+    return [int(scale * extent) for scale, extent in zip(scales, extents, strict=True)]
 
 
 def _resized_along(
@@ -181,8 +192,8 @@ def upsample(node: Node) -> Array:
     if given is None and node.attribute("height_scale") is not None:
         given = (1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale"))
     scales = [float(v) for v in (node.static(1).reshape(-1) if given is None else given)]
-    counts = [int(scale * extent) for scale, extent in zip(scales, x.shape, strict=True)]
-    linear = node.attribute("mode", "nearest") in ("linear", "bilinear")
+    counts = _counts(node, scales, x.shape)
+    linear = node.choice("mode", ("nearest", "linear", "bilinear")) != "nearest"
     kind = _Kind("linear" if linear else "nearest", "asymmetric", "floor")
     return _resized_along(node, list(range(x.rank)), counts, scales, [0.0] * x.rank + [1.0] * x.rank, kind)
 

@@ -16,10 +16,16 @@ from pdojo import build
 from pdojo.build import Array
 from pdojo.build.reductions import neutral_of
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers, number_of
 from pdojo.onnx.operators.registry import Node, operator
 
 _Places: TypeAlias = NDArray[np.int64]
+
+
+def _axis(node: Node, x: Array) -> int:
+    if not x.rank:
+        node.contradicts("the array has no axes")
+    return axis_of(node, node.attribute("axis", 0), x.rank)
 
 
 def _indices(node: Node, operand: int, extent: int) -> _Places:
@@ -34,7 +40,7 @@ def _indices(node: Node, operand: int, extent: int) -> _Places:
 def gather(node: Node) -> Array:
     """The slices at known indices of an axis."""
     x = node.array(0)
-    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    axis = _axis(node, x)
     places = _indices(node, 1, x.shape[axis])
     found = build.take(x, [int(place) for place in places.reshape(-1)], axis)
     return build.reshape(found, (*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
@@ -54,11 +60,17 @@ def _compared(x: Array, indices: Array, axis: int) -> Array:
     return build.max(build.where(found, build.expand_dims(rows, axis), neutral_of("max", x)), -1)
 
 
+def _check_rank(node: Node, operand: int, rank: int) -> None:
+    if len(node.value(operand).shape) != rank:
+        node.refuse(f"operand {operand} has {len(node.value(operand).shape)} dimensions, the array has {rank}")
+
+
 @operator("GatherElements")
 def gather_elements(node: Node) -> Array:
     """The elements at known indices of an axis, an index for each."""
     x = node.array(0)
-    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    axis = _axis(node, x)
+    _check_rank(node, 1, x.rank)
     if prod(node.value(1).shape) > MOST_ENTRIES and x.shape[axis] <= _COMPARED:
         return _compared(x, node.array(1), axis)
     places = _indices(node, 1, x.shape[axis])
@@ -89,7 +101,9 @@ def gather_nd(node: Node) -> Array:
 def _rows(node: Node, operand: int, shape: Sequence[int], batch: int) -> tuple[_Places, tuple[int, ...]]:
     """Flat indices over the axes that index tuples select, and the extents of the other axes."""
     indices = node.static(operand).astype(np.int64)
-    depth = indices.shape[-1]
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or not 0 <= batch < indices.ndim or batch + depth > len(shape):
+        node.contradicts(f"indices of shape {list(indices.shape)} do not fit an array of {len(shape)} dimensions")
     axes = tuple(shape[batch : batch + depth])
     columns: list[NDArray[Any]] = list(np.indices(indices.shape[:-1])[:batch])
     for k, extent in enumerate(axes):
@@ -123,7 +137,8 @@ def _scattered(node: Node, x: Array, updates: Array, places: Sequence[int], axis
 def scatter_elements(node: Node) -> Array:
     """The array with single elements at known indices replaced or joined."""
     x, updates = node.array(0), node.array(2)
-    axis = axis_of(node, node.attribute("axis", 0), x.rank)
+    axis = _axis(node, x)
+    _check_rank(node, 1, x.rank)
     flat = _flat_places(_indices(node, 1, x.shape[axis]), x.shape, axis)
     places = [int(place) for place in flat.reshape(-1)]
     found = _scattered(node, build.reshape(x, (-1,)), build.reshape(updates, (-1,)), places)
@@ -149,7 +164,7 @@ def tensor_scatter(node: Node) -> Array:
     rows: list[Array] = []
     for k, start in enumerate(starts):
         places = [start + i for i in range(updates.shape[axis])]
-        if node.attribute("mode", "linear") == "circular":
+        if node.choice("mode", ("linear", "circular")) == "circular":
             places = [place % x.shape[axis] for place in places]
         elif places and places[-1] >= x.shape[axis]:
             node.refuse(f"sequence {k} ends behind the cache of {x.shape[axis]} elements")
@@ -161,7 +176,10 @@ def tensor_scatter(node: Node) -> Array:
 def compress(node: Node) -> Array:
     """The slices for which a known condition holds."""
     x, axis = node.array(0), node.attribute("axis")
-    places = [int(place) for place in np.flatnonzero(node.static(1))]
+    condition = node.static(1)
+    if condition.ndim != 1:
+        node.contradicts(f"the condition has {condition.ndim} dimensions, not one")
+    places = [int(place) for place in np.flatnonzero(condition)]
     if axis is None:
         return build.take(build.reshape(x, (-1,)), places, 0)
     return build.take(x, places, axis_of(node, axis, x.rank))
@@ -170,7 +188,7 @@ def compress(node: Node) -> Array:
 @operator("OneHot")
 def one_hot(node: Node) -> Array:
     """`values[1]` at the index along a new axis, and `values[0]` elsewhere."""
-    indices, depth, values = node.array(0), int(node.static(1).reshape(-1)[0]), node.array(2)
+    indices, depth, values = node.array(0), int(number_of(node, 1)), node.array(2)
     axis = axis_of(node, node.attribute("axis", -1), indices.rank + 1)
     kind = indices.dtype if indices.dtype in FLOATS else "i64"
     places = build.cast(indices, kind)

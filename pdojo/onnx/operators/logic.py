@@ -8,7 +8,7 @@ from math import inf
 
 from pdojo import build
 from pdojo.build import Array
-from pdojo.onnx.operators.arguments import legacy_broadcast
+from pdojo.onnx.operators.arguments import legacy_broadcast, number_of
 from pdojo.onnx.operators.registry import Node, operator
 
 _FUNCTIONS = {
@@ -70,7 +70,7 @@ def where(node: Node) -> Array:
 def trilu(node: Node) -> Array:
     """The part of matrices above or below a diagonal, and zeros elsewhere."""
     x = node.array(0)
-    k = int(node.static(1).reshape(-1)[0]) if node.given(1) else 0
+    k = int(number_of(node, 1)) if node.given(1) else 0
     # The distance from the diagonal cannot leave i64: k has as many values as there are extents.
     k = max(-x.shape[-2], min(k, x.shape[-1]))
     distance = build.iota(x.shape, "i64", -1) - build.iota(x.shape, "i64", -2)

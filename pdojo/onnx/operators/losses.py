@@ -10,7 +10,11 @@ from pdojo.onnx.operators.registry import Node, operator
 
 def _negative_likelihood(node: Node, scores: Array, classes: Array, weights: Array | None) -> Array:
     """The negative log-likelihoods of classes, weighted and reduced; scores are along axis 1."""
-    kind, ignored = node.attribute("reduction", "mean"), node.attribute("ignore_index")
+    kind, ignored = node.choice("reduction", ("mean", "sum", "none")), node.attribute("ignore_index")
+    if scores.rank < 2 or classes.shape != (scores.shape[0], *scores.shape[2:]):
+        node.contradicts(f"classes of shape {list(classes.shape)} do not fit scores of shape {list(scores.shape)}")
+    if weights is not None and weights.shape != (scores.shape[1],):
+        node.contradicts(f"weights of shape {list(weights.shape)} do not fit {scores.shape[1]} classes")
     chosen = build.iota(scores.shape, classes.dtype, 1) == build.expand_dims(classes, 1)
     if ignored is not None:
         chosen = chosen & build.expand_dims(classes != ignored, 1)
@@ -26,8 +30,6 @@ def _negative_likelihood(node: Node, scores: Array, classes: Array, weights: Arr
         return picked
     if kind == "sum":
         return build.sum(picked)
-    if kind != "mean":
-        node.refuse(f"'{kind}' is no reduction")
     return build.mean(picked) if factors is None else build.sum(picked) / build.sum(factors)
 
 

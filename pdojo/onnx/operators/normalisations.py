@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.build.array import broadcast_shape
 from pdojo.build.norms import statistics_of
 from pdojo.onnx.operators.arguments import axis_of, optional, wide_type
 from pdojo.onnx.operators.elementwise import in_f32
@@ -58,6 +59,9 @@ def layer_normalization(node: Node) -> Array | tuple[Array, ...]:
     """The normalisation along the last axes, and its statistics if they are wanted."""
     x, scale, shift, eps = node.array(0), node.array(1), optional(node, 2), node.attribute("epsilon", 1e-5)
     axes = list(range(axis_of(node, node.attribute("axis", -1), x.rank), x.rank))
+    for each in (scale, shift):
+        if each is not None and broadcast_shape(each.shape, x.shape) != x.shape:
+            node.contradicts(f"a scale or shift of shape {list(each.shape)} is not broadcast to {list(x.shape)}")
     if not any(node.outputs[1:]):
         return build.layer_norm(x, scale, shift, axis=axes, eps=eps)
     wide = build.cast(x, wide_type(x.dtype))
@@ -79,7 +83,8 @@ def rms_normalization(node: Node) -> Array:
 @operator("MeanVarianceNormalization")
 def mean_variance_normalization(node: Node) -> Array:
     """The normalisation along given axes, with 1e-9 added to the deviation."""
-    axes = node.attribute("axes", (0, 2, 3))
+    rank = node.array(0).rank
+    axes = [axis_of(node, axis, rank) for axis in node.attribute("axes", (0, 2, 3))]
 
     def normalised(x: Array) -> Array:
         deviations = x - build.mean(x, axes, keepdims=True)
@@ -93,6 +98,8 @@ def mean_variance_normalization(node: Node) -> Array:
 def lp_normalization(node: Node) -> Array:
     """The quotient by the norm along an axis; 0 if the norm is 0."""
     x, order = node.array(0), node.attribute("p", 2)
+    if order not in (1, 2):
+        node.contradicts(f"attribute 'p' is {order}, not 1 or 2")
     axis = axis_of(node, node.attribute("axis", -1), x.rank)
 
     def normalised(u: Array) -> Array:
@@ -109,11 +116,16 @@ def local_response_normalization(node: Node) -> Array:
     size, bias = node.attribute("size"), node.attribute("bias", 1.0)
     alpha, beta = node.attribute("alpha", 1e-4), node.attribute("beta", 0.75)
 
+    if node.array(0).rank < 2:
+        node.contradicts("it has no axis of channels")
+
     def normalised(x: Array) -> Array:
-        squares = build.pad(x * x, [(0, 0), ((size - 1) // 2, size // 2), *[(0, 0)] * (x.rank - 2)])
+        # Channels beyond all of them count as 0.
+        before, after = (min(count, x.shape[1]) for count in ((size - 1) // 2, size // 2))
+        squares = build.pad(x * x, [(0, 0), (before, after), *[(0, 0)] * (x.rank - 2)])
         # Windows over the last axis; channels are moved there and back by index expressions.
         last = build.transpose(squares, [0, *range(2, x.rank), 1])
-        sums = build.sum(build.windows(last, (size,)), -1)
+        sums = build.sum(build.windows(last, (before + after + 1,)), -1)
         total = build.transpose(sums, [0, x.rank - 1, *range(1, x.rank - 1)])
         return x / build.power(total * (alpha / size) + bias, beta)
 

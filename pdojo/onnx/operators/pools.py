@@ -14,10 +14,17 @@ from pdojo.onnx.operators.registry import Node, operator
 from pdojo.onnx.operators.windows import padding, per_axis
 
 
+def _sizes(node: Node, rank: int) -> list[int]:
+    """The extents of windows."""
+    if not node.attribute("kernel_shape"):
+        node.contradicts("it has no attribute 'kernel_shape'")
+    return per_axis(node, "kernel_shape", rank)
+
+
 def _windows(node: Node, x: Array) -> dict[str, Any]:
     """The arguments of `build.pool`."""
     rank = x.rank - 2
-    sizes = node.attribute("kernel_shape")
+    sizes = _sizes(node, rank)
     strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     window = [(k - 1) * d + 1 for k, d in zip(sizes, dilations, strict=True)]
     ceil = bool(node.attribute("ceil_mode", 0))
@@ -105,7 +112,7 @@ def max_unpool(node: Node) -> Array:
     """The elements at their flat indices in a larger array of zeros; each place looks for its element."""
     x, indices = node.array(0), node.array(1)
     rank = x.rank - 2
-    sizes, strides = node.attribute("kernel_shape"), per_axis(node, "strides", rank)
+    sizes, strides = _sizes(node, rank), per_axis(node, "strides", rank)
     ends = padding(node, x.shape[2:], sizes, strides)
     rows = zip(x.shape[2:], strides, ends, sizes, strict=True)
     least = [(extent - 1) * s - before - after + k for extent, s, (before, after), k in rows]

@@ -15,9 +15,15 @@ _RANGES = {"u8": (0, 255), "i8": (-128, 127), "u16": (0, 65535), "i16": (-32768,
 def _fitting(node: Node, x: Array, values: Array) -> Array:
     """Scales or zero points as an array of the shape of `x`: of all elements, an axis, or blocks of an axis."""
     block = node.attribute("block_size", 0)
+    if block < 0:
+        node.contradicts(f"attribute 'block_size' is {block}")
     if values.size == 1:
         return build.reshape(values, ())
     axis = axis_of(node, node.attribute("axis", 1), x.rank)
+    blocks = -(-x.shape[axis] // block) if block else x.shape[axis]
+    wanted = tuple(blocks if d == axis else extent for d, extent in enumerate(x.shape)) if block else (blocks,)
+    if values.shape != wanted:
+        node.contradicts(f"scales or zero points have shape {list(values.shape)}, not {list(wanted)}")
     if not block:
         return along(x, axis, build.reshape(values, (-1,)))
     repeated = build.repeat(values, block, axis)

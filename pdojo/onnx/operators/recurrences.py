@@ -11,6 +11,7 @@ from pdojo.onnx.operators.arguments import optional, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 _Function = Callable[[Array], Array]
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 _DEFAULTS: dict[str, tuple[float | None, float | None]] = {
     **{"leakyrelu": (0.01, 0.0), "thresholdedrelu": (1.0, 0.0), "hardsigmoid": (0.2, 0.5), "elu": (1.0, 0.0)},
     **{"scaledtanh": (None, None), "affine": (None, None)},
@@ -124,9 +125,13 @@ def _directions(
         node.refuse(f"'{kind}' is no direction")
     given = node.array(0)
     x = build.cast(given, wide_type(given.dtype))
+    for operand in (0, 1, 2):
+        if (rank := len(node.value(operand).shape)) != 3:
+            node.contradicts(f"operand {operand} has {rank} dimensions, not 3")
     batch_first = bool(node.attribute("layout", 0))
     x = build.transpose(x, (1, 0, 2)) if batch_first else x
     w, r = (build.cast(node.array(k), x.dtype) for k in (1, 2))
+    _check_shapes(node, x.shape[-1], 2 if kind == "bidirectional" else 1)
     functions = _activations(node, defaults, w.shape[0])
     lengths = optional(node, 4)
     found: list[tuple[Array, list[Array]]] = []
@@ -144,6 +149,16 @@ def _directions(
         outputs = build.transpose(outputs, (2, 0, 1, 3))
         last = [build.transpose(each, (1, 0, 2)) for each in last]
     return [build.cast(each, given.dtype) for each in (outputs, *last)][: len(node.outputs)]
+
+
+def _check_shapes(node: Node, inputs: int, directions: int) -> None:
+    """Refuse weights and biases that do not fit together."""
+    gates, size = _GATES[node.op_type], node.value(2).shape[-1]
+    wanted = {1: (directions, gates * size, inputs), 2: (directions, gates * size, size)}
+    wanted |= {3: (directions, 2 * gates * size), 7: (directions, 3 * size)}
+    for operand, shape in wanted.items():
+        if node.given(operand) and tuple(node.value(operand).shape) != shape:
+            node.contradicts(f"operand {operand} has shape {list(node.value(operand).shape)}, not {list(shape)}")
 
 
 def _state(node: Node, operand: int, direction: int, x: Array, size: int, *, batch_first: bool) -> Array:

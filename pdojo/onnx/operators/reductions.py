@@ -8,7 +8,7 @@ from math import inf, prod
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.reductions import neutral_of
-from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, wide_type
+from pdojo.onnx.operators.arguments import FLOATS, axis_of, integers_of, number_of, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 _Reduction = Callable[[Array, Sequence[int]], Array]
@@ -73,7 +73,7 @@ def _reducing(function: _Reduction) -> Callable[[Node], Array]:
             given = range(x.rank)
         axes = sorted(axis_of(node, axis, x.rank) for axis in given)
         found = function(x, axes)
-        return found if node.attribute("keepdims", 1) else build.squeeze(found, axes)
+        return found if node.attribute("keepdims", 1) == 1 else build.squeeze(found, axes)
 
     return lower
 
@@ -87,7 +87,7 @@ def _index(function: Callable[..., Array]) -> Callable[[Node], Array]:
         x = node.array(0)
         axis = axis_of(node, node.attribute("axis", 0), x.rank)
         last = bool(node.attribute("select_last_index", 0))
-        return function(x, axis, keepdims=bool(node.attribute("keepdims", 1)), last=last)
+        return function(x, axis, keepdims=node.attribute("keepdims", 1) == 1, last=last)
 
     return lower
 
@@ -99,7 +99,7 @@ operator("ArgMin")(_index(build.argmin))
 def _running(accumulation: str) -> Callable[[Node], Array]:
     def lower(node: Node) -> Array:
         x = node.array(0)
-        axis = axis_of(node, int(node.static(1).reshape(-1)[0]), x.rank)
+        axis = axis_of(node, int(number_of(node, 1)), x.rank)
         exclusive, backwards = bool(node.attribute("exclusive", 0)), bool(node.attribute("reverse", 0))
         return build.cumulative(accumulation, x, axis, exclusive=exclusive, reverse=backwards)
 
@@ -115,7 +115,7 @@ def top_k(node: Node) -> tuple[Array, Array]:
     """The greatest or least elements along an axis, by the rank of each: no element moves but by a comparison."""
     x = node.array(0)
     axis = axis_of(node, node.attribute("axis", -1), x.rank)
-    count = node.attribute("k") if node.attribute("k") is not None else int(node.static(1).reshape(-1)[0])
+    count = node.attribute("k") if node.attribute("k") is not None else int(number_of(node, 1))
     # x[..., i, j]: the rank of element i is the number of elements j before it in the result.
     lead, extent = x.shape[:axis], x.shape[axis]
     if count > extent:

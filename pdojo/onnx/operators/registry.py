@@ -22,10 +22,15 @@ Value: TypeAlias = build.Array | Known
 """A value of the graph; one without elements is always known."""
 Lowering: TypeAlias = "Callable[[Node], Value | Sequence[Value]]"
 _L = TypeVar("_L", bound=Lowering)
+_Word = TypeVar("_Word", bound=str)
 
 
 class UnsupportedNode(UsageError):  # noqa: N818  # the fact, as in IllegalMove
     """A node that no kernel can be made of; the message names the node, its operator, and the reason."""
+
+
+class InvalidNode(UnsupportedNode):
+    """A node that contradicts the definition of its operator, so that no function can take its place either."""
 
 
 class NeedsValue(Exception):  # noqa: N818  # no error: the model is specialised for the value
@@ -98,6 +103,17 @@ class Node:
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedNode with the reason."""
         raise UnsupportedNode(f"node '{self.name}' ({self.op_type}): {reason}")
+
+    def choice(self, name: str, allowed: Sequence[_Word], default: _Word | None = None) -> _Word:
+        """The value of an attribute, one of the `allowed`; the first of them by default. Raises InvalidNode."""
+        found = self.attributes.get(name, allowed[0] if default is None else default)
+        if found not in allowed:
+            self.contradicts(f"attribute '{name}' is '{found}', not one of {', '.join(allowed)}")
+        return found
+
+    def contradicts(self, reason: str) -> NoReturn:
+        """Raise InvalidNode with the reason."""
+        raise InvalidNode(f"node '{self.name}' ({self.op_type}): {reason}")
 
 
 _LOWERINGS: dict[tuple[str, str], dict[int, Lowering]] = {}

@@ -99,7 +99,8 @@ def grid_sample(node: Node) -> Array:
     x = build.cast(given, wide_type(given.dtype))
     grid = build.cast(grid, x.dtype)
     corners, rank = bool(node.attribute("align_corners", 0)), x.rank - 2
-    mode, kind = node.attribute("mode", "linear"), node.attribute("padding_mode", "zeros")
+    mode = node.choice("mode", ("linear", "nearest", "cubic", "bilinear", "bicubic"))
+    kind = node.choice("padding_mode", ("zeros", "border", "reflection"))
     rows = build.reshape(grid, (grid.shape[0], -1, rank))
     weights: list[Array] = []
     for k, extent in enumerate(x.shape[2:]):
@@ -164,7 +165,8 @@ def roi_align(node: Node) -> Array:
     x = build.cast(given, wide_type(given.dtype))
     images = build.take(x, integers(node, 2), 0)
     sizes = node.attribute("output_height", 1), node.attribute("output_width", 1)
-    half = node.attribute("coordinate_transformation_mode", "half_pixel" if node.opset >= 16 else "") == "half_pixel"
+    modes = ("half_pixel", "output_half_pixel") if node.opset >= 16 else ("output_half_pixel",)
+    half = node.choice("coordinate_transformation_mode", modes) == "half_pixel"
     axes: list[list[tuple[Array, Array]]] = []
     for k, bins in enumerate(sizes):
         bounds = build.cast(rois, x.dtype) * node.attribute("spatial_scale", 1.0) - (0.5 if half else 0.0)
@@ -177,7 +179,7 @@ def roi_align(node: Node) -> Array:
         axes.append(_corners(places, x.shape[2 + k]))
     shape = (*images.shape[:2], sizes[0], samples, sizes[1], samples)
     extents = x.shape[2:]
-    if node.attribute("mode", "avg") == "avg":
+    if node.choice("mode", ("avg", "max")) == "avg":
         weights = [_weights(each, extent) for each, extent in zip(axes, extents, strict=True)]
         found = build.mean(build.reshape(_on_grid(images, weights), shape), (3, 5))
         return build.cast(found, given.dtype)

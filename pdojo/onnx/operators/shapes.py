@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Literal
 
 import numpy as np
 
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import broadcast_shape
-from pdojo.onnx.operators.arguments import axis_of, integers, integers_of
+from pdojo.onnx.operators.arguments import axis_of, integers, integers_of, number_of
 from pdojo.onnx.operators.registry import Known, Node, Value, operator
+
+_PADDINGS: tuple[Literal["constant", "edge", "reflect", "wrap"], ...] = ("constant", "edge", "reflect", "wrap")
 
 
 @operator("Reshape")
@@ -71,7 +74,7 @@ def expand(node: Node) -> Array:
 def tile_along(node: Node) -> Array:
     """The array several times along one axis."""
     x = node.array(0)
-    count, axis = int(node.static(1).reshape(-1)[0]), int(node.static(2).reshape(-1)[0])
+    count, axis = int(number_of(node, 1)), int(number_of(node, 2))
     return build.tile(x, [count if d == axis else 1 for d in range(x.rank)])
 
 
@@ -157,12 +160,12 @@ def _padded(node: Node, widths: Sequence[int], axes: Sequence[int] | None, value
     x = node.array(0)
     pairs = [(0, 0)] * x.rank
     along = range(x.rank) if axes is None else axes
-    count = len(widths) // 2
+    count = len(along)
+    if len(widths) != 2 * count:
+        node.refuse(f"it has {len(widths)} widths for {count} axes, and needs two for each")
     for axis, before, after in zip(along, widths[:count], widths[count:], strict=True):
         pairs[axis_of(node, axis, x.rank)] = (before, after)
-    mode = node.attribute("mode", "constant")
-    if mode not in ("constant", "edge", "reflect", "wrap"):
-        node.refuse(f"'{mode}' is no mode of padding")
+    mode = node.choice("mode", _PADDINGS)
     return build.pad(x, pairs, value, mode)
 
 
@@ -187,7 +190,7 @@ def depth_to_space(node: Node) -> Array:
     x, size = node.array(0), node.attribute("blocksize")
     n, channels, height, width = x.shape
     depth = channels // (size * size)
-    if node.attribute("mode", "DCR") == "DCR":
+    if node.choice("mode", ("DCR", "CRD")) == "DCR":
         moved = build.transpose(build.reshape(x, (n, size, size, depth, height, width)), (0, 3, 4, 1, 5, 2))
     else:
         moved = build.transpose(build.reshape(x, (n, depth, size, size, height, width)), (0, 1, 4, 2, 5, 3))
@@ -200,7 +203,7 @@ def space_to_depth(node: Node) -> Array:
     x, size = node.array(0), node.attribute("blocksize")
     n, channels, height, width = x.shape
     blocks = build.reshape(x, (n, channels, height // size, size, width // size, size))
-    channel_first = node.attribute("mode", "DCR") == "CRD"
+    channel_first = node.choice("mode", ("DCR", "CRD")) == "CRD"
     moved = build.transpose(blocks, (0, 1, 3, 5, 2, 4) if channel_first else (0, 3, 5, 1, 2, 4))
     return build.reshape(moved, (n, channels * size * size, height // size, width // size))
 
@@ -228,6 +231,8 @@ def reverse_sequence(node: Node) -> Array:
     """The sequences of a batch, each with its first elements in reverse order."""
     x, lengths = node.array(0), integers(node, 1)
     time, batch = int(node.attribute("time_axis", 0)), int(node.attribute("batch_axis", 1))
+    if x.rank < 2 or {time, batch} != {0, 1} or len(lengths) != x.shape[batch]:
+        node.contradicts(f"{len(lengths)} lengths, and axes {time} and {batch}, do not fit an array {list(x.shape)}")
     parts: list[Array] = []
     count = x.shape[time]
     for k, length in enumerate(lengths):

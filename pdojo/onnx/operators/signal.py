@@ -7,12 +7,12 @@ import numpy as np
 from pdojo import build
 from pdojo.build import Array
 from pdojo.model.element_types import numpy_type
-from pdojo.onnx.operators.arguments import axis_of, wide_type
+from pdojo.onnx.operators.arguments import axis_of, number_of, wide_type
 from pdojo.onnx.operators.registry import Node, operator
 
 
 def _number(node: Node, operand: int) -> int:
-    return int(node.static(operand).reshape(-1)[0])
+    return int(number_of(node, operand))
 
 
 def _turned(node: Node, parts: Array, axis: int, length: int, bins: int, *, inverse: bool) -> list[Array]:
@@ -39,6 +39,8 @@ def _of_length(x: Array, axis: int, length: int) -> Array:
 
 
 def _transformed(node: Node, x: Array, axis: int, length: int | None, *, inverse: bool, onesided: bool) -> Array:
+    if x.shape[-1] not in (1, 2):
+        node.contradicts(f"the last axis has {x.shape[-1]} elements, not a real number or a complex one")
     extent = x.shape[axis]
     wide = build.cast(x, wide_type(x.dtype))
     if inverse and onesided:

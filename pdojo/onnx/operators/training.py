@@ -14,7 +14,9 @@ _DOMAIN = "ai.onnx.preview.training"
 
 def _of_all(node: Node, kinds: int, step: Callable[[Sequence[Array]], Sequence[Array]]) -> list[Array]:
     """The results of a step for each tensor; operands behind rate and time are grouped by kind."""
-    count = (len(node.inputs) - 2) // kinds
+    count, rest = divmod(len(node.inputs) - 2, kinds)
+    if rest or count < 1:
+        node.refuse(f"it has {len(node.inputs) - 2} operands behind rate and time, and needs {kinds} for each tensor")
     found = [step([node.array(2 + kind * count + k) for kind in range(kinds)]) for k in range(count)]
     return [each[kind] for kind in range(len(found[0])) for each in found]
 

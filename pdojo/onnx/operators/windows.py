@@ -33,15 +33,18 @@ def halves(node: Node, total: int) -> tuple[int, int]:
     return (small, large) if node.attribute("auto_pad") == "SAME_UPPER" else (large, small)
 
 
+def auto_pad(node: Node) -> str:
+    """The kind of padding that the attribute of this name says."""
+    return node.choice("auto_pad", ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID", "")) or "NOTSET"
+
+
 def padding(node: Node, extents: Sequence[int], window: Sequence[int], strides: Sequence[int]) -> Ends:
     """The padding that `pads` or `auto_pad` gives, for windows that reach over `window` elements."""
-    match node.attribute("auto_pad", "NOTSET"):
-        case "NOTSET" | "":
+    match auto_pad(node):
+        case "NOTSET":
             return explicit(node, len(extents))
         case "VALID":
             return [(0, 0)] * len(extents)
-        case "SAME_UPPER" | "SAME_LOWER":
+        case _:
             rows = zip(extents, window, strides, strict=True)
             return [halves(node, max(0, (-(-extent // s) - 1) * s + k - extent)) for extent, k, s in rows]
-        case other:
-            node.refuse(f"'{other}' is no kind of padding")

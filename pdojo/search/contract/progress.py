@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 EVALUATIONS = 1000
 """Default budget of a search in evaluations; strategies plan for it if the budget is a time."""
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_FORM = "write evaluations (1000), a time (90s, 15m, 2h), or both (1000,15m)"
 MOST = 10**15
 """Greatest number of evaluations or seconds of a budget."""
 
@@ -41,6 +44,24 @@ class Budget:
                 raise UsageError(f"a budget of {name} is not negative, as {given!s:.40} is")
             if given is not None and given > MOST:
                 raise UsageError(f"a budget of {name} is at most {MOST:.0e}, not {given!s:.40}")
+
+    @staticmethod
+    def parse(text: str) -> Budget:
+        """The budget of `1000`, `15m` or `1000,15m`. Raises UsageError for anything else."""
+        evaluations: int | None = None
+        seconds: float | None = None
+        for part in text.split(","):
+            word = part.strip()
+            time = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?)([smh])", word)
+            if time is not None and seconds is None:
+                seconds = float(time[1]) * _SECONDS[time[2]]
+            elif re.fullmatch(r"[0-9]{1,15}", word) and evaluations is None:
+                evaluations = int(word)
+            else:
+                raise UsageError(f"'{text}' is no budget: {_FORM}")
+        if evaluations == 0 or seconds == 0:
+            raise UsageError(f"'{text}' leaves nothing to do: {_FORM}")
+        return Budget(evaluations, seconds)
 
 
 class Ending(Enum):

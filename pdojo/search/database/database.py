@@ -33,6 +33,12 @@ class Database:
         self.connection = DatabaseConnection(Path(path), create=create)
 
     @classmethod
+    def existing(cls, path: str | Path | None = None) -> Database:
+        """The file `path`, by default `default_database()`; an empty database in memory if there is no such file."""
+        file = default_database() if path is None else Path(path)
+        return cls(file, create=False) if file.exists() else cls.in_memory()
+
+    @classmethod
     def in_memory(cls) -> Database:
         """A private database, which ends with the process."""
         database = cls.__new__(cls)

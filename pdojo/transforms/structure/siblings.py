@@ -20,6 +20,7 @@ from pdojo.transforms.api import (
     Reason,
     Scope,
     Transformation,
+    Undecided,
     leaves_of,
 )
 from pdojo.transforms.structure.ordering import Uses, carried, reassociates, reordered, same_iteration, shared_buffers
@@ -44,11 +45,15 @@ def observed(program: Program, exchanged: Iterable[Leaf]) -> set[Buffer]:
 def are_tied(program: Program, first: Node, second: Node) -> bool:
     """Whether `swap_nodes` never exchanges two nodes of one scope, whatever stands between them.
 
-    They conflict in memory that has a cell for each element; other buffers depend on the order of the other nodes.
+    They conflict in memory that has a cell for each element, or the question is not settled; other buffers depend on
+    the order of the other nodes.
     """
     pair = leaves_of(first), leaves_of(second)
     plain = observed(program, [*pair[0], *pair[1]]).difference(shared_buffers(*pair))
-    return program.conflict(*pair, same_iteration(first), only=plain) is not None
+    try:
+        return program.conflict(*pair, same_iteration(first), only=plain) is not None
+    except Undecided:
+        return True
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.dialect.syntax import names_of
-from pdojo.errors import ConversionError, NotationError
+from pdojo.errors import ConversionError, InvalidKernel, NotationError
 from pdojo.frontends.linalg.convert import ConvertLinalgToPdojoPass
 
 MAPS = """
@@ -508,6 +508,32 @@ def test_numbers_that_xdsl_may_have_misread_are_refused(dtype: str) -> None:
         with pytest.raises(ConversionError, match=f"{pattern.lower()} so, the bits of"):
             ConvertLinalgToPdojoPass().apply(context, module)
         assert str(module) == before
+
+
+PERMITTED = """
+func.func @f(%x: tensor<3xi32>) -> tensor<3xi8> {
+  %e = tensor.empty() : tensor<3xi8>
+  %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+                       iterator_types = ["parallel"]} ins(%x : tensor<3xi32>) outs(%e : tensor<3xi8>) {
+  ^bb0(%a: i32, %o: i8):
+    %one = arith.constant 1 : i32
+    %half = "arith.shrui"(%a, %one) <{isExact}> : (i32, i32) -> i32
+    %wide = "arith.extui"(%half) <{nonNeg}> : (i32) -> i64
+    %sum = "arith.addi"(%wide, %wide) <{overflowFlags = #arith.overflow<nsw>}> : (i64, i64) -> i64
+    %low = "arith.trunci"(%sum) <{overflowFlags = #arith.overflow<none>}> : (i64) -> i8
+    linalg.yield %low : i8
+  } -> tensor<3xi8>
+  func.return %y : tensor<3xi8>
+}
+"""
+
+
+def test_permissions_that_xdsl_does_not_know_are_left_out() -> None:
+    """JAX writes the flags of `arith.trunci`, which xDSL 0.74 does not define."""
+    (y,) = results(pdojo.parse(PERMITTED), np.array([2, 154, -2], np.int32))
+    np.testing.assert_array_equal(y, np.array([2, -102, -2], np.int8))
+    with pytest.raises(InvalidKernel, match="property 'rounding' is not defined"):
+        pdojo.parse(PERMITTED.replace("overflowFlags = #arith.overflow<none>", "rounding = 1 : i32"))
 
 
 def test_too_many_bits() -> None:

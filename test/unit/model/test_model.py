@@ -95,8 +95,17 @@ def expected(x: Known) -> tuple[Known, Known]:
     return (e / e.sum(-1, keepdims=True)).reshape(2, 2, 32), total
 
 
-def test_elementwise_operations_join_what_they_follow() -> None:
-    assert names(network()) == [["matmul", "add", "relu"], ["matmul", "residual", "reshape", "scale"], ["softmax"]]
+def test_elementwise_operations_join_what_they_follow_or_the_only_reader() -> None:
+    assert names(network()) == [["matmul", "add", "relu"], ["matmul", "residual", "reshape"], ["scale", "softmax"]]
+
+
+def test_a_group_whose_operations_move_to_their_reader_is_no_kernel() -> None:
+    made = Graphs()
+    x, y = made.input("x", 4, 8), made.input("y", 4, 8)
+    scaled = made("scale", lambda a: a * 2, made("flip", lambda a: build.flip(a, 1), x))
+    graph = made.finish(made("add", lambda a, b: a + b, made("relu", build.relu, y), scaled))
+    assert names(graph) == [["relu", "flip", "scale", "add"]]
+    assert len(Model.of(graph).kernels) == 1
 
 
 def test_a_reduction_joins_elementwise_operations_unless_its_row_is_long() -> None:
@@ -306,11 +315,11 @@ def columns(a: build.Array, b: build.Array) -> build.Array:
         (rows, (4, 16), (4,), 4),
         (rows, (4, 16), (3, 4), 4),
         # An operand that is an output has memory of its own.
-        (rows, (4, 16), (1, 4), 5),
-        (rows, (4, 16), (2, 3), 4),
-        # The second operand would not be aligned.
-        (rows, (4, 5), (4,), 5),
-        (columns, (4, 16), (4,), 5),
+        (rows, (4, 16), (1, 4), 4),
+        (rows, (4, 16), (2, 3), 3),
+        # The second operand would not be aligned: one kernel computes both.
+        (rows, (4, 5), (4,), 2),
+        (columns, (4, 16), (4,), 2),
         (columns, (1, 16), (4,), 4),
     ],
 )

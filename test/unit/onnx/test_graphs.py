@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
 from typing import Any, cast
 
 import numpy as np
@@ -79,6 +82,31 @@ def test_shapes_that_are_operands_make_their_inputs_static() -> None:
     assert model.run(numbers(2, 6), np.array([8, 6])).shape == (4, 3)
     assert model.run(numbers(2, 6), np.array([24, 2])).shape == (12, 1)
     assert len(model.specialise(numbers(2, 6), np.array([8, 6])).inputs) == 1
+
+
+def test_threads_may_make_the_same_input_static_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every thread finds that it needs the value of the shape before one of them makes it static."""
+    proto = model_of("""
+    reshaped (float[n, 4] x, int64[k] s) => (float[p, q] y) {
+      r = Reshape (x, s)
+      y = Neg (r)
+    }
+    """)
+    model, barrier = load(proto), Barrier(4)
+    make_static = model._make_static  # pyright: ignore[reportPrivateUsage]
+
+    def together(*arguments: Any) -> None:
+        with suppress(BrokenBarrierError):
+            barrier.wait(5)
+        make_static(*arguments)
+
+    monkeypatch.setattr(model, "_make_static", together)
+    x = numbers(6, 4)
+    shapes = [np.array(shape) for shape in ((24, 1), (1, 24), (8, 3), (3, 8))]
+    with ThreadPoolExecutor(4) as pool:
+        found: list[Any] = list(pool.map(model.interpret, [x] * 4, shapes))
+    for shape, y in zip(shapes, found, strict=True):
+        assert y.tolist() == (-x).reshape(shape).tolist()
 
 
 def test_shapes_computed_from_shapes_are_known() -> None:
@@ -193,6 +221,65 @@ def test_outputs_may_be_inputs_constants_and_views() -> None:
     assert x.any(), "an output shares the memory of an input"
 
 
+def test_neighbouring_channels_of_one_image() -> None:
+    """The evaluator of onnx itself normalises as many channels as there are images."""
+    node = helper.make_node("LRN", ["x"], ["y"], size=4, alpha=2.0)
+    x = numbers(1, 6, 2, 2)
+    model = agrees(one_graph([node], {"x": [1, 6, 2, 2]}, {"y": [1, 6, 2, 2]}), [x])
+    total = np.sum(x[0, 2:6] ** 2, axis=0)
+    np.testing.assert_allclose(model.interpret(x)[0, 3], x[0, 3] / (1 + 2 / 4 * total) ** 0.75, rtol=1e-5)
+
+
+def test_inputs_may_have_names_of_python_s_parameters() -> None:
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in ("self", "arrays", "y")]
+    graph = helper.make_graph([helper.make_node("Sub", ["self", "arrays"], ["y"])], "m", infos[:2], infos[2:])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    given = {"self": numbers(4), "arrays": numbers(4, seed=1)}
+    model = agrees(proto, list(given.values()))
+    compiled = model.compile(tune="none")
+    for y in (model.interpret(**given), compiled(**given), compiled.prepare(**given)[0](**given)):
+        assert (y if isinstance(y, np.ndarray) else y[0]).tolist() == (given["self"] - given["arrays"]).tolist()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([[1.0], [1.0, 2.0]], "input 'x' is no array: "),
+        (None, "input 'x' has elements of type object, the model takes float32"),
+        (np.ones(4), "input 'x' has elements of type float64, the model takes float32"),
+        (np.ones(3, np.float32), r"input 'x' has shape \(3,\), the model takes 4"),
+    ],
+)
+def test_inputs_that_are_no_arrays_of_the_model_are_refused(value: object, message: str) -> None:
+    model = load(model_of("m (float[4] x) => (float[4] y) { y = Neg (x) }"))
+    for call in (model.run, model.interpret, model.specialise):
+        with pytest.raises(UsageError, match=message):
+            call(value)
+
+
+def test_options_are_checked_when_a_model_is_compiled() -> None:
+    model = load(model_of("m (float[4] x) => (float[4] y) { y = Neg (x) }"))
+    with pytest.raises(UsageError, match="unknown machine 'nope'"):
+        model.compile("nope")
+    for threads in (0, 1.5):
+        with pytest.raises(UsageError, match=f"a number of threads from 1, not on {threads}"):
+            model.compile(threads=threads)  # pyright: ignore[reportArgumentType]
+
+
+def test_arrays_larger_than_the_memory_are_refused() -> None:
+    model = load(
+        model_of("""
+    large (float[1] x) => (float[n, m] y) {
+      shape = Constant <value = int64[2] {2147483648, 1048576}> ()
+      z = Neg (x)
+      y = Expand (z, shape)
+    }
+    """)
+    )
+    with pytest.raises(UsageError, match="there is no memory for an array of 9007199254740992 bytes"):
+        model.compile(tune="none")(np.ones(1, np.float32))
+
+
 def test_sequences_of_known_length() -> None:
     split = helper.make_node("SplitToSequence", ["x"], ["parts"], axis=0, keepdims=1)
     number = helper.make_node("Constant", [], ["one"], value=numpy_helper.from_array(np.array(-1)))
@@ -205,15 +292,6 @@ def test_arrays_without_elements() -> None:
     relu = helper.make_node("Relu", ["e"], ["z"])
     proto = one_graph([joined, relu], {"x": [2, 4], "e": [0, 4]}, {"y": [2, 4], "z": [0, 4]})
     agrees(proto, [numbers(2, 4), np.zeros((0, 4), np.float32)])
-
-
-def test_inputs_may_have_any_name() -> None:
-    both = helper.make_node("Sub", ["self", "arrays"], ["y"])
-    model = load(one_graph([both], {"self": [2, 3], "arrays": [2, 3]}, {"y": [2, 3]}))
-    x, y = numbers(2, 3), numbers(2, 3, seed=1)
-    compiled = model.compile(tune="none")
-    for call in (model.interpret, compiled, lambda **named: compiled.prepare(**named)[0](**named)):
-        np.testing.assert_array_equal(call(**{"self": x, "arrays": y}), x - y)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.UINT8, TensorProto.FLOAT16, TensorProto.BOOL])

@@ -41,6 +41,12 @@ def test_external_data_in_the_folder_is_read(tmp_path: Path) -> None:
     assert load(tmp_path / "m.onnx").run(np.ones(16, np.float32)).tolist() == (WEIGHTS + 1).tolist()
 
 
+def test_what_is_no_file_is_refused() -> None:
+    for source in (None, 3, bytearray(b"onnx")):
+        with pytest.raises(UsageError, match="a model is a path, the bytes of a file or a ModelProto, not"):
+            load(source)  # pyright: ignore[reportArgumentType]
+
+
 def _above(folder: Path) -> str:
     (folder / "secret").write_bytes(WEIGHTS.tobytes())
     return "../secret"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pdojo
+from pdojo import build
 from pdojo.dialect.machines.registry import machine
 from pdojo.dialect.notation import parse_notation, print_notation
 from pdojo.dialect.semantics.oracle import equivalent
@@ -60,3 +61,17 @@ def test_gathered_rows_are_read_in_vectors() -> None:
     assert ":v t[" in print_notation(game.kernel)
     x, b = np.random.default_rng(0).normal(size=(2, 9, 16)).astype(np.float32)
     np.testing.assert_array_equal(pdojo.run(game.kernel, x, b[0]), np.maximum(x[[7, 0, 7, 3, 2, 8]] + b[0], 0))
+
+
+def test_questions_that_are_not_settled_do_not_end_a_pass() -> None:
+    """Three tables in one question are too many cases for integer sets."""
+    x, v = build.input("x", "i32", (16, 17, 3)), build.input("v", "i32", (400,))
+    order = np.random.default_rng(1).permutation(x.size)[: v.size]
+    places = [row.tolist() for row in np.unravel_index(order, x.shape)]
+    game = Game(build.kernel("k", [x, v], [build.argmin(build.scatter(x, places, v), 1)]), machine("x86-64-avx2"))
+    play_pass("heuristic", game)
+    numbers = np.random.default_rng(2).integers(-9, 9, x.shape, np.int32), np.arange(400, dtype=np.int32)
+    written = numbers[0].copy()
+    written.reshape(-1)[order] = numbers[1]
+    for kernel in (game.plain, game.kernel):
+        assert (pdojo.run(kernel, *map(pdojo.aligned, numbers)) == written.argmin(1)).all()

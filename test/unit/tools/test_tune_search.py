@@ -16,7 +16,7 @@ from typing import NoReturn
 import pytest
 from pdojo_tools import tune
 from pdojo_tools.tuning import session
-from pdojo_tools.tuning.limits import budget_text, cost_text, duration, parse_budget, times_text
+from pdojo_tools.tuning.limits import budget_text, cost_text, duration, times_text
 from pdojo_tools.tuning.live import Display, best_text, seconds_left
 from pdojo_tools.tuning.result_files import Targets
 from rich.console import Console
@@ -56,17 +56,17 @@ def softmax(tmp_path: Path) -> Path:
 
 
 def test_budgets() -> None:
-    assert parse_budget("1000") == Budget(1000)
-    assert parse_budget("90s") == Budget(seconds=90)
-    assert parse_budget("15m") == Budget(seconds=900)
-    assert parse_budget("1.5h") == Budget(seconds=5400)
-    assert parse_budget("1000, 15m") == parse_budget("15m,1000") == Budget(1000, 900)
+    assert Budget.parse("1000") == Budget(1000)
+    assert Budget.parse("90s") == Budget(seconds=90)
+    assert Budget.parse("15m") == Budget(seconds=900)
+    assert Budget.parse("1.5h") == Budget(seconds=5400)
+    assert Budget.parse("1000, 15m") == Budget.parse("15m,1000") == Budget(1000, 900)
     assert budget_text(Budget(1000, 900)) == "1000 evaluations or 15:00 min"
     for text in ("", "ten", "10,20", "1m,2m", "10d", "-5", "1000,", "1e3"):
         with pytest.raises(UsageError, match="is no budget: write evaluations"):
-            parse_budget(text)
+            Budget.parse(text)
     with pytest.raises(UsageError, match="'0s' leaves nothing to do"):
-        parse_budget("0s")
+        Budget.parse("0s")
 
 
 def test_words_for_numbers() -> None:

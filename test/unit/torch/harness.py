@@ -16,6 +16,7 @@ from torch.fx import Graph, GraphModule
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
+from pdojo.model.compiled import CompiledModel
 from pdojo.model.element_types import numpy_type
 from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
@@ -44,11 +45,13 @@ class Interpreted:
 
 def _at(address: int, tensor: Tensor) -> np.ndarray[Any, Any]:
     kind = numpy_type(tensor.dtype)
-    memory = (ctypes.c_byte * (prod(tensor.shape) * kind.itemsize)).from_address(address)
+    memory: Any = (ctypes.c_byte * (prod(tensor.shape) * kind.itemsize)).from_address(address)
     return np.frombuffer(memory, kind).reshape(tensor.shape)
 
 
-def module_of(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], read: Sequence[int] | None = None):
+def module_of(
+    operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], read: Sequence[int] | None = None
+) -> tuple[GraphModule, list[torch.Tensor]]:
     """A graph with one call whose results `read` are its outputs, and the tensors among the arguments."""
     leaves, tree = tree_flatten((list(arguments), dict(keywords)))
     graph = Graph()
@@ -73,10 +76,12 @@ def planned(
     return plan(module, {n: tensors[n] for n in static}), tensors
 
 
-def results(operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], read: Sequence[int] | None = None):
+def results(
+    operator: Any, arguments: Sequence[Any], keywords: Mapping[str, Any], read: Sequence[int] | None
+) -> list[torch.Tensor]:
     """The results of PyTorch."""
-    found = operator(*arguments, **keywords)
-    found = list(found) if isinstance(found, tuple | list) else [found]
+    made: Any = operator(*arguments, **keywords)
+    found: list[torch.Tensor] = list(made) if isinstance(made, tuple | list) else [made]
     return found if read is None else [found[n] for n in read]
 
 
@@ -91,13 +96,14 @@ def check(
     """Compare one call, run whole, with PyTorch in its own precision and in f64."""
     known, tensors = planned(operator, *arguments, static=static, read=read, **keywords)
     assert not known.fallbacks, known.fallbacks[0].reason
-    compile_: Any = (lambda model: model.compile(tune="none", threads=1)) if compiled else Interpreted
+    compile_: Any = _compiled if compiled else Interpreted
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # errors of ours are warnings
         program = Program(known, compile_, plain_region)
     ours = program(list(tensors))
     expected = results(operator, arguments, keywords, read)
-    exact = results(operator, *_in_f64(arguments, keywords), read)
+    wide, wide_keywords = _in_f64(arguments, keywords)
+    exact = results(operator, wide, wide_keywords, read)
     promised = [node.meta["val"] for node in known.outputs]
     for mine, theirs, best, traced in zip(ours, expected, exact, promised, strict=True):
         # Some operators have other types when they run than when they are traced; graphs rely on those.
@@ -107,6 +113,10 @@ def check(
         strides = zip(mine.shape, mine.stride(), theirs.stride(), strict=True)
         assert all(a == b for n, a, b in strides if n > 1), (mine.stride(), theirs.stride())
         compare(mine, theirs, best)
+
+
+def _compiled(model: Model) -> CompiledModel:
+    return model.compile(tune="none", threads=1)
 
 
 def compare(mine: torch.Tensor, theirs: torch.Tensor, best: torch.Tensor) -> None:

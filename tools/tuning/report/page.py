@@ -23,12 +23,12 @@ _SECTIONS = (
 _OF_SEARCHES = ("convergence", "failures", "time")
 
 
-def page(chapters: Sequence[Chapter], made: str) -> str:
-    """The whole page; `made` gives the time and the tool."""
+def page(chapters: Sequence[Chapter], made: str, models: Html) -> str:
+    """The whole page; `made` gives the time and the tool, `models` is about whole models."""
     title = f"pdojo-tune: {', '.join(chapter.result.subject.title for chapter in chapters)}"
     overview = _overview(chapters) if len(chapters) > 1 else _links(chapters[0], 0)
     bodies = [chapter.html(number) for number, chapter in enumerate(chapters)]
-    return document(title, note(made), overview, *bodies)
+    return document(title, note(made), models, overview, *bodies)
 
 
 def _links(chapter: Chapter, number: int) -> Html:

@@ -1,0 +1,301 @@
+"""Rules of operators against PyTorch, in the precision of the call and in f64; the reference interpreter runs them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+
+from pdojo.torch.decompositions import decompositions
+from pdojo.torch.operators.registry import RULES, Call
+from unit.torch.harness import check, planned
+
+A: Any = torch.ops.aten
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+def numbers(*shape: int, dtype: Any = torch.float32) -> Any:
+    """Random numbers; small integers for types of integers."""
+    if dtype == torch.bool:
+        return torch.rand(shape) > 0.5
+    return torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.randint(0, 6, shape).to(dtype)
+
+
+def below(most: int, *shape: int) -> Any:
+    """Random indices."""
+    return torch.randint(0, most, shape)
+
+
+def odd() -> Any:
+    """Numbers with NaN and infinities."""
+    x = numbers(4, 5)
+    x[0, 1], x[1, 2], x[2, 3], x[3] = torch.nan, torch.inf, -torch.inf, -torch.inf
+    return x
+
+
+def test_the_rules_take_the_arguments_of_their_operators() -> None:
+    for name, rule in RULES.items():
+        namespace, base, overload = name.split(".")
+        schema = getattr(getattr(getattr(torch.ops, namespace), base), overload)._schema
+        positional = [a for a in schema.arguments if not a.kwarg_only]
+        keywords = {a.name: None for a in schema.arguments if a.kwarg_only}
+        inspect.signature(rule.function).bind(None, *positional, **keywords)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool], ids=str)
+@pytest.mark.parametrize("dim", [[-1], [0, 2], [], None], ids=str)
+def test_sums(dtype: Any, dim: Sequence[int] | None) -> None:
+    check(A.sum.dim_IntList, numbers(3, 1, 5, dtype=dtype), dim, True)
+
+
+@pytest.mark.parametrize("operator", [A.max.dim, A.min.dim])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.uint8, torch.bool], ids=str)
+def test_extremes_and_their_indices(operator: Any, dtype: Any) -> None:
+    check(operator, numbers(3, 5, dtype=dtype), 0, True)
+    check(operator, numbers(5, dtype=dtype)[0], -1)
+    check(operator, numbers(3, 5, dtype=dtype), -1, read=[1])
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        (A.amax.default, ([1],)),
+        (A.max.dim, (1,)),
+        (A.argmin.default, (1,)),
+        (A.argmax.default, ()),
+        (A.any.dims, ([0],)),
+        (A.all.dim, (1,)),
+        (A.logsumexp.default, ([1],)),
+        (A._softmax.default, (1, False)),
+        (A._log_softmax.default, (1, False)),
+        (A._safe_softmax.default, (1,)),
+        (A.cumsum.default, (1,)),
+        (A.cummax.default, (1,)),
+        (A.cummin.default, (0,)),
+        (A.prod.dim_int, (1,)),
+    ],
+    ids=str,
+)
+def test_nan_and_infinities(operator: Any, arguments: Sequence[Any]) -> None:
+    check(operator, odd(), *arguments)
+
+
+@pytest.mark.parametrize("correction", [None, 0, 0.5])
+def test_variances(correction: float | None) -> None:
+    check(A.var.correction, numbers(3, 5), [-1], correction=correction, keepdim=True)
+    check(A.var_mean.correction, numbers(3, 5, dtype=torch.bfloat16), None, correction=correction)
+
+
+@pytest.mark.parametrize("order", [2, 1, 0, torch.inf, -torch.inf, 3])
+def test_norms(order: float) -> None:
+    check(A.linalg_vector_norm.default, numbers(3, 5), order, [1], False)
+    check(A.dist.default, numbers(3, 5), numbers(3, 1), order)
+    check(A._cdist_forward.default, numbers(3, 5), numbers(2, 5), abs(order), None)
+
+
+def test_a_number_is_an_array_with_an_axis() -> None:
+    x = numbers(1)[0]
+    for operator in (A.cumsum.default, A.cumprod.default):
+        check(operator, x, 0)
+    check(A._softmax.default, x, -1, False)
+    check(A.sum.dim_IntList, x, [0], True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32], ids=str)
+def test_products(dtype: Any) -> None:
+    a, b = numbers(3, 5, dtype=dtype), numbers(5, 4, dtype=dtype)
+    check(A.mm.default, a, b)
+    check(A.mm.default, b.t(), a.t())
+    check(A.addmm.default, numbers(4, dtype=dtype), a, b, beta=2, alpha=3)
+    check(A.baddbmm.default, numbers(2, 1, 4, dtype=dtype), a.expand(2, 3, 5), b.expand(2, 5, 4), beta=0)
+    check(A.addmv.default, numbers(3, dtype=dtype), a, b[:, 0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_normalisations(dtype: Any) -> None:
+    x, w, b = numbers(2, 4, 3, 5, dtype=dtype), numbers(4, dtype=dtype), numbers(4, dtype=dtype)
+    mean, variance = numbers(4, dtype=dtype), numbers(4, dtype=dtype).abs() + 0.5
+    check(A.native_layer_norm.default, x, [3, 5], None, None, 1e-5)
+    check(A.native_layer_norm.default, x, [5], numbers(5, dtype=dtype), numbers(5, dtype=dtype), 1e-5)
+    check(A.native_group_norm.default, x, w, b, 2, 4, 15, 2, 1e-5)
+    check(A._fused_rms_norm.default, x, [5], numbers(5, dtype=dtype), None)
+    check(A._native_batch_norm_legit_no_training.default, x, w, b, mean, variance, 0.1, 1e-5, read=[0])
+    check(A._native_batch_norm_legit_functional.default, x, w, b, mean, variance, True, 0.1, 1e-5)
+
+
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_and_their_gradients(form: Any, transposed: bool) -> None:
+    x = numbers(2, 4, 7, 6).to(memory_format=form)
+    w = numbers(4, 3, 3, 2) if transposed else numbers(6, 2, 3, 2)
+    last = ([2, 1], [1, 0], [1, 2], transposed, [1, 1] if transposed else [0, 0], 2)
+    check(A.convolution.default, x, w, numbers(6), *last)
+    y = A.convolution.default(x, w, None, *last)
+    check(A.convolution_backward.default, torch.randn_like(y), x, w, [6], *last, [True, True, True])
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 7, 8), (3, 7, 8)], ids=str)
+def test_pools_and_their_gradients(shape: Sequence[int]) -> None:
+    x = numbers(*shape)
+    x.view(-1)[5], x.view(-1)[20:40] = torch.nan, -torch.inf
+    best = ([3, 2], [2, 1], [1, 0], [1, 2], True)
+    check(A.max_pool2d_with_indices.default, x, *best)
+    check(A.max_pool2d_with_indices.default, x, *best, read=[0])
+    y, indices = A.max_pool2d_with_indices.default(x, *best)
+    check(A.max_pool2d_with_indices_backward.default, torch.randn_like(y), x, *best, indices)
+    x = numbers(*shape)
+    for last in ((True, None), (False, None), (True, 5)):
+        mean = ([3, 2], [2, 1], [1, 0], True, *last)
+        check(A.avg_pool2d.default, x, *mean)
+        check(A.avg_pool2d_backward.default, torch.randn_like(A.avg_pool2d.default(x, *mean)), x, *mean)
+    for size in ([3, 4], [7, 9], [1, 1]):
+        check(A._adaptive_avg_pool2d.default, x, size)
+        check(A._adaptive_avg_pool2d_backward.default, numbers(*shape[:-2], *size), x)
+        check(A.adaptive_max_pool2d.default, x, size, read=[0])
+
+
+_INDICES: dict[str, Sequence[Any]] = {
+    "a row of each": ([2, 0, -1],),
+    "a matrix": ([[2, 0], [4, 4]],),
+    "of the second axis": (None, [3, 3, 0, 1, 1, 2]),
+    "pairs": ([2, 0], [1, 3]),
+    "a grid": ([[2], [0]], [1, 3, 0]),
+    "apart": ([2, 0], None, [1, 2]),
+    "points": ([2, 0], [1, 3], [2, 2]),
+    "a number": (2,),
+}
+
+
+@pytest.mark.parametrize("name", _INDICES)
+def test_known_indices(name: str) -> None:
+    indices = [None if each is None else torch.tensor(each) for each in _INDICES[name]]
+    known = range(1, 1 + sum(each is not None for each in indices))
+    x = numbers(5, 4, 3)
+    check(A.index.Tensor, x, indices, static=known)
+    values = torch.randn_like(A.index.Tensor(x, indices))
+    check(A.index_put.default, x, indices, values, True, static=known)
+    check(A.index_put.default, x, indices, numbers(1)[0], static=known)
+
+
+def test_known_indices_of_an_axis() -> None:
+    x, index = numbers(5, 4), below(4, 3, 2)
+    check(A.index_select.default, x, -1, below(4, 7), static=[1])
+    check(A.embedding.default, x, below(5, 2, 3), static=[1])
+    check(A.gather.default, x, 1, index, static=[1])
+    check(A.scatter.src, x, 1, torch.tensor([[2, 0], [1, 3]]), numbers(3, 3), static=[1])
+    check(A.scatter.value, x, 0, torch.tensor([[2, 0, 1]]), 7, static=[1])
+    check(A.scatter_add.default, x, 1, index, numbers(3, 3), static=[1])
+    for reduce in ("sum", "prod", "amax", "amin"):
+        check(A.scatter_reduce.two, x, 1, index, numbers(3, 2), reduce, static=[1])
+
+
+def test_computed_indices_of_a_short_axis() -> None:
+    check(A.gather.default, numbers(5, 4), 1, below(4, 3, 2))
+    check(A.gather.default, odd(), 0, below(4, 6, 5))
+
+
+def test_one_computed_index_of_each_row() -> None:
+    x, index, values = odd(), below(5, 4, 1), numbers(4, 5)
+    check(A.scatter.src, x, 1, index, values)
+    check(A.scatter.value, x, -1, index, 3.0)
+    check(A.scatter_add.default, x, 1, index, values)
+    check(A.scatter_add.default, x.t(), 0, index.t(), values.t())
+
+
+def test_other_computed_indices_are_pytorchs() -> None:
+    for operator, arguments in (
+        (A.embedding.default, (numbers(5, 4), below(5, 3))),
+        (A.index.Tensor, (numbers(5, 4), [below(5, 3)])),
+        (A.gather.default, (numbers(5, 99), 1, below(4, 3, 2))),
+        (A.scatter_add.default, (numbers(5, 4), 1, below(4, 3, 2), numbers(3, 2))),
+    ):
+        plan, _ = planned(operator, *arguments)
+        assert len(plan.fallbacks) == 1
+        assert "before the model runs" in plan.fallbacks[0].reason or "are computed" in plan.fallbacks[0].reason
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("shape", [(6, 5), (5,), (2, 5, 3, 3)], ids=str)
+def test_negative_likelihoods(shape: Sequence[int], reduction: int) -> None:
+    x, classes = numbers(*shape), below(5, *shape[:1], *shape[2:]) if len(shape) > 1 else below(5)
+    forward = A.nll_loss2d_forward.default if len(shape) == 4 else A.nll_loss_forward.default
+    backward = A.nll_loss2d_backward.default if len(shape) == 4 else A.nll_loss_backward.default
+    for weights in (None, numbers(5).abs()):
+        read = [0, 1] if reduction else [0]
+        check(forward, x, classes, weights, reduction, 1, read=read)
+        loss, total = forward(x, classes, weights, reduction, 1)
+        check(backward, torch.randn_like(loss), x, classes, weights, reduction, 1, total)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_gradients_of_functions(dtype: Any) -> None:
+    x, g = numbers(3, 7, dtype=dtype), numbers(3, 7, dtype=dtype)
+    check(A.tanh_backward.default, g, x.tanh())
+    check(A.sigmoid_backward.default, g.t(), x.sigmoid().t())
+    check(A.silu_backward.default, g, x)
+    check(A.gelu_backward.default, g, x)
+    check(A.gelu_backward.default, g, x, approximate="tanh")
+    check(A.threshold_backward.default, g, x, 0)
+    check(A.soft_margin_loss_backward.default, g, x * 9, g.sign(), 0)
+    check(A.soft_margin_loss_backward.default, g[0, 0], x, g.sign(), 1)
+    check(A._softmax_backward_data.default, g, x.softmax(0), 0, dtype)
+    check(A._log_softmax_backward_data.default, g, x.log_softmax(1), 1, dtype)
+    w = numbers(7, dtype=dtype)
+    _, mean, inverse = A.native_layer_norm.default(x, [7], w, w, 1e-5)
+    check(A.native_layer_norm_backward.default, g, x, [7], mean, inverse, w, w, [True, True, True])
+
+
+@pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["plain", "causal", "mask", "no key"])
+def test_attention_and_its_gradient(heads: tuple[int, int], kind: str) -> None:
+    q, k, v = numbers(2, heads[0], 5, 8), numbers(2, heads[1], 6, 8), numbers(2, heads[1], 6, 8)
+    mask = numbers(2, 1, 5, 6) if kind in ("mask", "no key") else None
+    if mask is not None and kind == "no key":
+        mask[0, 0, 2], mask[0, 0, 3, 1:] = -torch.inf, -torch.inf
+    operator = A._scaled_dot_product_flash_attention_for_cpu
+    last = (0.0, kind == "causal")
+    keywords: dict[str, Any] = {"attn_mask": mask, "scale": 0.3}
+    check(operator.default, q, k, v, *last, read=[0], **keywords)
+    check(operator.default, q, k, v, *last, **keywords)
+    out, logarithms = operator.default(q, k, v, *last, **keywords)
+    backward = A._scaled_dot_product_flash_attention_for_cpu_backward.default
+    check(backward, torch.randn_like(out), q, k, v, out, logarithms, *last, **keywords)
+
+
+def test_attention_with_dropout_is_pytorchs() -> None:
+    x = numbers(1, 2, 3, 4)
+    plan, _ = planned(A._scaled_dot_product_flash_attention_for_cpu.default, x, x, x, 0.5)
+    assert [each.reason for each in plan.fallbacks] == ["it draws random numbers"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("use_gelu", [False, True])
+def test_the_layer_of_an_encoder(norm_first: bool, use_gelu: bool) -> None:
+    operator = A._transformer_encoder_layer_fwd.default
+    sizes = [(24, 8), (24,), (8, 8), (8,)], [(8,), (8,), (8,), (8,), (16, 8), (16,), (8, 16), (8,)]
+    before, after = ([numbers(*size) for size in row] for row in sizes)
+    arguments = numbers(2, 5, 8), 8, 2, *before, use_gelu, norm_first, 1e-5, *after
+    torch.testing.assert_close(decompositions()[operator](*arguments), operator(*arguments))
+    assert decompositions()[operator](*arguments, numbers(5, 5) > 0, 0) is NotImplemented
+
+
+def test_compiled_kernels() -> None:
+    check(A._softmax.default, numbers(3, 70), 1, False, compiled=True)
+    check(A.max_pool2d_with_indices.default, numbers(2, 3, 9, 8), [3], [2], [1], compiled=True)
+    check(A.index.Tensor, numbers(5, 4, 3), [None, below(4, 2), below(3, 2)], static=[1, 2], compiled=True)
+
+
+def test_results_that_nobody_reads_have_no_rule() -> None:
+    call = Call("aten.max.dim", (("f32", (3,)), ("i64", (3,))), (0,))
+    assert call.dtype == "f32"
+    plan, _ = planned(A.max.dim, numbers(3, 5), 1, read=[0])
+    graph = plan.regions[0].graph([plan.key(plan.outputs[0])])
+    assert [len(operation.made) for operation in graph.operations] == [1]
