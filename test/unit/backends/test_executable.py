@@ -309,7 +309,11 @@ def test_a_runtime_is_loaded_with_threads_that_sleep(name: str, monkeypatch: pyt
         monkeypatch.setenv(name, "7")
     before = dict(os.environ)
     seen: list[dict[str, str]] = []
-    monkeypatch.setattr(openmp.ctypes, "CDLL", lambda _: seen.append(dict(os.environ)))
+
+    def load(_: str) -> None:
+        seen.append(dict(os.environ))
+
+    monkeypatch.setattr(openmp.ctypes, "CDLL", load)
     assert openmp._load("libany.so") is None  # pyright: ignore[reportPrivateUsage]
     assert seen == [before if name else {**before, "OMP_WAIT_POLICY": "passive"}]
     assert dict(os.environ) == before
