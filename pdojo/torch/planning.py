@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -238,7 +238,7 @@ class _Planner:
 
     def _is_empty(self, node: Node) -> bool:
         """Whether no result of a call has elements; such results are known."""
-        value = node.meta["val"]
+        value = node.meta.get("val")
         results = value if isinstance(value, tuple | list) else [value]
         if not results or any(not isinstance(each, torch.Tensor) or each.numel() for each in results):
             return False
@@ -457,7 +457,7 @@ def _lowering(
     results = call.results
     if permuted:
         results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = Call(call.operator, results, call.read)
+    asked = replace(call, results=results)
 
     def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
         constants: dict[Array, Known] = {}
