@@ -91,21 +91,9 @@ def divide(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> A
     a, b = promoted(call, (x, y))
     if _is_whole(a, b):
         _check_divisor(call, b)
-        return build.map("/", a, b) if rounding_mode == "trunc" else a // b
-    return build.map("trunc", a / b) if rounding_mode == "trunc" else _floor_of_quotient(a, b)
-
-
-def _floor_of_quotient(a: Any, b: Any) -> Array:
-    """The quotient rounded down, exact also where the rounded quotient is a whole number; Python's `//` of floats."""
-    rest = build.map("rem", a, b)
-    quotient = (a - rest) / b
-    differs = (rest != 0) & ((rest < 0) != (b < 0))
-    quotient = build.where(differs, quotient - 1, quotient)
-    floor = build.map("floor", quotient)
-    nearest = build.where(quotient - floor > 0.5, floor + 1, floor)
-    zero = build.map("copysign", 0 * rest, a / b)
-    found = build.where(quotient == 0, zero, nearest)
-    return build.where(b == 0, a / b, found) if isinstance(b, Array) else found if b else a / b
+    if rounding_mode == "floor":
+        return a // b
+    return build.map("/", a, b) if _is_whole(a, b) else build.map("trunc", a / b)
 
 
 @aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", pointwise=True)
