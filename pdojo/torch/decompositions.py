@@ -36,7 +36,7 @@ def _encoder_layer(
     use_gelu: bool,
     norm_first: bool,
     eps: float,
-    *parameters: torch.Tensor,
+    *parameters: Any,
     mask: torch.Tensor | None = None,
     mask_type: int | None = None,
 ) -> Any:
