@@ -98,10 +98,9 @@ class _Partition:
         return [group for group in groups if self._has_statements(group)]
 
     def _has_statements(self, group: Group) -> bool:
-        """Whether a group computes anything: it may have copies left through which operations read that have sunk."""
-        return any(
-            each not in self.inlined and (each.kind is not Kind.VIEW or _moves(each)) for each in group.operations
-        )
+        """Whether a group computes anything itself; operations may have moved, and left what they read through."""
+        own = [operation for operation in group.operations if operation not in self.inlined]
+        return any(operation.kind is not Kind.VIEW or _moves(operation) for operation in own)
 
     def _is_in_place(self, operation: Operation) -> bool:
         """Whether kernels compute the operands of an operation in their places in its result."""

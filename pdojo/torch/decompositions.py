@@ -13,6 +13,9 @@ from torch.nn.functional import gelu, layer_norm, linear, relu, scaled_dot_produ
 
 from pdojo.torch.operators.registry import RULES
 
+_KEPT = ("aten.max_unpool2d.default", "aten.max_unpool3d.default")
+"""Operators whose decompositions give results of other strides than PyTorch's."""
+
 
 @lru_cache(maxsize=1)
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -21,7 +24,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
     assert operators
     table: Any = core_aten_decompositions()
-    kept = {operator: function for operator, function in dict(table).items() if str(operator) not in RULES}
+    kept = {operator: function for operator, function in dict(table).items() if str(operator) not in (*RULES, *_KEPT)}
     return kept | {torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer}
 
 
