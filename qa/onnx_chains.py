@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,8 @@ class Chain:
         """Add a node, unless its results are no small integers."""
         names = [f"{self.name()}_{k}" for k in range(results)]
         node = helper.make_node(operator, operands, names, **attributes)
-        found: Any = ReferenceEvaluator(self.model([node], names, {})).run(None, {})
+        evaluator: Any = ReferenceEvaluator(self.model([node], names, {}))
+        found: list[Values] = evaluator.run(None, {})
         if all(0 < v.size <= _MOST and v.ndim < 6 and abs(v).max() < _LARGEST for v in found):
             self.nodes.append(node)
             self.values |= dict(zip(names, found, strict=True))
@@ -208,7 +209,7 @@ def chain_of(seed: int) -> Chain:
 
 
 def problem(seed: int, tune: Literal["none", "pass"] | None) -> str | None:
-    """What is wrong with a random model, interpreted (None) or compiled; None if nothing is."""
+    """The fault of a random model, interpreted (`tune` is None) or compiled; None if there is none."""
     chain = chain_of(seed)
     made = [name for node in chain.nodes for name in node.output]
     share = chain.random.choice((0, 0.2, 0.5))
@@ -226,7 +227,8 @@ def problem(seed: int, tune: Literal["none", "pass"] | None) -> str | None:
             block[...] = 0xFF
         runs.append(compiled(**given))
     for found in runs:
-        for name, value in zip(outputs, found if isinstance(found, tuple) else (found,), strict=True):
+        rows = cast("Sequence[Values]", found if isinstance(found, tuple) else (found,))
+        for name, value in zip(outputs, rows, strict=True):
             if value.shape != chain.values[name].shape or (value != chain.values[name]).any():
                 return f"output {name} of {[node.op_type for node in chain.nodes]} is wrong"
     changed = [name for name, value in given.items() if (value != before[name]).any()]

@@ -561,7 +561,7 @@ def cast(x: Array, dtype: str) -> Array:
         value = float(x.operand.value)
         if is_float(x.dtype):
             # A constant is rounded to its type first.
-            value = float(round_float64(np.float64(value), x.dtype))
+            value = float(round_float64(np.array(value), x.dtype))
         if value == x.operand.value or is_float(x.dtype):
             return Array(kind, x.shape, _constant(value, kind))
     if kind == "i1":

@@ -30,7 +30,11 @@ def test_operators_are_various() -> None:
     assert len(drawn) >= 17
 
 
+def _never(_one: object, _other: object) -> bool:
+    return False
+
+
 def test_a_wrong_memory_plan_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(memory._Life, "meets", lambda *_: False)  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(memory._Life, "meets", _never)  # pyright: ignore[reportPrivateUsage]
     assert main(["--models", "12", "--tune", "none"]) == 1
     assert "is wrong" in capsys.readouterr().out
