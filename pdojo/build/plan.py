@@ -29,7 +29,7 @@ class Plan:
 
 def plan(outputs: Collection[Definition]) -> Plan:
     """The nests that write the outputs, and the arrays that these need."""
-    order = needed(outputs)
+    order = _constants_first(needed(outputs))
     writes = {each: each.writes for each in order if not each.is_input}
     _take_products_inside(writes, outputs)
     for each, nests in writes.items():
@@ -48,6 +48,16 @@ def needed(outputs: Iterable[Definition]) -> list[Definition]:
             found.add(each)
             waiting += [read.definition for write in each.writes if prod(write.extents) for read in reads(write.value)]
     return sorted(found, key=lambda each: each.serial)
+
+
+def _constants_first(order: Sequence[Definition]) -> list[Definition]:
+    """The definitions that depend on constant inputs only, then the others: nests to be joined are neighbours."""
+    constant: set[Definition] = set()
+    for each in order:
+        read = [read.definition for write in each.writes for read in reads(write.value)]
+        if each.constant or (not each.is_input and read and constant.issuperset(read)):
+            constant.add(each)
+    return sorted(order, key=lambda each: each not in constant)
 
 
 def _uses(writes: dict[Definition, tuple[Write, ...]]) -> Counter[Definition]:

@@ -51,13 +51,13 @@ def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:
 
     Empty if the result has other elements.
     """
-    if len(results) != 1 or not isinstance(results[0].operand, Read):
+    if len(results) != 1:
         return ()
     (result,) = results
     read = result.operand
-    whole = read.definition
-    if read.index != identity(result.shape) or result.shape != whole.shape:
+    if not isinstance(read, Read) or read.index != identity(result.shape) or result.shape != read.definition.shape:
         return ()
+    whole = read.definition
     found = [_piece(write, whole) for write in whole.writes]
     pieces = sorted((piece for piece in found if piece is not None), key=lambda piece: piece[1])
     ends = accumulate(prod(source.shape) for source, _ in pieces)

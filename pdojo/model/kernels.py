@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pdojo import build
 from pdojo.build.graph import Definition, Read, reads
 from pdojo.build.plan import needed
+from pdojo.build.signature import signature
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.model.classify import Kind
 from pdojo.model.graph import Known, Operand, Operation, Tensor, Value
@@ -31,8 +33,11 @@ class Step:
     """
 
 
-def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step:
-    """The kernel that computes those of the `wanted` tensors that the operations make."""
+def step_of(operations: Sequence[Operation], wanted: Collection[Tensor], known: dict[Hashable, KernelOp]) -> Step:
+    """The kernel that computes those of the `wanted` tensors that the operations make.
+
+    `known` has kernels by their signatures and by their texts; new ones are added.
+    """
     made = _Lowering()
     for operation in operations:
         made.add(operation)
@@ -41,7 +46,12 @@ def step_of(operations: Sequence[Operation], wanted: Collection[Tensor]) -> Step
     read = {read.definition for handle in handles.values() for read in reads(handle.operand)}
     used = [handle for handle in (*made.inputs, *made.constants) if _definition(handle) in {*needed(read)}]
     inputs = [made.inputs[handle] if handle in made.inputs else made.constants[handle] for handle in used]
-    return Step(build.kernel(_name(operations), used, handles), tuple(inputs), tuple(outputs))
+    name = _name(operations)
+    key = signature(name, used, handles)
+    if key not in known:
+        kernel = build.kernel(name, used, handles)
+        known[key] = known.setdefault(print_notation(kernel), kernel)
+    return Step(known[key], tuple(inputs), tuple(outputs))
 
 
 class _Lowering:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -13,7 +13,6 @@ from pdojo.backends.calling.arrays import Parameter
 from pdojo.build.array import storage_of
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
 from pdojo.dialect.semantics.interpreter import interpret
 from pdojo.errors import UsageError
@@ -46,13 +45,12 @@ class Model:
         """The model of a graph: its groups as kernels, equal ones as the same object."""
         groups = partition(graph)
         wanted = _wanted([group.operations for group in groups], graph)
-        known: dict[str, KernelOp] = {}
+        known: dict[Hashable, KernelOp] = {}
         steps: list[Step] = []
         for group in groups:
-            step = step_of(group.operations, wanted)
-            kernel = known.setdefault(print_notation(step.kernel), step.kernel)
+            step = step_of(group.operations, wanted, known)
             places = group.operations[0].pieces if group.is_in_place else ()
-            steps.append(Step(kernel, step.inputs, step.outputs, places))
+            steps.append(replace(step, places=places))
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
 
     @staticmethod
@@ -151,7 +149,7 @@ def check_fits(tensor: Tensor, array: Known) -> None:
 def folded(operation: Operation) -> tuple[Known, ...]:
     """The results of an operation whose operands are known."""
     results = operation.made
-    step = step_of([operation], results)
+    step = step_of([operation], results, {})
     values = iter(Model.of_step(step).interpret())
     return tuple(next(values) if isinstance(result, Tensor) else cast("Known", result) for result in operation.results)
 

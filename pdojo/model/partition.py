@@ -47,11 +47,6 @@ class Group:
     is_in_place: bool = False
     """Whether kernels compute its operands in their places in its result."""
 
-    @property
-    def has_statements(self) -> bool:
-        """Whether the group computes anything."""
-        return any(operation.kind is not Kind.VIEW or _moves(operation) for operation in self.operations)
-
     def add(self, operation: Operation) -> None:
         """Let an operation join the group."""
         self.operations.append(operation)
@@ -100,7 +95,12 @@ class _Partition:
             self.homes.update(dict.fromkeys(operation.made, home))
         for group in reversed(groups):
             self._sink(group)
-        return [group for group in groups if group.has_statements]
+        return [group for group in groups if self._has_statements(group)]
+
+    def _has_statements(self, group: Group) -> bool:
+        """Whether a group computes anything itself; operations may have moved, and left what they read through."""
+        own = [operation for operation in group.operations if operation not in self.inlined]
+        return any(operation.kind is not Kind.VIEW or _moves(operation) for operation in own)
 
     def _is_in_place(self, operation: Operation) -> bool:
         """Whether kernels compute the operands of an operation in their places in its result."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ _SAMPLES = 16
 """Elements of each tensor that are compared at each call."""
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Integers by their bytes."""
+_VERSION: Callable[[torch.Tensor], int] = torch.Tensor._version.__get__  # pyright: ignore
+"""The version of a tensor, without a frame of Python."""
 
 
 class Statics:
@@ -23,16 +25,17 @@ class Statics:
     """
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
-        self._marks = [_mark(tensor) for tensor in tensors]
+        self._addresses = [*map(torch.Tensor.data_ptr, tensors)]
+        self._versions = [*map(_VERSION, tensors)]
         self._tensors = list(tensors)
         self._samples = [_sample(tensor) for tensor in tensors if tensor.numel() and tensor.element_size() in _BITS]
         self._before = self._now()
 
     def unchanged(self, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether these are the tensors, with the values that they had."""
-        return all(_mark(tensor) == mark for tensor, mark in zip(tensors, self._marks, strict=True)) and bool(
-            np.array_equal(self._now(), self._before)
-        )
+        """Whether these are the tensors, with the values that they had. PyTorch's guards compare their shapes."""
+        if [*map(torch.Tensor.data_ptr, tensors)] != self._addresses:
+            return False
+        return [*map(_VERSION, tensors)] == self._versions and bool((self._now() == self._before).all())
 
     def _now(self) -> NDArray[np.int64]:
         if not self._samples:
@@ -44,10 +47,6 @@ def can_be_constant(tensor: torch.Tensor) -> bool:
     """Whether changes of a tensor can be found: it is an ordinary one on the CPU, which counts its changes."""
     is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and tensor.layout == torch.strided
     return is_plain and tensor.device.type == "cpu" and not tensor.is_inference()
-
-
-def _mark(tensor: torch.Tensor) -> tuple[int, int, torch.Size]:
-    return tensor.data_ptr(), tensor._version, tensor.shape
 
 
 def _sample(tensor: torch.Tensor) -> NDArray[Any]:
