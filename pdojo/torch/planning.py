@@ -238,9 +238,9 @@ class _Planner:
 
     def _is_empty(self, node: Node) -> bool:
         """Whether no result of a call has elements; such results are known."""
-        value = node.meta["val"]
+        value = node.meta.get("val")
         results = value if isinstance(value, tuple | list) else [value]
-        if not results or any(not isinstance(each, torch.Tensor) or each.numel() for each in results):
+        if not results or not all(map(_has_no_elements, results)):
             return False
         for number, each in enumerate(results):
             self.static[node, number] = _new(each)
@@ -250,7 +250,7 @@ class _Planner:
         """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
         unread = _unread(node)
         given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
-        with_elements = [key for key in given if _value(key).numel()]
+        with_elements = [key for key in given if not _has_no_elements(_value(key))]
         return [] if all(key in self.static for key in with_elements) else given
 
     def _evaluate(self, node: Node) -> None:
@@ -546,6 +546,11 @@ def _permuted(handle: Array, order: Sequence[int]) -> Array:
 def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     assert isinstance(value, Array)
     return build.reshape(value, shape)
+
+
+def _has_no_elements(value: object) -> bool:
+    """Whether a value is a tensor without elements; extents that depend on values of tensors are not 0."""
+    return isinstance(value, torch.Tensor) and any(isinstance(each, int) and each == 0 for each in value.shape)
 
 
 def _check_tensor(tensor: torch.Tensor) -> None:
