@@ -209,7 +209,7 @@ def chain_of(seed: int) -> Chain:
 
 
 def problem(seed: int, tune: Literal["none", "pass"] | None) -> str | None:
-    """What is wrong with a random model, interpreted (None) or compiled; None if nothing is."""
+    """The fault of a random model, interpreted (`tune` is None) or compiled; None if there is none."""
     chain = chain_of(seed)
     made = [name for node in chain.nodes for name in node.output]
     share = chain.random.choice((0, 0.2, 0.5))

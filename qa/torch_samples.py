@@ -64,7 +64,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a sample."""
+    """The outcome of a sample."""
 
     status: str
     message: str = ""
@@ -301,7 +301,7 @@ def compare(
     is_random: bool = False,
     is_pointwise: bool = False,
 ) -> str:
-    """What is wrong with results; empty if they are as good as PyTorch's.
+    """The fault of results; empty if they are as good as PyTorch's.
 
     Random results are compared in shape and type only. The elements of a pointwise function are judged by their own
     size, others by the largest of the result. `shaken` are exact results for operands that differ in the last place:

@@ -169,7 +169,7 @@ def _has_symbols(module: GraphModule) -> bool:
 
 
 def _shapes(arguments: Sequence[Any]) -> object:
-    """What programs of graphs with symbols depend on."""
+    """The key of a program of a graph with symbols: shapes, strides and sizes."""
     return tuple((each.shape, each.stride()) if isinstance(each, torch.Tensor) else each for each in arguments)
 
 

@@ -240,7 +240,7 @@ class _Planner:
         """Whether no result of a call has elements; such results are known."""
         value = node.meta.get("val")
         results = value if isinstance(value, tuple | list) else [value]
-        if not results or not all(map(_has_no_elements, results)):
+        if not results or any(not _is_without_elements(each) for each in results):
             return False
         for number, each in enumerate(results):
             self.static[node, number] = _new(each)
@@ -250,7 +250,7 @@ class _Planner:
         """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
         unread = _unread(node)
         given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
-        with_elements = [key for key in given if not _has_no_elements(_value(key))]
+        with_elements = [key for key in given if not _is_without_elements(_value(key))]
         return [] if all(key in self.static for key in with_elements) else given
 
     def _evaluate(self, node: Node) -> None:
@@ -548,9 +548,9 @@ def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     return build.reshape(value, shape)
 
 
-def _has_no_elements(value: object) -> bool:
-    """Whether a value is a tensor without elements; extents that depend on values of tensors are not 0."""
-    return isinstance(value, torch.Tensor) and any(isinstance(each, int) and each == 0 for each in value.shape)
+def _is_without_elements(value: object) -> bool:
+    """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
+    return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
 
 
 def _check_tensor(tensor: torch.Tensor) -> None:
@@ -564,7 +564,7 @@ def _check_tensor(tensor: torch.Tensor) -> None:
         raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
     if tensor.layout != torch.strided:
         raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
-    if not tensor.numel():
+    if _is_without_elements(tensor):
         raise UsageError("an array has no elements")
 
 

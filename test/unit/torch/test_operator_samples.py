@@ -1,4 +1,4 @@
-"""A spread of the samples of PyTorch's operator database, through the backend; the reference interpreter runs kernels."""
+"""A spread of the samples of PyTorch's operator database, through the backend, by the reference interpreter."""
 
 from __future__ import annotations
 
