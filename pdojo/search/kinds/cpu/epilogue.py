@@ -18,10 +18,32 @@ def absorb_epilogue(builder: PassBuilder, identifier: str) -> None:
     why = "computed while the block of results is in registers"
     depth = len(spatial_loops(builder.leaf(identifier)))
     for _ in range(MOST_STATEMENTS):
-        follower = builder.nest.next_sibling(builder.loop(identifier, 0))
-        statement = _elementwise(builder.leaf(identifier), follower, depth) if isinstance(follower, Scope) else None
-        if statement is None or not builder.transact(lambda: _join(builder, identifier, depth, why)):
+        if not builder.transact(lambda: _absorb(builder, identifier, depth, why)):
             return
+
+
+def _absorb(builder: PassBuilder, identifier: str, depth: int, why: str) -> bool:
+    """Fuse the loops over results with the next nest; False if it is no elementwise one."""
+    _part(builder, builder.leaf(identifier))
+    follower = builder.nest.next_sibling(builder.loop(identifier, 0))
+    if not isinstance(follower, Scope) or _elementwise(builder.leaf(identifier), follower, depth) is None:
+        return False
+    _join(builder, identifier, depth, why)
+    return True
+
+
+def _part(builder: PassBuilder, leaf: Leaf) -> None:
+    """If the next nest updates the results in place, give the values before or after it an array of their own."""
+    follower = builder.nest.next_sibling(leaf.chain[0])
+    updates = follower.leaves if isinstance(follower, Scope) else ()
+    if len(updates) != 1:
+        return
+    name = updates[0].output.array.name
+    before = [w for w in leaf.chain[0].leaves if w.output.array.name == name and w.accumulate is None]
+    if before:
+        why = "values before an update may stay in registers"
+        if not builder.attempt("rename_array", updates[0], why):
+            builder.attempt("rename_array", before[-1], why)
 
 
 def _join(builder: PassBuilder, identifier: str, depth: int, why: str) -> None:
