@@ -51,10 +51,12 @@ def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:
 
     Empty if the result has other elements.
     """
-    if len(results) != 1 or not isinstance(results[0].operand, Read):
+    if len(results) != 1:
         return ()
     (result,) = results
     read = result.operand
+    if not isinstance(read, Read):
+        return ()
     whole = read.definition
     if read.index != identity(result.shape) or result.shape != whole.shape:
         return ()
