@@ -134,7 +134,7 @@ def _compiled(name: str, function: Function, made: list[CompiledGraph]) -> Funct
 
 
 def _described(made: Sequence[CompiledGraph]) -> JSON:
-    """What our backend made of a function."""
+    """The kernels and fallbacks that our backend made of a function."""
     programs = [each for graph in made for each in graph.programs.values() if each is not None]
     models = [region.model for program in programs for region in program.regions.values()]
     return {

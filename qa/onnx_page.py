@@ -1,7 +1,8 @@
 """`docs/onnx.md`: the operators of ONNX with their status, from results of the conformance suite.
 
-python -m qa.conformance --json results.json
-python -m qa.onnx_page results.json
+python -m qa.conformance --json results.jsonl
+python -m qa.conformance --compiled --json results.jsonl
+python -m qa.onnx_page results.jsonl
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE, OPERATORS = ROOT / "docs" / "onnx.md", ROOT / "docs" / "onnx_operators.csv"
 BEGIN, END = "<!-- python -m qa.onnx_page -->\n", "<!-- end -->\n"
+ENGINES = {"interpreter": "interpreter", "pass": "compiled"}
 CLASSES = {
     "E1": "affine accesses and arithmetic",
     "E2": "also comparisons, selections, casts, bits",
@@ -82,13 +84,27 @@ def _unsupported(status: str, row: Mapping[str, str]) -> str:
     return "" if status else row["excluded_feature"] or row["class_text"]
 
 
-def body(results: Mapping[str, Any]) -> str:
+def suite(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The numbers of tests by category, outcome and engine, and the failures."""
+    lines = [
+        "| category | engine | tests run | passed | failed | refused |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for category in [*dict.fromkeys(test["category"] for test in results), "all"]:
+        for engine, title in ENGINES.items():
+            own = [test for test in results if test["engine"] == engine and category in (test["category"], "all")]
+            counts = Counter(test["outcome"] for test in own)
+            numbers = " | ".join(str(counts[outcome]) for outcome in ("passed", "failed", "skipped"))
+            lines.append(f"| {category} | {title} | {len(own)} | {numbers} |")
+    lines += ["", "| failed test | engine | reason |", "| --- | --- | --- |"]
+    failed = [test for test in results if test["outcome"] == "failed"]
+    return [*lines, *(f"| {t['name']} | {ENGINES[t['engine']]} | {_reason(t['reason'])} |" for t in failed)]
+
+
+def body(results: Sequence[Mapping[str, Any]]) -> str:
     """The generated part of the page."""
-    tests: Sequence[Mapping[str, Any]] = results["tests"]
-    lines = ["## The suite", "", "| category | passed | failed | refused |", "| --- | ---: | ---: | ---: |"]
-    for category in [*dict.fromkeys(test["category"] for test in tests), "all"]:
-        counts = Counter(test["outcome"] for test in tests if category in (test["category"], "all"))
-        lines.append(f"| {category} | {counts['passed']} | {counts['failed']} | {counts['skipped']} |")
+    tests = [test for test in results if test["engine"] == "interpreter"]
+    lines = ["## The suite", "", *suite(results)]
     listed = rows(tests)
     kernels = [row for row in listed if row.kind != "N"]
     supported = sum(row.status != "no" and (row.passed > 0 or not row.tests) for row in kernels)
@@ -114,7 +130,8 @@ def page(text: str, generated: str) -> str:
 def main(args: Sequence[str] | None = None) -> int:
     """Write the page for a file of results."""
     (path,) = sys.argv[1:] if args is None else args
-    PAGE.write_text(page(PAGE.read_text(), body(json.loads(Path(path).read_text()))))
+    results = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    PAGE.write_text(page(PAGE.read_text(), body(results)))
     return 0
 
 

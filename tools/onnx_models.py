@@ -98,8 +98,13 @@ def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDA
     """Compare outputs with ONNX's reference evaluator. Raises MeasurementError if they differ."""
     from pdojo.onnx.reference import reference
 
-    evaluator: Any = reference(model.proto)
-    expected: list[Any] = evaluator.run(None, inputs)
+    try:
+        evaluator: Any = reference(model.proto)
+        expected: list[Any] = evaluator.run(None, inputs)
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        message = f"ONNX's reference evaluator fails: {reason}; --no-check runs the model without it"
+        raise MeasurementError(message) from error
     worst = 0.0
     for name, ours, theirs in zip(model.outputs, found, expected, strict=True):
         worst = max(worst, _difference(name, ours, np.asarray(theirs)))

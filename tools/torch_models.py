@@ -34,7 +34,7 @@ class TorchModel:
     inputs: tuple[Any, ...]
 
     def explain(self, **options: Any) -> Explanation:
-        """What becomes of it in inference."""
+        """The explanation of the model in inference."""
         import torch
 
         from pdojo.torch import explain

@@ -22,6 +22,7 @@ from pdojo.dialect.functions import check_types
 from pdojo.dialect.names import name_problem
 from pdojo.dialect.notation.literals import constant_attr
 from pdojo.dialect.notation.spelling import CALLS, INFIX, PREFIX
+from pdojo.dialect.semantics.rounding import round_float64
 from pdojo.dialect.view.nest import Constant, Index
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.math.functions import FUNCTIONS, Signature
@@ -470,10 +471,31 @@ def _divided(left: Like, right: Like) -> Array:
 
 
 def _rounded_quotient(left: Like, right: Like) -> Array:
-    arrays = [operand for operand in (left, right) if isinstance(operand, Array)]
-    if is_float(arrays[0].dtype):
-        return map("floor", map("/", left, right))
-    return _arithmetic("floordiv", left, right)
+    """The quotient rounded down, as NumPy's `//`; exact also where the rounded quotient is a whole number."""
+    (dtype,) = {operand.dtype for operand in (left, right) if isinstance(operand, Array)} or {""}
+    if not is_float(dtype):
+        return _arithmetic("floordiv", left, right)
+    left, right = (_widened(each, dtype) for each in (left, right))
+    plain, rest = map("/", left, right), map("rem", left, right)
+    if isinstance(right, Array):
+        differs = (rest != 0) & ((rest < 0) != (right < 0))
+    else:
+        differs = rest > 0 if right < 0 else rest < 0
+    quotient = (left - rest) / right
+    quotient = map("select", differs, quotient - 1, quotient)
+    floor = map("floor", quotient)
+    found = map("select", quotient - floor > 0.5, floor + 1, floor)
+    found = map("select", quotient == 0, map("copysign", 0, plain), found)
+    if isinstance(right, Array):
+        return cast(map("select", right == 0, plain, found), dtype)
+    return cast(found if right else plain, dtype)
+
+
+def _widened(operand: Like, dtype: str) -> Like:
+    """An operand of type `dtype` in the type of functions of several steps; a number stays one."""
+    x = operand if isinstance(operand, Array) else constant(operand, dtype)
+    found = wide(x).operand
+    return float(found.value) if isinstance(found, Constant) and not isinstance(operand, Array) else wide(x)
 
 
 def _remainder(left: Like, right: Like) -> Array:
@@ -536,7 +558,12 @@ def cast(x: Array, dtype: str) -> Array:
     if kind == x.dtype:
         return x
     if isinstance(x.operand, Constant) and is_float(kind) and not is_unsigned(x.dtype):
-        return Array(kind, x.shape, _constant(float(x.operand.value), kind))
+        value = float(x.operand.value)
+        if is_float(x.dtype):
+            # A constant is rounded to its type first.
+            value = float(round_float64(np.array(value), x.dtype))
+        if value == x.operand.value or is_float(x.dtype):
+            return Array(kind, x.shape, _constant(value, kind))
     if kind == "i1":
         return map("!=", x, 0)
     storage = storage_of(kind)

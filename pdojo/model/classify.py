@@ -55,11 +55,9 @@ def pieces_of(results: Sequence[Array]) -> tuple[tuple[Definition, int], ...]:
         return ()
     (result,) = results
     read = result.operand
-    if not isinstance(read, Read):
+    if not isinstance(read, Read) or read.index != identity(result.shape) or result.shape != read.definition.shape:
         return ()
     whole = read.definition
-    if read.index != identity(result.shape) or result.shape != whole.shape:
-        return ()
     found = [_piece(write, whole) for write in whole.writes]
     pieces = sorted((piece for piece in found if piece is not None), key=lambda piece: piece[1])
     ends = accumulate(prod(source.shape) for source, _ in pieces)

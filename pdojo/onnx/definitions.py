@@ -34,7 +34,7 @@ def type_of(value: Operand | Sequence[Operand]) -> TypeProto:
 
 @dataclass(frozen=True)
 class Defect:
-    """What a definition says against a node."""
+    """The complaint of a definition about a node."""
 
     reason: str
     certain: bool
@@ -43,7 +43,7 @@ class Defect:
 
 
 def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[Operand] | None]) -> Defect | None:
-    """What a definition says against a node with these operands; None if nothing.
+    """The complaint of a definition about a node with these operands; None if there is none.
 
     The attributes of `node` are values: none refers to an attribute of a function call.
     """
@@ -68,7 +68,7 @@ def defect(node: NodeProto, schema: Any, operands: Sequence[Operand | Sequence[O
 
 
 def reason_of(error: Exception) -> str:
-    """What an error of onnx says, in one line, without the context and labels that it adds."""
+    """The message of an error of onnx in one line, without the context and labels that it adds."""
     lines = [line for line in str(error).splitlines() if not line.startswith("==> Context")]
     text = " ".join(" ".join(lines).split())
     for label in ("[ShapeInferenceError]", "[TypeInferenceError]"):

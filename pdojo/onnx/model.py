@@ -82,7 +82,7 @@ class Specialisation:
     """A model for inputs of certain shapes, and of certain values of those that are static."""
 
     key: object
-    """What it was made for; equal for equal models."""
+    """The shapes and values that it was made for; equal for equal models."""
     model: Model
     inputs: dict[str, Known]
     """The arrays that it takes, contiguous, by name."""

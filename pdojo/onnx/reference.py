@@ -1,4 +1,4 @@
-"""ONNX's reference evaluator, with the meaning that operators had in old versions of the operator set."""
+"""ONNX's reference evaluator, with operators that it computes wrongly: old versions of Softmax, and LRN."""
 
 from __future__ import annotations
 
@@ -15,11 +15,27 @@ from onnx.reference.op_run import OpRun
 def reference(model: ModelProto) -> ReferenceEvaluator:
     """The reference evaluator of a model.
 
-    The evaluator of onnx 1.23 gives Softmax, LogSoftmax and Hardmax their meaning since version 13 in all versions.
+    The evaluator of onnx 1.23 gives Softmax, LogSoftmax and Hardmax their meaning since version 13 in all versions, and
+    LRN normalises as many channels as there are images.
     """
     versions = {each.domain: each.version for each in model.opset_import}
     old = versions.get("", versions.get("ai.onnx", 1)) < 13
-    return ReferenceEvaluator(model, new_ops=[Softmax, LogSoftmax, Hardmax] if old else None)
+    return ReferenceEvaluator(model, new_ops=[LRN, Softmax, LogSoftmax, Hardmax] if old else [LRN])
+
+
+class LRN(OpRun):
+    """The quotient by a power of the squares of neighbouring channels."""
+
+    op_domain = ""
+
+    def _run(
+        self, x: NDArray[Any], alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0, size: int = 1
+    ) -> tuple[NDArray[Any]]:
+        sums = np.zeros_like(x)
+        for channel in range(x.shape[1]):
+            first = max(0, channel - (size - 1) // 2)
+            sums[:, channel] = (x[:, first : channel + size // 2 + 1] ** 2).sum(axis=1)
+        return (x / (bias + alpha / size * sums) ** beta,)
 
 
 class _Old(OpRun):

@@ -17,6 +17,7 @@ from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
+from pdojo.errors import UsageError
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.model import Model
 from pdojo.torch.checking import CheckedRegion
@@ -25,7 +26,7 @@ from pdojo.torch.fallbacks import FallbackWarning, warn_of_failure
 from pdojo.torch.options import Options
 from pdojo.torch.planning import plan
 from pdojo.torch.program import Program, plain_region
-from pdojo.torch.statics import Statics
+from pdojo.torch.statics import Statics, can_be_constant
 from pdojo.torch.tuning import compile_tuned
 
 _MOST_CHANGES = 2
@@ -33,12 +34,14 @@ _MOST_CHANGES = 2
 
 
 def backend(
-    module: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **_: object
+    module: GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None, **others: object
 ) -> Callable[..., Any]:
     """The backend `pdojo` of `torch.compile`, for a graph that Dynamo captured.
 
-    Raises UsageError for an unknown option.
+    Raises UsageError for an unknown option, and for a `mode`.
     """
+    for name, value in others.items():
+        raise UsageError(f"the backend pdojo has no {name} {value!r}; its options are in docs/torch.md")
     return compiled_graph(module, example_inputs, Options.of(options), CompiledGraph)
 
 
@@ -119,6 +122,8 @@ class CompiledGraph:
 
     def _check_constants(self, arguments: Sequence[Any]) -> None:
         """Forget what was made of constants that have changed."""
+        if self._statics is None:
+            self._static = tuple(position for position in self._static if can_be_constant(arguments[position]))
         tensors = [arguments[position] for position in self._static]
         if self._statics is not None and not self._statics.unchanged(tensors):
             self.programs.clear()
@@ -164,7 +169,7 @@ def _has_symbols(module: GraphModule) -> bool:
 
 
 def _shapes(arguments: Sequence[Any]) -> object:
-    """What programs of graphs with symbols depend on."""
+    """The key of a program of a graph with symbols: shapes, strides and sizes."""
     return tuple((each.shape, each.stride()) if isinstance(each, torch.Tensor) else each for each in arguments)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a model: its kernels, what PyTorch runs, graph breaks, and the time of each part."""
+"""Explanations of models: kernels, PyTorch's calls, graph breaks, and the time of each part."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _table(number: int, graph: GraphPart) -> Table:
 def explain(
     module_or_function: Callable[..., Any], *example_inputs: Any, options: Mapping[str, Any] | None = None
 ) -> Explanation:
-    """What `torch.compile(backend="pdojo")` makes of a module or a function called with these inputs.
+    """Explain the result of `torch.compile(backend="pdojo")` for a module or a function and these inputs.
 
     It compiles and calls the module with the example inputs, and times each part: the median of some calls, in seconds.
     Gradients are computed as the context says: in `torch.no_grad()` the graphs are those of inference; otherwise they

@@ -1,4 +1,4 @@
-"""What is said when PyTorch runs a part of a graph because pdojo failed."""
+"""The warning that PyTorch runs a part of a graph because pdojo failed."""
 
 from __future__ import annotations
 

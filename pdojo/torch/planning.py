@@ -209,11 +209,14 @@ class _Planner:
         sources = [key_of(each) for each in node.all_input_nodes if each not in self.numbers]
         schema = getattr(node.target, "_schema", None)
         if schema is not None and not schema.is_mutable and not is_random(node):
-            if all(source in self.static for source in sources):
+            if self._is_empty(node):
+                return
+            read = self._read(node)
+            if all(source in self.static for source in read):
                 self._evaluate(node)
                 return
             try:
-                self._lower(node, sources)
+                self._lower(node, read)
             except UsageError as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001  # an error of a rule must not break the user's model
@@ -233,9 +236,32 @@ class _Planner:
         self.calls.setdefault(level, []).append(node)
         self.fallbacks.append(Fallback(node, reason))
 
+    def _is_empty(self, node: Node) -> bool:
+        """Whether no result of a call has elements; such results are known."""
+        value = node.meta.get("val")
+        results = value if isinstance(value, tuple | list) else [value]
+        if not results or any(not _is_without_elements(each) for each in results):
+            return False
+        for number, each in enumerate(results):
+            self.static[node, number] = _new(each)
+        return True
+
+    def _read(self, node: Node) -> list[Key]:
+        """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
+        unread = _unread(node)
+        given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
+        with_elements = [key for key in given if not _is_without_elements(_value(key))]
+        return [] if all(key in self.static for key in with_elements) else given
+
     def _evaluate(self, node: Node) -> None:
-        """Compute a call whose operands are known."""
-        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), self._known)
+        """Compute a call whose operands are known, but for those of which no element is read."""
+
+        def operand(argument: Node) -> Any:
+            if argument in self.numbers or key_of(argument) in self.static:
+                return self._known(argument)
+            return _new(_value(key_of(argument)))
+
+        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), operand)
         with torch.no_grad():
             made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
         for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
@@ -294,10 +320,13 @@ class _Planner:
 
     def _template(self, node: Node, rule: Rule, call: Call, region: Region, seen: list[Seen]) -> tuple[Any, Any]:
         """The arguments of a call with slots in the place of tensors, whose views are appended to `seen`."""
+        unread = _unread(node)
 
         def slot(argument: Node) -> Any:
             if argument in self.numbers:
                 return self.numbers[argument]
+            if argument in unread:
+                return None
             seen.append(self._seen(key_of(argument), region))
             return Slot(len(seen) - 1)
 
@@ -391,7 +420,24 @@ def _call_of(node: Node) -> Call:
         (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
         for each in examples
     ]
-    return Call(str(node.target), tuple(results), read)
+    first = node.args[0] if node.args else None
+    operand = _value(key_of(first)) if isinstance(first, Node) else None
+    return Call(str(node.target), tuple(results), read, operand if isinstance(operand, torch.Tensor) else None)
+
+
+def _unread(node: Node) -> set[Node]:
+    """The operands of a call of which it reads no element."""
+    rule = RULES.get(str(node.target))
+    positions = () if rule is None else rule.unread
+    found = {each for k, each in enumerate(node.args) if k in positions and isinstance(each, Node)}
+    return found - {each for k, other in enumerate(node.args) if k not in positions for each in _nodes(other)}
+
+
+def _nodes(argument: Any) -> list[Node]:
+    """The nodes in an argument."""
+    found: list[Node] = []
+    torch.fx.node.map_arg(argument, found.append)
+    return found
 
 
 def _is_read(node: Node, number: int) -> bool:
@@ -502,6 +548,11 @@ def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     return build.reshape(value, shape)
 
 
+def _is_without_elements(value: object) -> bool:
+    """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
+    return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
+
+
 def _check_tensor(tensor: torch.Tensor) -> None:
     """Raise UsageError for a tensor that no kernel takes."""
     if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -513,7 +564,7 @@ def _check_tensor(tensor: torch.Tensor) -> None:
         raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
     if tensor.layout != torch.strided:
         raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
-    if not tensor.numel():
+    if _is_without_elements(tensor):
         raise UsageError("an array has no elements")
 
 
@@ -525,6 +576,11 @@ def _value(key: Key) -> torch.Tensor:
     """A tensor of the graph, without memory."""
     value = key[0].meta["val"]
     return value[key[1]] if isinstance(value, tuple | list) else value
+
+
+def _new(like: torch.Tensor) -> torch.Tensor:
+    """A tensor with memory for one without; its elements are arbitrary."""
+    return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
 
 
 def _attribute(module: torch.nn.Module, name: str) -> torch.Tensor:

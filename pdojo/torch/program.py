@@ -124,6 +124,8 @@ def _input_layout(key: Key) -> Layout:
 
 def _as_laid_out(tensor: torch.Tensor, layout: Layout) -> torch.Tensor:
     """A tensor with the strides and the alignment that kernels take: itself, or a copy."""
+    if tensor.dtype != layout.dtype:  # Dynamo says f32 and passes f64 for numbers of `random.random()`.
+        return layout.new().copy_(tensor)
     strides = tensor.stride()
     if strides != layout.strides:
         rows = zip(layout.shape, strides, layout.strides, strict=True)

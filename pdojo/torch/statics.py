@@ -14,7 +14,7 @@ _SAMPLES = 16
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 """Integers by their bytes."""
 _VERSION: Callable[[torch.Tensor], int] = torch.Tensor._version.__get__  # pyright: ignore
-"""The version of a tensor, without a frame of Python; inference tensors have none."""
+"""The version of a tensor, without a frame of Python."""
 
 
 class Statics:
@@ -26,7 +26,7 @@ class Statics:
 
     def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
         self._addresses = [*map(torch.Tensor.data_ptr, tensors)]
-        self._versions = [_version(tensor) for tensor in tensors]
+        self._versions = [*map(_VERSION, tensors)]
         self._tensors = list(tensors)
         self._samples = [_sample(tensor) for tensor in tensors if tensor.numel() and tensor.element_size() in _BITS]
         self._before = self._now()
@@ -35,11 +35,7 @@ class Statics:
         """Whether these are the tensors, with the values that they had. PyTorch's guards compare their shapes."""
         if [*map(torch.Tensor.data_ptr, tensors)] != self._addresses:
             return False
-        try:
-            versions = [*map(_VERSION, tensors)]
-        except RuntimeError:
-            versions = [_version(tensor) for tensor in tensors]
-        return versions == self._versions and bool((self._now() == self._before).all())
+        return [*map(_VERSION, tensors)] == self._versions and bool((self._now() == self._before).all())
 
     def _now(self) -> NDArray[np.int64]:
         if not self._samples:
@@ -47,9 +43,10 @@ class Statics:
         return np.concatenate(self._samples, dtype=np.int64, casting="unsafe")
 
 
-def _version(tensor: torch.Tensor) -> int:
-    """The number of changes in place; -1 if PyTorch does not count them."""
-    return -1 if tensor.is_inference() else tensor._version
+def can_be_constant(tensor: torch.Tensor) -> bool:
+    """Whether changes of a tensor can be found: it is an ordinary one on the CPU, which counts its changes."""
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and tensor.layout == torch.strided
+    return is_plain and tensor.device.type == "cpu" and not tensor.is_inference()
 
 
 def _sample(tensor: torch.Tensor) -> NDArray[Any]:

@@ -52,8 +52,8 @@ class ObjectCode:
         values = dict(data)
         values["code"] = base64.b64decode(data["code"])
         values["arguments"] = tuple(
-            Parameter(**{**each, "shape": tuple(each["shape"]), "intent": Intent(each["intent"])})
-            for each in data["arguments"]
+            Parameter(p["name"], p["dtype"], tuple(p["shape"]), Intent(p["intent"]), p["alignment"], p["constant"])
+            for p in data["arguments"]
         )
         values["binding"] = None if data["binding"] is None else ObjectCode.from_json(data["binding"])
         return ObjectCode(**values)

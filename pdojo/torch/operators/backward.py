@@ -51,6 +51,15 @@ def threshold_backward(call: Call, gradient: Array, x: Array, threshold: float) 
     return build.where(x <= threshold, 0, gradient)
 
 
+@aten("soft_margin_loss_backward.default")
+def soft_margin_backward(call: Call, gradient: Array, x: Array, target: Array, reduction: int) -> Array:
+    """The gradient of `log(1 + exp(-target * x))`, or of its mean (reduction 1) or sum."""
+    y = wide(target)
+    # PyTorch's decomposition has 1 - sigmoid(y x), which cancels.
+    slopes = -y * build.sigmoid(-(y * wide(x)))
+    return wide(gradient) * (slopes / x.size if reduction == 1 else slopes)
+
+
 @aten("_softmax_backward_data.default")
 def softmax_backward(call: Call, gradient: Array, y: Array, dim: int, input_dtype: object) -> Array:
     """The gradient of softmax from its result."""

@@ -61,7 +61,9 @@ def convolution_backward(
     strides, ends, dilations = (per_axis(each, rank) for each in (stride, padding, dilation))
     found: list[Array | None] = [None, None, None]
     if output_mask[0] and transposed:
-        found[0] = build.conv(gradient, weights, stride=strides, padding=ends, dilation=dilations, groups=groups)
+        whole = build.conv(gradient, weights, stride=strides, padding=ends, dilation=dilations, groups=groups)
+        # Windows in the padding of the result of the transpose have no element.
+        found[0] = whole[(..., *[slice(0, extent) for extent in x.shape[2:]])]
     elif output_mask[0]:
         rows = zip(x.shape[2:], gradient.shape[2:], weights.shape[2:], strides, ends, dilations, strict=True)
         behind = [extent - ((places - 1) * s - 2 * p + (k - 1) * d + 1) for extent, places, k, s, p, d in rows]

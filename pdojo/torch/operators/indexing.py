@@ -166,22 +166,39 @@ def index_put(
     return at.unmoved(build.put(at.rows(x), _list(at.flat()), updates, accumulation=accumulation))
 
 
-@aten("scatter.src", static=[2])
-def scatter(call: Call, x: Array, dim: int, index: torch.Tensor, src: Array) -> Array:
-    """The array with elements at known indices of an axis replaced."""
+@aten("scatter.src", known=[2])
+def scatter(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
+    """The array with elements at indices of an axis replaced; one for each row if indices are computed."""
+    if isinstance(index, Array):
+        return _marked(call, x, dim, index, src, None)
     return _scattered(call, x, dim, index, src, None)
 
 
-@aten("scatter.value", static=[2])
-def scatter_value(call: Call, x: Array, dim: int, index: torch.Tensor, value: float) -> Array:
-    """The array with a number at known indices of an axis."""
-    return _scattered(call, x, dim, index, build.constant(value, x.dtype, tuple(index.shape)), None)
+@aten("scatter.value", known=[2])
+def scatter_value(call: Call, x: Array, dim: int, index: torch.Tensor | Array, value: float) -> Array:
+    """The array with a number at indices of an axis; at one of each row if indices are computed."""
+    src = build.constant(value, x.dtype, tuple(index.shape))
+    return scatter(call, x, dim, index, src)
 
 
-@aten("scatter_add.default", static=[2])
-def scatter_add(call: Call, x: Array, dim: int, index: torch.Tensor, src: Array) -> Array:
-    """The array with elements added at known indices of an axis."""
+@aten("scatter_add.default", known=[2])
+def scatter_add(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
+    """The array with elements added at indices of an axis; one for each row if indices are computed."""
+    if isinstance(index, Array):
+        return _marked(call, x, dim, index, src, "+")
     return _scattered(call, x, dim, index, src, "+")
+
+
+def _marked(call: Call, x: Array, dim: int, index: Array, updates: Array, accumulation: Joined | None) -> Array:
+    """The array with an element at one computed index of each row replaced or added; NaN where there is no such one."""
+    axis = dim % max(x.rank, 1)
+    row = tuple(1 if d == axis else extent for d, extent in enumerate(x.shape))
+    if not x.rank or index.shape != row or not is_float(x.dtype):
+        call.refuse(f"indices of shape {list(index.shape)} of an array {list(x.shape)} of type {x.dtype} are computed")
+    part = updates[tuple(slice(0, extent) for extent in row)]
+    new = x + part if accumulation else build.broadcast_to(part, x.shape)
+    found = build.where(build.iota(x.shape, index.dtype, axis) == index, new, x)
+    return build.where((index >= 0) & (index < x.shape[axis]), found, nan)
 
 
 _REDUCTIONS: dict[str, Joined] = {"sum": "+", "prod": "*", "amax": "max", "amin": "min"}

@@ -91,21 +91,9 @@ def divide(call: Call, x: Any, y: Any, *, rounding_mode: str | None = None) -> A
     a, b = promoted(call, (x, y))
     if _is_whole(a, b):
         _check_divisor(call, b)
-        return build.map("/", a, b) if rounding_mode == "trunc" else a // b
-    return build.map("trunc", a / b) if rounding_mode == "trunc" else _floor_of_quotient(a, b)
-
-
-def _floor_of_quotient(a: Any, b: Any) -> Array:
-    """The quotient rounded down, exact also where the rounded quotient is a whole number; Python's `//` of floats."""
-    rest = build.map("rem", a, b)
-    quotient = (a - rest) / b
-    differs = (rest != 0) & ((rest < 0) != (b < 0))
-    quotient = build.where(differs, quotient - 1, quotient)
-    floor = build.map("floor", quotient)
-    nearest = build.where(quotient - floor > 0.5, floor + 1, floor)
-    zero = build.map("copysign", 0 * rest, a / b)
-    found = build.where(quotient == 0, zero, nearest)
-    return build.where(b == 0, a / b, found) if isinstance(b, Array) else found if b else a / b
+    if rounding_mode == "floor":
+        return a // b
+    return build.map("/", a, b) if _is_whole(a, b) else build.map("trunc", a / b)
 
 
 @aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor", pointwise=True)
@@ -292,3 +280,12 @@ def frexp(call: Call, x: Array) -> tuple[Array, Array]:
         build.cast(build.cast(build.where(is_plain, mantissa, u), "f32"), x.dtype),
         build.cast(build.where(is_plain, exponent, 0), "i32"),
     )
+
+
+@aten("ldexp.Tensor", pointwise=True)
+def ldexp(call: Call, x: Array, exponent: Array) -> Array:
+    """`x * 2^exponent`; computed in f64, where no power that fits the result overflows."""
+    if call.dtype == "f64":
+        call.refuse("kernels compute it for f16, bf16 and f32 only")
+    scale = build.map("exp2", build.cast(exponent, "f64"))
+    return build.cast(build.cast(build.cast(x, "f64") * scale, "f32"), call.dtype)

@@ -9,6 +9,7 @@ from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import axes_of, wide
 from pdojo.build.attention import safe_softmax
+from pdojo.dialect.element_types import is_float
 from pdojo.torch.operators.registry import Call, aten
 
 Dim = int | Sequence[int] | None
@@ -177,6 +178,28 @@ def _running(accumulation: str, call: Call, x: Array, dim: int) -> Array:
     return build.cumulative(accumulation, values, dim) if x.rank else values
 
 
+@aten("cummax.default")
+def cummax(call: Call, x: Array, dim: int) -> list[Array]:
+    """The greatest element up to each one, and its last index; NaN wins."""
+    return _running_extreme("max", call, x, dim)
+
+
+@aten("cummin.default")
+def cummin(call: Call, x: Array, dim: int) -> list[Array]:
+    """The least element up to each one, and its last index; NaN wins."""
+    return _running_extreme("min", call, x, dim)
+
+
+def _running_extreme(accumulation: str, call: Call, x: Array, dim: int) -> list[Array]:
+    whole, axis = one_axis(x, dim)
+    found = build.cumulative(accumulation, whole, axis)
+    is_new = whole == found
+    if is_float(x.dtype):
+        is_new = is_new | build.map("uno", whole, whole)
+    indices = build.cumulative("max", build.where(is_new, build.iota(whole.shape, "i64", axis), 0), axis)
+    return _of_rank(call, [found, indices])
+
+
 @aten("logsumexp.default")
 def logsumexp(call: Call, x: Array, dim: Dim, keepdim: bool = False) -> Array:
     """The logarithm of the sum of the exponentials along axes."""
@@ -198,11 +221,18 @@ def norm(x: Array, ord: float, along: Sequence[int], *, keepdim: bool = False) -
         return (build.max if ord > 0 else build.min)(size, along, keepdims=keepdim)
     if ord == 0:
         return build.sum(build.cast(size != 0, size.dtype), along, keepdims=keepdim)
-    if ord == 1 or not along:
+    if ord == 1 or prod(x.shape[d] for d in along) == 1:
         return build.sum(size, along, keepdims=keepdim)
     powers = size * size if ord == 2 else build.power(size, ord)
     total = build.sum(powers, along, keepdims=keepdim)
     return build.sqrt(total) if ord == 2 else build.power(total, 1 / ord)
+
+
+@aten("dist.default")
+def distance(call: Call, x: Array, y: Array, p: float = 2) -> Array:
+    """The norm of the differences of all elements."""
+    differences = wide(x) - wide(y)
+    return norm(differences, p, range(differences.rank))
 
 
 @aten("_softmax.default")

@@ -36,6 +36,8 @@ class Call:
     """Element types of handles and shapes of the results, as PyTorch gives them; empty for what is no tensor."""
     read: tuple[int, ...] = (0,)
     """The numbers of results that others read; a rule may return None in the place of the others."""
+    operand: torch.Tensor | None = None
+    """The first operand, without memory, for rules of views that depend on its strides."""
 
     @property
     def dtype(self) -> str:
@@ -61,6 +63,8 @@ class Rule:
     """Positions of tensor arguments whose values must be known: they are tensors of PyTorch, not handles."""
     known: frozenset[int]
     """Positions of tensor arguments that are tensors of PyTorch if their values are known, and handles if not."""
+    unread: frozenset[int]
+    """Positions of tensor arguments whose elements are not read; the rule gets None in their place."""
     pointwise: bool
     """Whether each element of the result depends on the elements at its place only, so that axes may be permuted."""
 
@@ -69,7 +73,11 @@ RULES: dict[str, Rule] = {}
 
 
 def aten(
-    *names: str, static: Sequence[int] = (), known: Sequence[int] = (), pointwise: bool = False
+    *names: str,
+    static: Sequence[int] = (),
+    known: Sequence[int] = (),
+    unread: Sequence[int] = (),
+    pointwise: bool = False,
 ) -> Callable[[Function], Function]:
     """A decorator that makes a function the rule of operators: `add.Tensor` is `aten.add.Tensor`."""
 
@@ -78,7 +86,7 @@ def aten(
             full = name if name.count(".") > 1 else f"aten.{name}"
             if full in RULES:
                 raise ValueError(f"operator {full} has two rules")
-            RULES[full] = Rule(function, frozenset(static), frozenset(known), pointwise)
+            RULES[full] = Rule(function, frozenset(static), frozenset(known), frozenset(unread), pointwise)
         return function
 
     return register

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pdojo import build
 from pdojo.build import Array
 from pdojo.build.array import is_unsigned
-from pdojo.dialect.affine import Expr, var
+from pdojo.dialect.affine import Expr, const, var
 from pdojo.dialect.view.nest import Index
+from pdojo.torch.element_types import memory_order
 from pdojo.torch.operators.registry import Call, aten
 
 
@@ -126,6 +127,25 @@ def unfold(call: Call, x: Array, dimension: int, size: int, step: int) -> Array:
     axis = dimension % x.rank
     index = [var(d) * step + var(x.rank) if d == axis else var(d) for d in range(x.rank)]
     return x.view(call.shape, index)
+
+
+@aten("as_strided.default", "as_strided_copy.default")
+def as_strided(
+    call: Call, x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Array:
+    """The elements of the memory of an array at given strides."""
+    operand = call.operand
+    order = None if operand is None else memory_order(operand.shape, operand.stride())
+    if operand is None or order is None:
+        call.refuse("the elements of its operand are not side by side")
+    first = 0 if storage_offset is None else storage_offset - int(operand.storage_offset())
+    last = first + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True))
+    if first < 0 or last >= x.size:
+        call.refuse("it reads memory beyond its operand")
+    place = const(first)
+    for d, (extent, step) in enumerate(zip(size, stride, strict=True)):
+        place = place + var(d) * step if extent > 1 else place
+    return build.reshape(build.transpose(x, order), (x.size,)).view(tuple(size), [place])
 
 
 @aten("view.dtype")

@@ -11,6 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.semantics.rounding import CARRIERS
 from unit.build.references import NUMPY, Values, erf, random, run
 
 Built: TypeAlias = Callable[[Sequence[Array]], Array]
@@ -333,3 +335,49 @@ def test_sums_of_16_bits_are_wide(dtype: str) -> None:
     assert run(build.sum(ones * x), [x], [one]) == 4096
     assert run(build.matmul(ones * x, ones), [x], [one]) == 4096
     assert run(build.cumulative("+", ones * x)[-1], [x], [one]) == 4096
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "f16"])
+def test_quotients_of_floats_are_rounded_down_as_numpy_s(dtype: str) -> None:
+    numbers = np.array([0, -0.0, 1, -1, 0.1, -0.1, 3, 0.3, 7.5, -2.5, 6, 1000.1, 1e-7, np.inf, -np.inf, np.nan])
+    y = numbers.astype(CARRIERS[dtype])
+    x = y[:, None].copy()
+    a, b = build.input("x", dtype, x.shape), build.input("y", dtype, y.shape)
+    kernel = build.kernel("k", [a, b], {"q": a // b, "r": a // -0.3, "s": 1 // b, "t": b // 0})
+    found = interpret(kernel, {"x": x, "y": y})
+    with np.errstate(all="ignore"):
+        wanted = {"q": x // y, "r": x // y.dtype.type(-0.3), "s": y.dtype.type(1) // y, "t": y // y.dtype.type(0)}
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values)
+        known = ~np.isnan(values)
+        np.testing.assert_array_equal(np.signbit(found[name])[known], np.signbit(values)[known])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "wanted"),
+    [
+        ("f16", "f32", 0.1, float(np.float16(0.1))),
+        ("f32", "f64", 0.1, float(np.float32(0.1))),
+        ("bf16", "f32", 0.1, 0.10009765625),
+        ("i64", "f32", (1 << 54) + 1, float(1 << 54)),
+    ],
+)
+def test_constants_are_rounded_before_they_are_cast(source: str, target: str, value: float, wanted: float) -> None:
+    kernel = build.kernel("k", [], {"y": build.cast(build.constant(value, source, (2,)), target)})
+    assert interpret(kernel, {})["y"].tolist() == [wanted, wanted]
+
+
+def test_padding_of_truth_values_is_neutral() -> None:
+    x = build.input("x", "i1", (1, 1, 2, 2))
+    kernel = build.kernel("k", [x], {"y": build.pool("min", x, (2, 2), stride=1, padding=1)})
+    values = np.array([[[[True, False], [True, True]]]])
+    assert interpret(kernel, {"x": values})["y"].tolist() == [
+        [[[True, False, False], [True, False, False], [True, True, True]]]
+    ]
+
+
+def test_numbers_are_shifted() -> None:
+    x = build.input("x", "i32", (3,))
+    kernel = build.kernel("k", [x], {"y": 1 << x, "z": -64 >> x})
+    found = interpret(kernel, {"x": np.array([0, 3, 5], np.int32)})
+    assert (found["y"].tolist(), found["z"].tolist()) == ([1, 8, 32], [-64, -8, -2])

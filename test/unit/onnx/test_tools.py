@@ -35,6 +35,16 @@ def test_a_model_is_run_and_checked(model: str, capsys: pytest.CaptureFixture[st
     assert lines[2].startswith("time: pdojo median ")
 
 
+def test_models_that_the_reference_cannot_run_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pool.onnx"
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    pool (float[1, 2, 4] x) => (float[1, 2, 1] y) { y = GlobalLpPool (x) }"""
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert run([str(path), "--no-time"]) == 1
+    assert "error: ONNX's reference evaluator fails: " in capsys.readouterr().err
+    assert run([str(path), "--no-check"]) == 0
+
+
 def test_the_kernels_of_a_model_are_tuned(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

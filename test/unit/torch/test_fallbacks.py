@@ -77,6 +77,8 @@ def test_a_model_without_memory() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU()).to("meta")
     compiled = torch.compile(model, backend="pdojo", options=PLAIN)
     found = compiled(torch.empty(2, 4, device="meta"))
+    with torch.no_grad():
+        assert compiled(torch.empty(2, 4, device="meta")).shape == (2, 3)
     assert (found.shape, found.device.type) == ((2, 3), "meta")
     assert "not on meta" in reasons(model, torch.empty(2, 4, device="meta"))
 
@@ -191,3 +193,18 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="pdojo", options=options)
     with pytest.raises(Exception, match=re.escape(message)):
         compiled(torch.ones(2))
+
+
+def test_modes_are_refused() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend="pdojo", mode="max-autotune")
+    with pytest.raises(Exception, match="the backend pdojo has no mode 'max-autotune'"):
+        compiled(torch.ones(2))
+
+
+def test_parameters_that_are_not_plain_are_no_constants() -> None:
+    model = torch.nn.Linear(3, 2).eval()
+    model.register_buffer("scale", torch.eye(2).to_sparse())
+    compiled = torch.compile(lambda x: torch.sparse.mm(model.scale, model(x)), backend="pdojo", options=PLAIN)
+    x = torch.randn(2, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(x), torch.sparse.mm(model.scale, model(x)))

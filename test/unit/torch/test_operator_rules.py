@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
+from pdojo.torch.decompositions import decompositions
 from pdojo.torch.operators.registry import RULES, Call
 from unit.torch.harness import check, planned
 
@@ -77,6 +78,8 @@ def test_extremes_and_their_indices(operator: Any, dtype: Any) -> None:
         (A._log_softmax.default, (1, False)),
         (A._safe_softmax.default, (1,)),
         (A.cumsum.default, (1,)),
+        (A.cummax.default, (1,)),
+        (A.cummin.default, (0,)),
         (A.prod.dim_int, (1,)),
     ],
     ids=str,
@@ -94,6 +97,7 @@ def test_variances(correction: float | None) -> None:
 @pytest.mark.parametrize("order", [2, 1, 0, torch.inf, -torch.inf, 3])
 def test_norms(order: float) -> None:
     check(A.linalg_vector_norm.default, numbers(3, 5), order, [1], False)
+    check(A.dist.default, numbers(3, 5), numbers(3, 1), order)
     check(A._cdist_forward.default, numbers(3, 5), numbers(2, 5), abs(order), None)
 
 
@@ -132,7 +136,7 @@ def test_normalisations(dtype: Any) -> None:
 def test_convolutions_and_their_gradients(form: Any, transposed: bool) -> None:
     x = numbers(2, 4, 7, 6).to(memory_format=form)
     w = numbers(4, 3, 3, 2) if transposed else numbers(6, 2, 3, 2)
-    last = ([2, 1], [1, 0], [1, 2], transposed, [1, 0] if transposed else [0, 0], 2)
+    last = ([2, 1], [1, 0], [1, 2], transposed, [1, 1] if transposed else [0, 0], 2)
     check(A.convolution.default, x, w, numbers(6), *last)
     y = A.convolution.default(x, w, None, *last)
     check(A.convolution_backward.default, torch.randn_like(y), x, w, [6], *last, [True, True, True])
@@ -198,6 +202,14 @@ def test_computed_indices_of_a_short_axis() -> None:
     check(A.gather.default, odd(), 0, below(4, 6, 5))
 
 
+def test_one_computed_index_of_each_row() -> None:
+    x, index, values = odd(), below(5, 4, 1), numbers(4, 5)
+    check(A.scatter.src, x, 1, index, values)
+    check(A.scatter.value, x, -1, index, 3.0)
+    check(A.scatter_add.default, x, 1, index, values)
+    check(A.scatter_add.default, x.t(), 0, index.t(), values.t())
+
+
 def test_other_computed_indices_are_pytorchs() -> None:
     for operator, arguments in (
         (A.embedding.default, (numbers(5, 4), below(5, 3))),
@@ -232,6 +244,8 @@ def test_gradients_of_functions(dtype: Any) -> None:
     check(A.gelu_backward.default, g, x)
     check(A.gelu_backward.default, g, x, approximate="tanh")
     check(A.threshold_backward.default, g, x, 0)
+    check(A.soft_margin_loss_backward.default, g, x * 9, g.sign(), 0)
+    check(A.soft_margin_loss_backward.default, g[0, 0], x, g.sign(), 1)
     check(A._softmax_backward_data.default, g, x.softmax(0), 0, dtype)
     check(A._log_softmax_backward_data.default, g, x.log_softmax(1), 1, dtype)
     w = numbers(7, dtype=dtype)
@@ -260,6 +274,17 @@ def test_attention_with_dropout_is_pytorchs() -> None:
     x = numbers(1, 2, 3, 4)
     plan, _ = planned(A._scaled_dot_product_flash_attention_for_cpu.default, x, x, x, 0.5)
     assert [each.reason for each in plan.fallbacks] == ["it draws random numbers"]
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("use_gelu", [False, True])
+def test_the_layer_of_an_encoder(norm_first: bool, use_gelu: bool) -> None:
+    operator = A._transformer_encoder_layer_fwd.default
+    sizes = [(24, 8), (24,), (8, 8), (8,)], [(8,), (8,), (8,), (8,), (16, 8), (16,), (8, 16), (8,)]
+    before, after = ([numbers(*size) for size in row] for row in sizes)
+    arguments = numbers(2, 5, 8), 8, 2, *before, use_gelu, norm_first, 1e-5, *after
+    torch.testing.assert_close(decompositions()[operator](*arguments), operator(*arguments))
+    assert decompositions()[operator](*arguments, numbers(5, 5) > 0, 0) is NotImplemented
 
 
 def test_compiled_kernels() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import random
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -240,6 +241,8 @@ def test_parameters_of_inference_mode() -> None:
         torch.testing.assert_close(ours(x), linear(x))
         linear.weight.mul_(2)
         torch.testing.assert_close(ours(x), linear(x))
+        linear.weight[1, 2] += 1
+        torch.testing.assert_close(ours(x), linear(x))
 
 
 def test_autocast() -> None:
@@ -444,3 +447,13 @@ def test_tensors_of_a_call_die_with_it() -> None:
     del x, y
     gc.collect()
     assert [each() for each in dying] == [None, None]
+
+
+def test_random_numbers_of_python() -> None:
+    def function(x: Any, draw: random.Random) -> Any:
+        return x * 2 if draw.random() < 0.5 else x
+
+    ours = compiled(function)
+    x = torch.randn(3)
+    for seed in range(4):
+        torch.testing.assert_close(ours(x, random.Random(seed)), function(x, random.Random(seed)))

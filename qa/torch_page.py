@@ -1,0 +1,56 @@
+"""`docs/torch-operators.md`: PyTorch's operators with their status, from results of `qa.torch_ops`.
+
+python -m qa.torch_ops --store results.jsonl
+python -m qa.torch_page results.jsonl
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from qa.torch_ops import STATUSES, Row, stored
+
+PAGE = Path(__file__).parents[1] / "docs" / "torch-operators.md"
+BEGIN, END = "<!-- python -m qa.torch_page -->\n", "<!-- end -->\n"
+
+
+def body(rows: Sequence[Row]) -> str:
+    """The generated part of the page."""
+    judged = [row for row in rows if row.status != "skipped"]
+    lines = ["| status | operators | samples |", "| --- | ---: | ---: |"]
+    for status in STATUSES:
+        samples = sum(row.counts.get(status, 0) for row in rows)
+        lines.append(f"| {status} | {sum(row.status == status for row in rows)} | {samples} |")
+    lines += [f"| all | {len(rows)} | {sum(row.samples for row in rows)} |", ""]
+    lines += ["| operator | status | samples right | why PyTorch runs calls |", "| --- | --- | ---: | --- |"]
+    for row in sorted(judged, key=lambda row: row.operator.lower()):
+        wrong = sum(row.counts.get(status, 0) for status in ("wrong", "crash"))
+        count = row.samples - row.counts.get("skipped", 0)
+        lines.append(f"| `{row.operator}` | {row.status} | {count - wrong} of {count} | {_reason(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _reason(row: Row) -> str:
+    """The most frequent reasons, in a cell of a table."""
+    most = sorted(row.reasons, key=lambda reason: -row.reasons[reason])[:2]
+    return "; ".join(" ".join(reason.replace("|", "/").split())[:120] for reason in most)
+
+
+def page(text: str, generated: str) -> str:
+    """The page with its generated part replaced."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{generated}\n{END}{rest.partition(END)[2]}"
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Write the page for a file of results."""
+    (path,) = sys.argv[1:] if args is None else args
+    rows = [row for row in stored(Path(path)).values() if (row.dtype, row.mode) == ("f32", "interpreted")]
+    PAGE.write_text(page(PAGE.read_text(), body(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

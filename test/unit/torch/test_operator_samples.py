@@ -1,0 +1,48 @@
+"""A spread of the samples of PyTorch's operator database, through the backend, by the reference interpreter."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import islice
+from typing import Any
+
+import pytest
+
+torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("expecttest", reason="PyTorch's operator database needs expecttest")
+
+_GROUPS, _OPERATORS = 50, 6
+"""Tests, and operators with one sample each in a test: 300 samples."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("group", range(_GROUPS))
+def test_samples_are_as_pytorchs(group: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from qa.torch_samples import Settings, operators, run_sample, title
+    known = operators("f32")
+    every = len(known) // (_GROUPS * _OPERATORS)
+    chosen = known[::every][group * _OPERATORS : (group + 1) * _OPERATORS]
+    assert len(chosen) == _OPERATORS
+    found: dict[str, str] = {}
+    for number, op in enumerate(chosen):
+        torch.manual_seed(0)
+        given = list(islice(op.sample_inputs("cpu", torch.float32), (group + number) % 4 + 1))
+        outcome = run_sample(op, given[-1], Settings())
+        if outcome.status in ("wrong", "crash"):
+            found[title(op)] = outcome.message
+    assert not found
+
+
+def test_a_wrong_result_is_found() -> None:
+    from qa.torch_samples import compare
+
+    x = torch.tensor([1.0, 1000.0])
+    assert not compare([x], [x], [x.double()])
+    assert "1 of 2 elements" in compare([x + torch.tensor([0, 1e-2])], [x], [x.double()])
+    assert "1 of 2 elements" in compare([x + torch.tensor([1e-5, 0])], [x], [x.double()], is_pointwise=True)
+    assert not compare([x + torch.tensor([1e-5, 0])], [x], [x.double()])
+    assert "strides" in compare([torch.zeros(2, 3).T], [torch.zeros(3, 2)], None)
+    assert "int64" in compare([x], [x.long()], None)
+    assert "nan" in compare([x * torch.nan], [x], None)
