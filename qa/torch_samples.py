@@ -1,5 +1,8 @@
 """Samples of PyTorch's operators, run by PyTorch and by `pdojo.torch`, and the comparison of the results."""
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import traceback

@@ -1,5 +1,8 @@
 """PyTorch models on command lines: their kernels, and the part of a report about a whole model."""
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import sys
