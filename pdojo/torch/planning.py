@@ -239,7 +239,7 @@ class _Planner:
     def _is_empty(self, node: Node) -> bool:
         """Whether no result of a call has elements; such results are known."""
         value = node.meta.get("val")
-        results = value if isinstance(value, tuple | list) else [value]
+        results: list[Any] = list(value) if isinstance(value, tuple | list) else [value]
         if not results or any(not _is_without_elements(each) for each in results):
             return False
         for number, each in enumerate(results):
