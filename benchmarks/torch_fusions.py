@@ -12,6 +12,9 @@ result have between 1 and 64 MB, and its products fewer than 4e9 operations.
 `benchmarks.torch_turns` describes.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Functions of PyTorch take and return anything.
+
 from __future__ import annotations
 
 import sys

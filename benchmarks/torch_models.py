@@ -5,6 +5,9 @@ of weights, as `benchmarks.torch_turns` describes. Nothing is downloaded. Sizes 
 10 to 300 ms.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Functions of PyTorch take and return anything.
+
 from __future__ import annotations
 
 import sys
@@ -146,7 +149,7 @@ class _WithCache(nn.Module):
     def forward(self, tokens: Tensor, cache: list[tuple[Tensor, Tensor]]) -> list[Tensor]:
         from transformers import DynamicCache
 
-        known = DynamicCache(cache)
+        known: Any = DynamicCache(cache)
         logits: Tensor = self.model(tokens, past_key_values=known, use_cache=True).logits
         return [logits, *(each for layer in known.layers for each in (layer.keys, layer.values))]
 

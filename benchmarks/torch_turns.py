@@ -9,6 +9,9 @@ the last place of the largest element.
 Compilation is timed in processes with empty caches on disk (`first`) and again with filled ones (`second`).
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# Functions of PyTorch take and return anything.
+
 from __future__ import annotations
 
 import copy
@@ -85,7 +88,7 @@ def measure(case: Case, implementations: Sequence[str], rounds: int = ROUNDS) ->
                 found["failures"][name] = f"{type(error).__name__}: {error}"[:500]
                 continue
             found["compiled"][name] = time.perf_counter() - start
-            found["errors"][name] = _error(results, wanted)
+            found["errors"][name] = error_of(results, wanted)
             functions[name] = function
         if OURS in functions:
             found |= _described(made)
@@ -173,7 +176,7 @@ def _numbers(case: Case) -> list[torch.Tensor]:
     ]
 
 
-def _error(results: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> float:
+def error_of(results: Sequence[torch.Tensor], wanted: Sequence[torch.Tensor]) -> float:
     """The largest difference; infinite if one is no number where the other is one."""
     largest = 0.0
     for found, right in zip(results, wanted, strict=True):

@@ -149,7 +149,11 @@ class GraphBuilder:
             results.append(_result(value, title, sources, inputs))
         handles = [value for value in lowered.results if isinstance(value, build.Array) and value.size]
         places = moved(handles)
-        others = frozenset(tensor for tensor, handle in inputs.items() if handle.operand.definition in places)
+        others = frozenset(
+            tensor
+            for tensor, handle in inputs.items()
+            if isinstance(handle.operand, Read) and handle.operand.definition in places
+        )
         kind, row, pieces = kind_of(handles), longest_row(handles), _pieces(handles, inputs)
         operation = Operation(name, lower, tuple(operands), tuple(results), kind, row, others, pieces)
         if operation.made and not inputs:

@@ -71,12 +71,13 @@ class _Lowering:
         given: list[Value | None] = []
         seen: set[Tensor] = set()
         for operand in operation.operands:
-            is_repeated = isinstance(operand, Tensor) and operand in seen and self.values[operand] in self.inputs
-            if is_repeated and operation.kind is Kind.CONTRACTION:
+            if not isinstance(operand, Tensor):
+                given.append(operand)
+            elif operand in seen and operation.kind is Kind.CONTRACTION and self.values[operand] in self.inputs:
                 given.append(self._input(operand))
             else:
                 given.append(self._operand(operand))
-            seen.update([operand] if isinstance(operand, Tensor) else ())
+                seen.add(operand)
         lowered = operation.lower(tuple(given), f"w{self._count}_")
         self._count += 1
         self.constants.update(lowered.constants)
@@ -90,9 +91,7 @@ class _Lowering:
         assert isinstance(value, build.Array), tensor
         return value
 
-    def _operand(self, operand: Operand | None) -> Value | None:
-        if not isinstance(operand, Tensor):
-            return operand
+    def _operand(self, operand: Tensor) -> Value:
         if operand not in self.values:
             self.values[operand] = self._input(operand)
         return self.values[operand]

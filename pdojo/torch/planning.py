@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -457,7 +457,7 @@ def _lowering(
     results = call.results
     if permuted:
         results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = Call(call.operator, results, call.read)
+    asked = replace(call, results=results)
 
     def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
         constants: dict[Array, Known] = {}

@@ -8,9 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the functions are PyTorch's")
 
-from benchmarks import torch_turns  # noqa: E402
 from benchmarks.torch_fusions import BYTES, COUNT, FILE, SEED, Fusion, draw, fusions, text_of  # noqa: E402
-from benchmarks.torch_turns import EAGER, OURS, Case, is_correct, measure, ratio  # noqa: E402
+from benchmarks.torch_turns import EAGER, INDUCTOR, OURS, Case, error_of, is_correct, measure, ratio  # noqa: E402
 
 SMALL = [str(fusion) for fusion in fusions()[::12]]
 
@@ -47,11 +46,11 @@ def test_errors_and_ratios() -> None:
     assert is_correct(found | {"errors": {OURS: 2e-6, EAGER: 1e-6}})
     assert not is_correct(found | {"errors": {EAGER: 1e-6}})
     assert ratio(found, EAGER) == 1.0
-    assert ratio(found, torch_turns.INDUCTOR) is None
+    assert ratio(found, INDUCTOR) is None
 
 
 def test_a_result_with_other_infinities_is_wrong() -> None:
     x = torch.tensor([1.0, float("inf"), float("nan")], dtype=torch.float64)
-    assert torch_turns._error([x], [x]) == 0
-    assert torch_turns._error([x.nan_to_num()], [x]) == float("inf")
-    assert torch_turns._error([torch.cat((x[:1], -x[1:]))], [x]) == float("inf")
+    assert error_of([x], [x]) == 0
+    assert error_of([x.nan_to_num()], [x]) == float("inf")
+    assert error_of([torch.cat((x[:1], -x[1:]))], [x]) == float("inf")
