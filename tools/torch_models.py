@@ -133,7 +133,7 @@ def _speeds(model: TorchModel, database: str | None, *, with_inductor: bool) -> 
     """The median times of the model in PyTorch, in pdojo and in Inductor, run in turns."""
     import torch
 
-    compiled: Any = torch.compile  # pyright: ignore[reportUnknownMemberType]
+    compiled = cast("Callable[..., Any]", torch.compile)  # pyright: ignore[reportUnknownMemberType]
     backends: dict[str, Any] = {"pdojo": compiled(model.module, backend="pdojo", options={"database": database})}
     backends["PyTorch"] = model.module
     if with_inductor:
