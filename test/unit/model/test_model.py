@@ -127,6 +127,93 @@ def test_views_take_no_kernel_and_no_memory() -> None:
         assert [output.tolist() for output in outputs] == [given.reshape(32).tolist(), given.reshape(8, 4).tolist()]
 
 
+def run(graph: Graph, *inputs: Known) -> list[Known]:
+    """The outputs of the interpreted model."""
+    return list(Model.of(graph).interpret(*inputs))
+
+
+def test_copies_in_another_order_are_read_through() -> None:
+    made = Graphs()
+    x = made.input("x", 4, 8)
+    turned = made("turn", build.transpose, x)
+    graph = made.finish(made("exp", build.exp, turned), made("product", build.matmul, turned, made.input("w", 4, 8)))
+    # The copy is in both kernels, and neither writes it.
+    assert names(graph) == [["turn", "exp"], ["turn", "product"]]
+    assert [len(step.outputs) for step in Model.of(graph).steps] == [1, 1]
+    given, weights = constant(4, 8), constant(4, 8) + 1
+    first, second = run(graph, given, weights)
+    assert np.allclose(first, np.exp(given.T))
+    assert np.allclose(second, given.T @ weights, atol=1e-6)
+
+
+def test_the_only_use_of_an_array_in_another_order_is_written_in_that_order() -> None:
+    made = Graphs()
+    product = made("product", build.matmul, made.input("x", 4, 8), made.input("w", 8, 4))
+    turned = made("turn", build.transpose, product)
+    graph = made.finish(made("again", build.matmul, turned, made.input("v", 4, 8)))
+    assert names(graph) == [["product", "turn"], ["again"]]
+    x, w, v = constant(4, 8), constant(8, 4), constant(4, 8) + 1
+    assert np.allclose(run(graph, x, w, v)[0], (x @ w).T @ v, atol=1e-5)
+
+
+def test_squares_belong_to_the_kernel_that_sums_them_up() -> None:
+    made = Graphs()
+    total = made(
+        "residual",
+        lambda a, b: a + b,
+        made("product", build.matmul, made.input("x", 4, 8), constant(8, 8)),
+        made.input("r", 4, 8),
+    )
+    mean = made("mean", lambda a: build.mean(a, -1, keepdims=True), made("square", lambda a: a * a, total))
+    graph = made.finish(made("divide", lambda a, b: a / b, total, mean))
+    assert names(graph) == [["product", "residual"], ["square", "mean", "divide"]]
+    x, r = constant(4, 8), constant(4, 8) + 2
+    wanted = x @ constant(8, 8) + r
+    assert np.allclose(run(graph, x, r)[0], wanted / (wanted**2).mean(-1, keepdims=True), atol=1e-5)
+
+
+def test_a_rotary_embedding_is_one_kernel() -> None:
+    made = Graphs()
+    x, sines = made.input("x", 6, 2, 8), made.input("s", 6, 8)
+    turned = made("turn", lambda a: build.transpose(a, (1, 0, 2)), x)
+    second = made("negate", lambda a: -a[..., 4:], turned)
+    halves = made("cat", lambda a, b: build.concatenate([a, b[..., :4]], -1), second, turned)
+    scaled = made("scale", lambda a, b: a * b, halves, sines)
+    graph = made.finish(made("add", lambda a, b: a + build.transpose(b, (1, 0, 2)), x, scaled))
+    model = Model.of(graph)
+    assert len(model.steps) == 1
+    # All nests run over rows in the order of the result, so that moves can join them.
+    nests = print_notation(model.steps[0].kernel).split("\n\n")[1].splitlines()
+    assert {line.split()[0] for line in nests if line[0].isdigit()} == {"6"}
+    given, s = constant(6, 2, 8), constant(6, 8)
+    t = given.transpose(1, 0, 2)
+    wanted = given + (np.concatenate([-t[..., 4:], t[..., :4]], -1) * s).transpose(1, 0, 2)
+    assert np.allclose(run(graph, given, s)[0], wanted, atol=1e-6)
+
+
+def test_factors_that_are_parts_of_one_tensor_are_inputs_of_their_own() -> None:
+    made = Graphs()
+    x = made.input("x", 4, 8)
+    graph = made.finish(made("gram", lambda a, b: build.matmul(a, build.transpose(b)), x, x))
+    (step,) = Model.of(graph).steps
+    assert len(step.inputs) == 2
+    assert np.allclose(run(graph, constant(4, 8))[0], constant(4, 8) @ constant(4, 8).T, atol=1e-6)
+
+
+def test_heads_that_share_keys_are_split_in_all_nests() -> None:
+    made = Graphs()
+    q, k = made.input("q", 4, 3, 8), made.input("k", 2, 5, 8)
+    keys = made("repeat", lambda a: build.reshape(build.broadcast_to(a[:, None], (2, 2, 5, 8)), (4, 5, 8)), k)
+    graph = made.finish(made("attention", lambda a, b: build.attention(a, b, b), q, keys))
+    (step,) = Model.of(graph).steps
+    nests = print_notation(step.kernel).split("\n\n")[1].splitlines()
+    assert {tuple(line.split()[:2]) for line in nests if line.startswith(("2", "4"))} == {("2", "2")}
+    given, shared = constant(4, 3, 8), constant(2, 5, 8)
+    whole = shared.repeat(2, 0)
+    e = np.exp(given @ whole.transpose(0, 2, 1) / np.sqrt(np.float32(8)))
+    assert np.allclose(run(graph, given, shared)[0], e / e.sum(-1, keepdims=True) @ whole, atol=1e-5)
+
+
 def test_groups_are_in_an_order_of_execution() -> None:
     made = Graphs()
     x, w = made.input("x", 8, 8), made.input("w", 8, 8)
