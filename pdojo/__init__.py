@@ -27,7 +27,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdojo import build, onnx
+    from pdojo import build
+    from pdojo import onnx as onnx
     from pdojo import torch as torch
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
@@ -92,7 +93,6 @@ __all__ = [
     "kernels",
     "load",
     "machine",
-    "onnx",
     "parse",
     "run",
     "tune",
