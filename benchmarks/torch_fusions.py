@@ -15,6 +15,9 @@ result have between 1 and 64 MB, and its products fewer than 4e9 operations.
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Functions of PyTorch take and return anything.
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import sys

@@ -8,6 +8,9 @@ of weights, as `benchmarks.torch_turns` describes. Nothing is downloaded. Sizes 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Functions of PyTorch take and return anything.
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import sys

@@ -12,6 +12,9 @@ Compilation is timed in processes with empty caches on disk (`first`) and again 
 # pyright: reportUnknownLambdaType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 # Functions of PyTorch take and return anything.
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import copy

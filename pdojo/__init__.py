@@ -27,7 +27,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pdojo import build, onnx, torch
+    from pdojo import build, onnx
+    from pdojo import torch as torch
     from pdojo.api.calls import compile, game, run
     from pdojo.api.programs import load, parse
     from pdojo.api.tuning import tune
@@ -94,7 +95,6 @@ __all__ = [
     "onnx",
     "parse",
     "run",
-    "torch",
     "tune",
 ]
 

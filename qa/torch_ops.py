@@ -8,6 +8,9 @@ The results of each operator are appended to a file of JSON lines; a later call 
 `--compiled`, the reference interpreter runs the kernels.
 """
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import argparse

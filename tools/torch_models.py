@@ -1,5 +1,8 @@
 """PyTorch models on command lines: their kernels, and the part of a report about a whole model."""
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import sys
@@ -61,11 +64,13 @@ def torch_model(name: str) -> TorchModel:
     function = getattr(_module(where), called, None)
     if not callable(function):
         raise UsageError(f"'{where}' has no function '{called}'")
-    made: Any = function()
-    if not isinstance(made, tuple) or len(cast("tuple[Any, ...]", made)) != 2 or not callable(made[0]):
+    made: object = function()
+    pair = cast("tuple[Any, ...]", made) if isinstance(made, tuple) else ()
+    if len(pair) != 2 or not callable(pair[0]):
         raise UsageError(f"'{name}' returns no pair of a module and a list of inputs")
-    inputs: Any = made[1]
-    return TorchModel(called, made[0], tuple(inputs) if isinstance(inputs, tuple | list) else (inputs,))
+    module, inputs = pair
+    given = cast("Sequence[Any]", inputs) if isinstance(inputs, tuple | list) else [inputs]
+    return TorchModel(called, module, tuple(given))
 
 
 def _module(where: str) -> object:
@@ -128,10 +133,11 @@ def _speeds(model: TorchModel, database: str | None, *, with_inductor: bool) -> 
     """The median times of the model in PyTorch, in pdojo and in Inductor, run in turns."""
     import torch
 
-    backends: dict[str, Any] = {"pdojo": torch.compile(model.module, backend="pdojo", options={"database": database})}
+    compiled = cast("Callable[..., Any]", torch.compile)  # pyright: ignore[reportUnknownMemberType]
+    backends: dict[str, Any] = {"pdojo": compiled(model.module, backend="pdojo", options={"database": database})}
     backends["PyTorch"] = model.module
     if with_inductor:
-        backends["Inductor"] = torch.compile(model.module, backend="inductor")
+        backends["Inductor"] = compiled(model.module, backend="inductor")
     with torch.no_grad():
         try:
             times = in_turns({name: lambda call=call: call(*model.inputs) for name, call in backends.items()}, SECONDS)

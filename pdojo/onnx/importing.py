@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, defs, helper
 
 from pdojo import build
 from pdojo.errors import UsageError
@@ -280,11 +280,16 @@ def _newest(versions: Sequence[int], opset: int) -> int:
 
 
 def _parsed(body: object, schema: Any) -> FunctionProto:
-    """A function of a definition, with the defaults of its attributes, which onnx leaves out."""
+    """A function of a definition, with the defaults of its attributes and a version of all operators that it calls.
+
+    onnx leaves both out; functions of other domains are written for the newest version of the default domain.
+    """
     function = FunctionProto()
     function.ParseFromString(body.SerializeToString() if isinstance(body, FunctionProto) else cast("bytes", body))
     defaults = [each.default_value for each in schema.attributes.values()]
     function.attribute_proto.extend(each for each in defaults if each.name)
+    if not any(each.domain == "" for each in function.opset_import):
+        function.opset_import.append(helper.make_opsetid("", defs.onnx_opset_version()))
     return function
 
 

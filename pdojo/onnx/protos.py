@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, checker, helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
@@ -58,7 +59,21 @@ def _parsed(content: bytes, title: str) -> ModelProto:
         model.ParseFromString(content)
     except (DecodeError, UnicodeDecodeError, RuntimeError) as error:
         raise UsageError(f"{title} is no ONNX model: {error}") from None
+    _check_texts(model, title)
     return model
+
+
+def _check_texts(message: Message, title: str) -> None:
+    """Raise UsageError for a text that is not UTF-8, which protobuf gives as bytes."""
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_STRING:
+            wrong = next((each for each in ([value] if isinstance(value, str | bytes) else value)
+                          if isinstance(each, bytes)), None)  # fmt: skip
+            if wrong is not None:
+                raise UsageError(f"{title} is no valid ONNX model: text {wrong!r} is not UTF-8")
+        elif field.type == FieldDescriptor.TYPE_MESSAGE:
+            for each in [value] if isinstance(value, Message) else value:
+                _check_texts(each, title)
 
 
 def _check(action: Callable[[], _T], title: str) -> _T:

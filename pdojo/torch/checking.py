@@ -49,7 +49,7 @@ class CheckedRegion:
     def __call__(self, values: Environment) -> None:
         """Compute the results of the region. Raises WrongKernel if a kernel's, or the whole region's, are wrong."""
         memory = given_memory(self.region, values)
-        given = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
+        given = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}  # pyright: ignore
         for call in self._calls:
             call.bind(memory)()
             self._check(call, {**given, **{key: memory[tensor] for key, tensor in call.inputs.items()}}, memory)

@@ -39,7 +39,7 @@ def _encoder_layer(
     use_gelu: bool,
     norm_first: bool,
     eps: float,
-    *parameters: torch.Tensor,
+    *parameters: Any,
     mask: torch.Tensor | None = None,
     mask_type: int | None = None,
 ) -> Any:
@@ -48,10 +48,9 @@ def _encoder_layer(
     `parameters` are the scales and shifts of both normalisations, and the weights and biases of both linear functions,
     perhaps with the mask and its kind.
     """
-    *eight, given_mask, _ = (*parameters, mask, mask_type)[:10]
-    if given_mask is not None or x.dim() != 3:
+    if any(each is not None for each in (*parameters[8:], mask, mask_type)) or x.dim() != 3:
         return NotImplemented
-    scale_1, shift_1, scale_2, shift_2, weight_1, bias_1, weight_2, bias_2 = eight
+    scale_1, shift_1, scale_2, shift_2, weight_1, bias_1, weight_2, bias_2 = parameters[:8]
 
     def attended(u: torch.Tensor) -> torch.Tensor:
         heads = linear(u, qkv_weight, qkv_bias).reshape(*u.shape[:2], 3, num_heads, embed_dim // num_heads)

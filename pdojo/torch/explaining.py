@@ -274,7 +274,7 @@ class _Profile:
 
 
 def _torch_results(step: TorchStep) -> tuple[str, ...]:
-    value = step.node.meta["val"]
+    value = step.node.meta.get("val")
     results = value if isinstance(value, tuple | list) else (value,)
     return tuple(_shown((step.node, n)) for n, each in enumerate(results) if isinstance(each, torch.Tensor))
 

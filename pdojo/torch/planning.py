@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -239,7 +239,7 @@ class _Planner:
     def _is_empty(self, node: Node) -> bool:
         """Whether no result of a call has elements; such results are known."""
         value = node.meta.get("val")
-        results = value if isinstance(value, tuple | list) else [value]
+        results: list[Any] = list(value) if isinstance(value, tuple | list) else [value]
         if not results or any(not _is_without_elements(each) for each in results):
             return False
         for number, each in enumerate(results):
@@ -265,7 +265,8 @@ class _Planner:
         with torch.no_grad():
             made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
         for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
-            self.static[node, number] = each
+            is_zero = isinstance(each, torch.Tensor) and torch._is_zerotensor(each)
+            self.static[node, number] = torch.zeros(each.shape, dtype=each.dtype) if is_zero else each
 
     def _known(self, node: Node) -> Any:
         return self.numbers[node] if node in self.numbers else self.static[key_of(node)]
@@ -457,7 +458,7 @@ def _lowering(
     results = call.results
     if permuted:
         results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = Call(call.operator, results, call.read)
+    asked = replace(call, results=results)
 
     def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
         constants: dict[Array, Known] = {}

@@ -186,7 +186,7 @@ def test_replaying_the_trace_gives_the_same_program() -> None:
 
 
 def test_few_channels_are_shared_by_all_threads() -> None:
-    nest = tuned_for("batchnorm", "8x3x64x64", replace(host(), threads=2)).game.program.nest
+    nest = tuned_for("batchnorm", "8x3x128x128", replace(host(), threads=2)).game.program.nest
     assert [scope.extent for scope in nest.scopes if scope.mapping is Mapping.PARALLEL] == [8, 8]
 
 
@@ -230,7 +230,7 @@ def test_elementwise_statements_behind_a_contraction_read_its_registers() -> Non
 
 def test_the_statistics_of_a_single_row_are_shared_by_all_threads() -> None:
     on = replace(machine("x86-64-avx2"), threads=2)
-    nest = tuned_for("softmax", "1x100000", on).game.program.nest
+    nest = tuned_for("softmax", "1x400000", on).game.program.nest
     assert [scope.extent for scope in nest.scopes if scope.mapping is Mapping.PARALLEL] == [2, 2, 2]
 
 

@@ -6,7 +6,8 @@ import ctypes
 import os
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,8 @@ FUNCTIONS = (
     "omp_get_thread_num",
 )
 """Functions that compiled kernels call."""
+WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
+"""Environment variables that say how threads wait; if one is set, it counts."""
 _SONAMES = ("libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so", "libomp.dylib")
 _STEMS = ("libgomp", "libomp", "libiomp5")
 
@@ -88,11 +91,29 @@ def runtime() -> OpenMpRuntime:
 
 def _load(candidate: str) -> OpenMpRuntime | None:
     try:
-        library = ctypes.CDLL(candidate)
+        with _sleeping():
+            library = ctypes.CDLL(candidate)
         complete = all(hasattr(library, f) for f in FUNCTIONS)
     except OSError:
         return None
     return OpenMpRuntime(candidate, library) if complete else None
+
+
+@contextmanager
+def _sleeping() -> Generator[None]:
+    """A context in which a runtime that is loaded learns to let its threads sleep while they wait.
+
+    Threads that wait in a loop begin some microseconds earlier, but on a busy machine they take the processor from the
+    threads that they wait for. A runtime that another library has loaded stays as it is.
+    """
+    if any(name in os.environ for name in WAITING):
+        yield
+        return
+    os.environ[WAITING[0]] = "passive"
+    try:
+        yield
+    finally:
+        del os.environ[WAITING[0]]
 
 
 def _candidates() -> Iterator[str]:

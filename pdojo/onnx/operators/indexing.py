@@ -77,13 +77,15 @@ def gather_elements(node: Node) -> Array:
     if places.size <= MOST_ENTRIES:
         own = [build.iota(places.shape, "i64", d) for d in range(x.rank)]
         return build.gather(x, [build.table(places.tolist()) if d == axis else own[d] for d in range(x.rank)])
-    flat = _flat_places(places, x.shape, axis)
+    flat = _flat_places(node, places, x.shape, axis)
     found = build.take(build.reshape(x, (-1,)), [int(place) for place in flat.reshape(-1)], 0)
     return build.reshape(found, flat.shape)
 
 
-def _flat_places(places: _Places, shape: Sequence[int], axis: int) -> _Places:
+def _flat_places(node: Node, places: _Places, shape: Sequence[int], axis: int) -> _Places:
     """Flat indices in an array of `shape` of the elements at `places` of an axis, and at their own on the others."""
+    if any(d != axis and count > extent for d, (count, extent) in enumerate(zip(places.shape, shape, strict=True))):
+        node.contradicts(f"indices of shape {list(places.shape)} do not fit an array of shape {list(shape)}")
     own = np.indices(places.shape)
     grid = [places if d == axis else own[d] for d in range(places.ndim)]
     return np.asarray(np.ravel_multi_index(grid, tuple(shape)) if places.size else places, np.int64)
@@ -139,7 +141,9 @@ def scatter_elements(node: Node) -> Array:
     x, updates = node.array(0), node.array(2)
     axis = _axis(node, x)
     _check_rank(node, 1, x.rank)
-    flat = _flat_places(_indices(node, 1, x.shape[axis]), x.shape, axis)
+    flat = _flat_places(node, _indices(node, 1, x.shape[axis]), x.shape, axis)
+    if updates.shape != flat.shape:
+        node.contradicts(f"updates of shape {list(updates.shape)} do not fit indices of shape {list(flat.shape)}")
     places = [int(place) for place in flat.reshape(-1)]
     found = _scattered(node, build.reshape(x, (-1,)), build.reshape(updates, (-1,)), places)
     return build.reshape(found, x.shape)

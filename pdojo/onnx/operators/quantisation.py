@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pdojo import build
 from pdojo.build import Array
+from pdojo.errors import UsageError
 from pdojo.model.element_types import element_type
 from pdojo.onnx.operators.arguments import along, axis_of, element_of, scalar_of, wide_type
 from pdojo.onnx.operators.convolutions import convolved
@@ -87,7 +88,11 @@ def _centred(node: Node, operand: int, zero: int, *, axis: int | None) -> Array:
 
 
 def _aligned(x: Array, values: Array, axis: int | None) -> Array:
-    return values if axis is None or values.rank != 1 else along(x, axis % x.rank, values)
+    if axis is None or values.rank != 1:
+        return values
+    if not -x.rank <= axis < x.rank or x.shape[axis] != values.size:
+        raise UsageError(f"{values.size} scales or zero points do not fit an array of shape {list(x.shape)}")
+    return along(x, axis % x.rank, values)
 
 
 def _requantised(node: Node, sums: Array, factor: Array, scale: int, zero: int) -> Array:

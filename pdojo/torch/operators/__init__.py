@@ -16,6 +16,7 @@ from pdojo.torch.operators import (
     pointwise,
     pools,
     reductions,
+    special,
     views,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "pointwise",
     "pools",
     "reductions",
+    "special",
     "views",
 ]

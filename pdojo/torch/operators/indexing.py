@@ -169,24 +169,28 @@ def index_put(
 @aten("scatter.src", known=[2])
 def scatter(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
     """The array with elements at indices of an axis replaced; one for each row if indices are computed."""
-    if isinstance(index, Array):
-        return _marked(call, x, dim, index, src, None)
-    return _scattered(call, x, dim, index, src, None)
+    return _put(call, x, dim, index, src, None)
 
 
 @aten("scatter.value", known=[2])
 def scatter_value(call: Call, x: Array, dim: int, index: torch.Tensor | Array, value: float) -> Array:
     """The array with a number at indices of an axis; at one of each row if indices are computed."""
     src = build.constant(value, x.dtype, tuple(index.shape))
-    return scatter(call, x, dim, index, src)
+    return _put(call, x, dim, index, src, None)
 
 
 @aten("scatter_add.default", known=[2])
 def scatter_add(call: Call, x: Array, dim: int, index: torch.Tensor | Array, src: Array) -> Array:
     """The array with elements added at indices of an axis; one for each row if indices are computed."""
+    return _put(call, x, dim, index, src, "+")
+
+
+def _put(
+    call: Call, x: Array, dim: int, index: torch.Tensor | Array, updates: Array, accumulation: Joined | None
+) -> Array:
     if isinstance(index, Array):
-        return _marked(call, x, dim, index, src, "+")
-    return _scattered(call, x, dim, index, src, "+")
+        return _marked(call, x, dim, index, updates, accumulation)
+    return _scattered(call, x, dim, index, updates, accumulation)
 
 
 def _marked(call: Call, x: Array, dim: int, index: Array, updates: Array, accumulation: Joined | None) -> Array:

@@ -51,7 +51,7 @@ def max_pool(
     return [build.reshape(found, call.shape), build.reshape(index, call.shape)]
 
 
-@aten("max_pool2d_with_indices_backward.default")
+@aten("max_pool2d_with_indices_backward.default", "max_pool3d_with_indices_backward.default")
 def max_pool_backward(
     call: Call,
     gradient: Array,
@@ -64,31 +64,31 @@ def max_pool_backward(
     indices: Array,
 ) -> Array:
     """The gradient of the greatest element of windows: each element sums those of the windows whose index it has."""
-    sizes, ends, dilations = (_numbers(each, 2) for each in (kernel_size, padding, dilation))
-    strides = _numbers(stride, 2) or sizes
-    lead, (height, width) = x.shape[:-2], x.shape[-2:]
-    rows = zip((height, width), gradient.shape[-2:], sizes, strides, ends, dilations, strict=True)
+    rank = _rank(call)
+    sizes, ends, dilations = (_numbers(each, rank) for each in (kernel_size, padding, dilation))
+    strides = _numbers(stride, rank) or sizes
+    lead, extents = x.shape[:-rank], x.shape[-rank:]
+    rows = zip(extents, gradient.shape[-rank:], sizes, strides, ends, dilations, strict=True)
     tables: list[list[list[int]]] = []
     for extent, places, k, s, p, d in rows:
         parts = [range(place * s - p, place * s - p + k * d, d) for place in range(places)]
         tables.append([[place for place, each in enumerate(parts) if at in each] for at in range(extent)])
     # x[..., h, w, t, u]: the t-th window over row h, and the u-th over column w.
     most = [max(1, *(len(row) for row in table)) for table in tables]
-    shape = (*lead, height, width, *most)
-    counted = None
+    shape = (*lead, *extents, *most)
     at: list[Array] = [build.iota(shape, "i64", d) for d in range(len(lead))]
+    flat = build.reshape(build.iota((prod(extents),), "i64"), (*extents, *[1] * rank))
+    counted = None
     for axis, table in enumerate(tables):
-        full = [[*row, *[0] * (most[axis] - len(row))] for row in table]
-        column = [1, 1, 1, 1]
-        column[axis], column[axis + 2] = len(table), most[axis]
-        at.append(build.reshape(build.table(full), column))
-        counts = build.reshape(build.table([len(row) for row in table]), [-1, 1] if not axis else [-1])
-        inside = build.iota((1, 1, *most), "i64", axis + 2) < build.reshape(counts, [*counts.shape, 1, 1])
+        own = [len(table) if d == axis else 1 for d in range(2 * rank)]
+        counts = build.reshape(build.table([len(row) for row in table]), own)
+        own[axis + rank] = most[axis]
+        at.append(build.reshape(build.table([[*row, *[0] * (most[axis] - len(row))] for row in table]), own))
+        inside = build.iota((*[1] * rank, *most), "i64", axis + rank) < counts
         counted = inside if counted is None else counted & inside
-    assert counted is not None
-    flat = build.reshape(build.iota((height * width,), "i64"), (height, width, 1, 1))
-    chosen = (build.gather(indices, at) == flat) & counted
-    return build.sum(build.where(chosen, build.gather(wide(gradient), at), 0), (-2, -1))
+    chosen = build.gather(indices, at) == flat
+    chosen = chosen if counted is None else chosen & counted
+    return build.sum(build.where(chosen, build.gather(wide(gradient), at), 0), range(-rank, 0))
 
 
 @aten("avg_pool1d.default", "avg_pool2d.default", "avg_pool3d.default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -297,3 +298,22 @@ def test_iterations_that_are_unrolled_to_nothing_count() -> None:
     (kernel,) = parse_notation("kernel k() -> (y)\ny f32 [3] heap\n\n265520:u where ({0} < 3) y[{0}] = 1\n")
     with pytest.raises(LoweringError, match="unroll to too many iterations"):
         llvm_text(kernel)
+
+
+@pytest.mark.parametrize("name", ["", *openmp.WAITING])
+def test_a_runtime_is_loaded_with_threads_that_sleep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment says so while the library is loaded, unless the user has said something else."""
+    for each in openmp.WAITING:
+        monkeypatch.delenv(each, raising=False)
+    if name:
+        monkeypatch.setenv(name, "7")
+    before = dict(os.environ)
+    seen: list[dict[str, str]] = []
+
+    def load(_: str) -> None:
+        seen.append(dict(os.environ))
+
+    monkeypatch.setattr(openmp.ctypes, "CDLL", load)
+    assert openmp._load("libany.so") is None  # pyright: ignore[reportPrivateUsage]
+    assert seen == [before if name else {**before, "OMP_WAIT_POLICY": "passive"}]
+    assert dict(os.environ) == before

@@ -1,5 +1,8 @@
 """The functions of PyTorch of the benchmark: what the seed gives, and right numbers at small sizes."""
 
+# PyTorch need not be installed, and its functions take anything.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 from math import prod

@@ -140,6 +140,23 @@ def test_damaged_models_give_one_error_or_run() -> None:
     assert found.refused["onnx"]
 
 
+def test_texts_that_are_no_unicode_are_refused() -> None:
+    node = helper.make_node("Operator", ["x"], ["y"], domain="own")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xy"]
+    graph = helper.make_graph([node], "g", info[:1], info[1:])
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("own", 1)], ir_version=8).SerializeToString()
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        load(data.replace(b"Operator", b"Operat\xffr"))
+
+
+def test_unknown_types_of_outputs_are_refused() -> None:
+    info = [helper.make_tensor_value_info(name, kind, [4]) for name, kind in (("x", TensorProto.FLOAT), ("y", 33))]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", info[:1], info[1:])
+    model = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    with pytest.raises(UsageError, match="output 'y' has an unknown element type, number 33"):
+        model.specialise(np.ones(4, np.float32))
+
+
 def test_truncated_models_give_one_error() -> None:
     random = Random(2)
     for data in random.sample(models(), 10):

@@ -88,6 +88,14 @@ CONTRADICTIONS: dict[str, tuple[ModelProto, str]] = {
         "positive numbers",
     ),
     "indices of another rank": (model_of(node("GatherElements", "x i"), {"x": [2, 3]}, {"i": [0, 1]}), "dimensions"),
+    "indices beyond an array": (
+        model_of(node("ScatterElements", "x i u"), {"x": [2, 1], "u": [2, 3]}, {"i": np.zeros((2, 3), int)}),
+        "do not fit an array",
+    ),
+    "updates for indices": (
+        model_of(node("ScatterElements", "x i u"), {"x": [2, 3], "u": [2, 1]}, {"i": np.zeros((2, 3), int)}),
+        "do not fit indices",
+    ),
     "an array without axes": (model_of(node("GatherElements", "x i"), {"x": []}, {"i": 0}), ""),
     "recurrent weights": (model_of(node("GRU", "x w w"), {"x": [2, 1, 3], "w": [1, 6, 3]}), "shape"),
     "recurrent ranks": (model_of(node("GRU", "x x x"), {"x": []}), ""),

@@ -192,3 +192,17 @@ def test_pieces_are_promoted() -> None:
 def test_arrays_without_elements_are_known() -> None:
     for operator, arguments in ((A.sum.default, ()), (A.exp.default, ()), (A.amax.default, ([1],))):
         check(operator, torch.empty(2, 0, 3) if operator is not A.amax.default else torch.empty(0, 2), *arguments)
+
+
+@pytest.mark.parametrize(
+    "name", "erfc special_erfcx erfinv lgamma digamma i0 special_i0e special_i1 special_i1e ldexp".split()
+)
+def test_special_functions(name: str) -> None:
+    numbers = torch.cat([torch.linspace(-9.7, 9.9, 60), torch.linspace(-0.999, 0.999, 40), torch.linspace(10, 60, 11)])
+    if name == "ldexp":
+        check(A.ldexp.Tensor, ODD, torch.arange(14) * 20 - 140)
+        return
+    for part in (numbers[numbers.abs() < 1], numbers[(numbers >= 1)], numbers[numbers <= -1], ODD[ODD.abs() > 1e20]):
+        check(getattr(A, name).default, part)
+    check(getattr(A, name).default, torch.tensor([1 + 2**-20, 1 - 2**-20, 2 + 2**-20]))
+    check(getattr(A, name).default, torch.tensor([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, torch.nan]))

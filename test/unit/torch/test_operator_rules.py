@@ -162,6 +162,13 @@ def test_pools_and_their_gradients(shape: Sequence[int]) -> None:
         check(A.adaptive_max_pool2d.default, x, size, read=[0])
 
 
+def test_pools_of_three_dimensions() -> None:
+    x, best = numbers(2, 4, 5, 6), ([2, 3, 2], [1, 2, 2], [1, 1, 0], [1, 1, 2], False)
+    check(A.max_pool3d_with_indices.default, x, *best)
+    y, indices = A.max_pool3d_with_indices.default(x, *best)
+    check(A.max_pool3d_with_indices_backward.default, torch.randn_like(y), x, *best, indices)
+
+
 _INDICES: dict[str, Sequence[Any]] = {
     "a row of each": ([2, 0, -1],),
     "a matrix": ([[2, 0], [4, 4]],),

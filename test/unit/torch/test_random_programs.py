@@ -20,19 +20,19 @@ def _no_caches() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-VIEWS: tuple[Callable[[Any, random.Random], Any], ...] = (
-    lambda x, _: x.t() if x.dim() == 2 else x,
-    lambda x, _: x.unsqueeze(0),
-    lambda x, _: x[0] if x.dim() > 1 else x,
-    lambda x, _: x[..., 1:] if x.dim() and x.shape[-1] > 2 else x,
-    lambda x, _: x[..., ::2] if x.dim() else x,
-    lambda x, _: x.reshape(-1),
-    lambda x, _: x.permute(*reversed(range(x.dim()))),
-    lambda x, draw: x.expand(2, *x.shape) if draw.random() < 0.5 else x,
-    lambda x, _: x.chunk(2, -1)[-1] if x.dim() and x.shape[-1] > 1 else x,
-    lambda x, _: x.detach(),
-    lambda x, _: x.transpose(0, -1) if x.dim() else x,
-    lambda x, _: x.diagonal() if x.dim() == 2 else x,
+VIEWS: tuple[Callable[[Any], Any], ...] = (
+    lambda x: x.t() if x.dim() == 2 else x,
+    lambda x: x.unsqueeze(0),
+    lambda x: x[0] if x.dim() > 1 else x,
+    lambda x: x[..., 1:] if x.dim() and x.shape[-1] > 2 else x,
+    lambda x: x[..., ::2] if x.dim() else x,
+    lambda x: x.reshape(-1),
+    lambda x: x.permute(*reversed(range(x.dim()))),
+    lambda x: x.expand(2, *x.shape) if x.dim() < 3 else x,
+    lambda x: x.chunk(2, -1)[-1] if x.dim() and x.shape[-1] > 1 else x,
+    lambda x: x.detach(),
+    lambda x: x.transpose(0, -1) if x.dim() else x,
+    lambda x: x.diagonal() if x.dim() == 2 else x,
 )
 POINTWISE: tuple[Callable[[Any, Any], Any], ...] = (
     lambda x, y: x + y,
@@ -68,7 +68,7 @@ def program(seed: int) -> Callable[..., tuple[Any, ...]]:
             x, y = known[number], known[other]
             match draw.choice("vvppc"):
                 case "v":
-                    known.append(draw.choice(VIEWS)(x, draw))
+                    known.append(draw.choice(VIEWS)(x))
                 case "p" if x.shape == y.shape:
                     known.append(draw.choice(POINTWISE)(x, y))
                 case "p":

@@ -12,12 +12,6 @@ from pdojo.search.kinds.cpu.cost_model import alone, start_cycles
 
 EVEN = 0.95
 """Balance above which the search for a better loop ends."""
-WORTH = 2.0
-"""Least time that threads save, as a multiple of the time to start them.
-
-That time is measured on an idle machine with threads that wait for work. Threads that sleep, or whose processors are
-busy, start later.
-"""
 VECTOR = 2.0
 """Cycles of a vector of a simple statement, which loads and stores."""
 
@@ -25,7 +19,7 @@ VECTOR = 2.0
 def small(machine: Machine) -> float:
     """Statement instances below which starting threads costs more than it saves, if vectors compute them."""
     lanes = max(machine.vector_lanes("f32"), default=1)
-    return WORTH * start_cycles(machine) / _saved(machine) * lanes / VECTOR
+    return start_cycles(machine) / _saved(machine) * lanes / VECTOR
 
 
 def _saved(machine: Machine) -> float:
@@ -36,7 +30,7 @@ def _saved(machine: Machine) -> float:
 def _is_worth_starting(builder: PassBuilder, scope: Scope) -> bool:
     """True if threads save more time in one run of a scope than starting them costs, by the model of costs."""
     machine = builder.game.machine
-    return alone(scope, builder.nest, machine) * _saved(machine) >= WORTH * start_cycles(machine)
+    return alone(scope, builder.nest, machine) * _saved(machine) >= start_cycles(machine)
 
 
 def share_work(builder: PassBuilder) -> None:
