@@ -386,8 +386,8 @@ def test_learned_costs_are_relative_to_the_best() -> None:
 
 
 def test_features_have_names_and_one_order() -> None:
-    one = named_features(plain(SOFTMAX).program.nest, MACHINE)
-    tuned = Heuristic().neighbour(plain(SOFTMAX), Random(0))
+    one = named_features(plain("softmax:4096x64").program.nest, MACHINE)
+    tuned = Heuristic().neighbour(plain("softmax:4096x64"), Random(0))
     assert tuned is not None
     other = named_features(tuned.program.nest, MACHINE)
     assert [name for name, _ in one] == [name for name, _ in other]
