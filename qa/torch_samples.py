@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,16 +19,14 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-from pdojo.build.array import storage_of
-from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.model.compiled import CompiledModel
-from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.fallbacks import FallbackWarning
 from pdojo.torch.options import Options
 from pdojo.torch.program import Program
+from qa.torch_interpreted import Interpreted
 
 _torch: Any = torch
 """Functions of PyTorch without types."""
@@ -91,37 +89,6 @@ def samples_of(op: Any, settings: Settings) -> list[Any]:
     _torch.manual_seed(0)
     np.random.seed(0)  # noqa: NPY002  # some samples of PyTorch use the global generator of NumPy
     return list(op.sample_inputs("cpu", DTYPES[settings.dtype], requires_grad=settings.gradients))
-
-
-class Interpreted:
-    """A model run by the reference interpreter, with the interface of a compiled one."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        read = {o.memory for step in model.steps for o in step.inputs if isinstance(o, Tensor)}
-        self.inputs_read = tuple(tensor for tensor in model.inputs if tensor in read)
-
-    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Run the kernels on arrays at these addresses."""
-        from pdojo.model.element_types import memory_of, numpy_type
-
-        given = dict(zip(self.inputs_read, inputs, strict=True))
-        arrays = {
-            t.name: _at(given[t], t).view(numpy_type(t.dtype)) if t in given else np.zeros(t.shape, numpy_type(t.dtype))
-            for t in self.model.inputs
-        }
-        results = dict(zip([name for name, _ in self.model.outputs], self.model.interpret(**arrays), strict=True))
-        for (tensor, name), address in zip(self.model.results.items(), outputs, strict=True):
-            _at(address, tensor)[...] = memory_of(results[name]).reshape(tensor.shape)
-
-
-def _at(address: int, tensor: Tensor) -> Any:
-    """The array of a tensor at an address, in the types of memory."""
-    import ctypes
-
-    dtype = np.dtype(INTERFACE[storage_of(tensor.dtype)])
-    memory = (ctypes.c_char * tensor.bytes).from_address(address)
-    return np.ndarray(tensor.shape, dtype, cast("Any", memory))
 
 
 class InterpretedGraph(CompiledGraph):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import warnings
 from collections.abc import Mapping, Sequence
-from math import prod
 from operator import getitem
 from typing import Any
 
-import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph, GraphModule
@@ -17,36 +14,10 @@ from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from pdojo.model.compiled import CompiledModel
-from pdojo.model.element_types import numpy_type
-from pdojo.model.graph import Tensor
 from pdojo.model.model import Model
 from pdojo.torch.planning import Plan, plan
 from pdojo.torch.program import Program, plain_region
-
-
-class Interpreted:
-    """A model as a callable at addresses, run by the reference interpreter."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        used = {t.memory for step in model.steps for t in step.inputs if isinstance(t, Tensor)}
-        self.inputs_read = tuple(tensor for tensor in model.inputs if tensor in used)
-
-    def run_at(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Run the model on arrays at these addresses."""
-        values = {tensor: np.zeros(tensor.shape, numpy_type(tensor.dtype)) for tensor in self.model.inputs}
-        for tensor, address in zip(self.inputs_read, inputs, strict=True):
-            values[tensor] = _at(address, tensor).copy()
-        found = self.model.interpret(*values.values())
-        names = [name for name, _ in self.model.outputs]
-        for (tensor, name), address in zip(self.model.results.items(), outputs, strict=True):
-            _at(address, tensor)[...] = found[names.index(name)].reshape(tensor.shape)
-
-
-def _at(address: int, tensor: Tensor) -> np.ndarray[Any, Any]:
-    kind = numpy_type(tensor.dtype)
-    memory: Any = (ctypes.c_byte * (prod(tensor.shape) * kind.itemsize)).from_address(address)
-    return np.frombuffer(memory, kind).reshape(tensor.shape)
+from qa.torch_interpreted import Interpreted
 
 
 def module_of(
