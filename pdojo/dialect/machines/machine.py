@@ -189,11 +189,11 @@ class Machine:
 
     @property
     def streaming_bytes(self) -> float:
-        """Bytes of all arrays of a kernel above which stores past the caches pay, with one place of stores a thread."""
+        """Bytes of all arrays of a kernel from which stores past the caches pay, with one place of stores a thread."""
         return self.streaming_from(1)
 
     def streaming_from(self, streams: int) -> float:
-        """Bytes of all arrays above which stores past the caches pay; infinite if they never do.
+        """Bytes of all arrays from which stores past the caches pay; infinite if they never do.
 
         Each thread stores to `streams` places in turn. Without measurements: the last cache, but at most 16 MiB, as
         virtual machines report the cache of the whole socket.

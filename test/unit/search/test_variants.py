@@ -10,6 +10,7 @@ from pdojo_tools.tuning.console_reporter import raced_text
 
 from pdojo.dialect.alignment import ALIGNMENT
 from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.measured import CopyRate, ProcessorMeasurements
 from pdojo.dialect.machines.registry import machine
 from pdojo.kernels import workload
 from pdojo.search.contract.evaluation import Candidate, Evaluation, Listener
@@ -64,6 +65,21 @@ def test_choices_have_one_answer_wherever_it_is_possible() -> None:
 def test_the_pass_leaves_open_what_only_large_kernels_need() -> None:
     assert {c.question for c in remake("softmax:24576x512")(None).choices} >= {"stores", "prefetch", "prefetch in"}
     assert not {"stores", "prefetch"} & {c.question for c in remake("softmax:64x512")(None).choices}
+
+
+@pytest.mark.parametrize(("rows", "stores"), [(2048, "past the caches"), (2040, "plain")])
+def test_measurements_hold_at_their_own_footprint(rows: int, stores: str) -> None:
+    """The arrays of 2048 rows have 32 MiB, as those of the measurement have."""
+    rates = [(1 << 20, 80e9, 40e9), (32 << 20, 20e9, 30e9)]
+    copies = [
+        CopyRate(2, footprint, nontemporal=past, streams=1, rate=rate)
+        for footprint, *both in rates
+        for past, rate in zip((False, True), both, strict=True)
+    ]
+    described = replace(machine("x86-64-avx2"), threads=2, measured=ProcessorMeasurements(copy=tuple(copies)))
+    kernel = with_alignment(workload(f"relu:{rows}x2048").instantiate(), ALIGNMENT)
+    made = make_moves(kernel, described, "heuristic")
+    assert [c.taken for c in made.choices if c.question == "stores"] == [stores]
 
 
 def test_answers_change_the_program_and_nothing_else() -> None:

@@ -35,7 +35,7 @@ def stream(builder: PassBuilder) -> None:
     if footprint <= machine.private_cache * machine.threads:
         return
     _bypass_caches(builder, footprint)
-    _fetch_ahead(builder, is_likely=footprint > machine.streaming_bytes)
+    _fetch_ahead(builder, is_likely=footprint >= machine.streaming_bytes)
 
 
 def part_streams(builder: PassBuilder) -> None:
@@ -59,7 +59,7 @@ def _several_at_once(
 ) -> None:
     """Cut fitting outermost loops into `STREAMS` parts, if the arrays exceed the caches and the answer is not one."""
     machine = builder.game.machine
-    if builder.interface_bytes() <= machine.streaming_bytes:
+    if builder.interface_bytes() < machine.streaming_bytes:
         return
     loops = [node for node in builder.nest.children if isinstance(node, Scope) and fits(builder, node)]
     wide = [loop.id for loop in loops if loop.extent % STREAMS == 0 and loop.extent >= STREAMS * machine.threads]
@@ -114,7 +114,7 @@ def _bypass_caches(builder: PassBuilder, footprint: int) -> None:
     """Hint non-temporal stores where they are legal and pay; as a variant, wherever they are legal, or nowhere."""
     stores = [leaf for leaf in builder.nest.leaves if _may_bypass(builder, leaf)]
     streams = _streams(stores)
-    likely = [s.id for s in stores if footprint > builder.game.machine.streaming_from(streams[_loop(s).id])]
+    likely = [s.id for s in stores if footprint >= builder.game.machine.streaming_from(streams[_loop(s).id])]
     options = ("past the caches", "plain") if likely else ("plain", "past the caches")
     if stores and builder.choices.choose("stores", options) == "past the caches":
         for identifier in likely or [s.id for s in stores]:
