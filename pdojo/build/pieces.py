@@ -196,11 +196,7 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
     <Array f32 [4, 4]>
     """
     (axis,) = axes_of(axis, x.rank)
-    extent = x.shape[axis]
-    for index in indices:
-        if not -extent <= index < extent:
-            raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
-    places = [int(index) % extent for index in indices]
+    places = places_along(x, indices, axis)
     runs = list(_runs(places))
     same = next((k for k, place in enumerate(places) if place != places[0]), len(places))
     if 1 < same < len(places) and places == [p for p in places[::same] for _ in range(same)]:
@@ -214,6 +210,15 @@ def take(x: Array, indices: Sequence[int], axis: int = 0) -> Array:
     check_runs(len(runs), len(places))
     parts = [x[(*[slice(None)] * axis, part)] for part in runs]
     return concatenate(parts, axis) if parts else x[(*[slice(None)] * axis, slice(0, 0))]
+
+
+def places_along(x: Array, indices: Sequence[int], axis: int) -> list[int]:
+    """Indices along an axis as numbers from 0; negative ones count from the end. Raises UsageError outside of it."""
+    extent = x.shape[axis]
+    for index in indices:
+        if not -extent <= index < extent:
+            raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
+    return [int(index) % extent for index in indices]
 
 
 def check_runs(runs: int, count: int) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pdojo.build.array import Array, axes_of, iota, map
-from pdojo.build.pieces import MOST_RUNS, assemble, check_runs, take
+from pdojo.build.pieces import MOST_RUNS, assemble, check_runs, places_along, take
 from pdojo.build.shapes import reshape
 from pdojo.build.tables import scatter, table
 from pdojo.dialect.table import MOST_ENTRIES
-from pdojo.errors import UsageError
 
 
 def put(
@@ -31,11 +30,7 @@ def put(
     <Array f32 [4, 8]>
     """
     (axis,) = axes_of(axis, x.rank)
-    extent = x.shape[axis]
-    for index in indices:
-        if not -extent <= index < extent:
-            raise UsageError(f"index {index} is out of bounds for axis {axis} of {extent} elements")
-    places = [int(index) % extent for index in indices]
+    places = places_along(x, indices, axis)
     if accumulation is None:
         last = {place: k for k, place in enumerate(places)}
         return _overwritten(x, updates, list(last), list(last.values()), axis)

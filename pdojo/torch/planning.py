@@ -22,7 +22,7 @@ from torch.fx import GraphModule, Node
 from pdojo import build
 from pdojo.build import Array
 from pdojo.errors import UsageError
-from pdojo.model.element_types import uniform
+from pdojo.model.element_types import element_type, uniform
 from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.torch.decompositions import is_random
@@ -118,11 +118,6 @@ class Plan:
     outputs: tuple[Any, ...]
     exported: dict[int, list[Key]] = field(default_factory=dict[int, list[Key]])
     """The results of regions that others read."""
-
-    @staticmethod
-    def key(node: Node) -> Key:
-        """The tensor that a node stands for."""
-        return key_of(node)
 
     @property
     def order(self) -> list[int]:
@@ -488,8 +483,6 @@ def _handle(value: Value, name: str, constants: dict[Array, Known]) -> Array:
         return value
     if value.size <= 1 or not any(value.strides):
         return uniform(value)
-    from pdojo.model.element_types import element_type
-
     handle = build.input(name, element_type(value.dtype), value.shape, const=True)
     constants[handle] = value
     return handle

@@ -16,7 +16,7 @@ from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
 from pdojo.torch.element_types import TENSORS, memory_order
 from pdojo.torch.fallbacks import warn_of_failure
-from pdojo.torch.planning import Key, Plan, Region
+from pdojo.torch.planning import Key, Plan, Region, key_of
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""
@@ -100,13 +100,13 @@ class TorchStep:
     @property
     def read(self) -> list[Key]:
         """The operands of the call."""
-        return [self._plan.key(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
+        return [key_of(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
 
         def value(node: Node) -> Any:
-            return self._plan.numbers[node] if node in self._plan.numbers else values[self._plan.key(node)]
+            return self._plan.numbers[node] if node in self._plan.numbers else values[key_of(node)]
 
         arguments, keywords = torch.fx.node.map_arg((self.node.args, self.node.kwargs), value)
         made: Any = self.node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
@@ -179,7 +179,7 @@ class Program:
         self.plain_steps = steps
         """The regions and the calls of PyTorch, in the order of execution."""
         self.steps = [wrap(step, plan) if isinstance(step, RegionStep) else step for step in steps]
-        results = {plan.key(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
+        results = {key_of(each) for each in plan.outputs if isinstance(each, Node) and each not in plan.numbers}
         last = {key: number for number, step in enumerate(steps) for key in step.read if key not in results}
         self._dying = [[key for key in dict.fromkeys(step.read) if last.get(key) == n] for n, step in enumerate(steps)]
         """The tensors that no later step needs, for each step."""
@@ -208,7 +208,7 @@ class Program:
 
     def _views(self, node: Node, made: set[Node]) -> list[TorchStep]:
         """The calls that make a view of PyTorch, and all views before it, once."""
-        key = self.plan.key(node)
+        key = key_of(node)
         if key[0] not in self.plan.views or key[0] in made:
             return []
         made.add(key[0])
@@ -219,5 +219,5 @@ class Program:
             return node
         if node in self.plan.numbers:
             return self.plan.numbers[node]
-        key = self.plan.key(node)
+        key = key_of(node)
         return values[key].clone() if key in self._fresh else values[key]

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from pdojo.torch.decompositions import decompositions
 from pdojo.torch.operators.registry import RULES, Call
+from pdojo.torch.planning import key_of
 from unit.torch.harness import check, planned
 
 A: Any = torch.ops.aten
@@ -304,5 +305,5 @@ def test_results_that_nobody_reads_have_no_rule() -> None:
     call = Call("aten.max.dim", (("f32", (3,)), ("i64", (3,))), (0,))
     assert call.dtype == "f32"
     plan, _ = planned(A.max.dim, numbers(3, 5), 1, read=[0])
-    graph = plan.regions[0].graph([plan.key(plan.outputs[0])])
+    graph = plan.regions[0].graph([key_of(plan.outputs[0])])
     assert [len(operation.made) for operation in graph.operations] == [1]
