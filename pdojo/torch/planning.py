@@ -504,13 +504,19 @@ def _filled(template: Any, handles: Sequence[Array]) -> Any:
 def _seen_known(tensor: torch.Tensor, *, is_given: bool) -> Seen:
     """A tensor whose values are known; one number for all elements takes no memory."""
     _check_tensor(tensor)
-    if not is_given and tensor.numel() > 1 and bool((tensor == tensor.flatten()[0]).all()):
+    if not is_given and tensor.numel() > 1 and _is_uniform(tensor):
         tensor = tensor.flatten()[0].expand(tensor.shape)
         return Seen(values_of(tensor))
     order = memory_order(tensor.shape, tensor.stride())
     if order is None:
         return Seen(values_of(tensor.contiguous()))
     return Seen(values_of(tensor.permute(order)), _transposition(np.argsort(order).tolist()))
+
+
+def _is_uniform(tensor: torch.Tensor) -> bool:
+    """Whether all elements are one number; 0 and -0 are two."""
+    first = tensor.flatten()[0]
+    return bool((tensor == first).all()) and bool((tensor.signbit() == first.signbit()).all())
 
 
 def _seen_input(key: Key, region: Region) -> Seen:

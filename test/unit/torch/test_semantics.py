@@ -457,3 +457,7 @@ def test_random_numbers_of_python() -> None:
     x = torch.randn(3)
     for seed in range(4):
         torch.testing.assert_close(ours(x, random.Random(seed)), theirs(x, random.Random(seed)))
+
+
+def test_zeros_of_both_signs_are_no_single_number() -> None:
+    agrees(lambda x: x / torch.tensor([0.0, -0.0]), torch.ones(3, 2))
