@@ -1,0 +1,107 @@
+"""The manifest of a generated library: entries, variants and digests of all files, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+FORMAT = "pdojo library"
+VERSION = 1
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument of an operator."""
+
+    name: str
+    dtype: str
+    """Element type in notation: `f32`, `bf16`, `i8`."""
+    shape: tuple[int, ...]
+    direction: Literal["in", "inout", "out"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The program of an entry for a level and an alignment."""
+
+    level: str
+    """Name of the machine description in `machines/`."""
+    align: int
+    """Bytes to which callers align all arrays."""
+    trace: str
+    """Path of the trace, relative to the library's folder."""
+    symbol: str
+    """Hidden symbol of the function in the shared library."""
+    program: str
+    """SHA-256 of the program in canonical notation."""
+    object: str
+    """SHA-256 of the object file."""
+    workspace: tuple[int, int]
+    """Bytes of workspace: for a call, and for each thread."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An operator at sizes."""
+
+    name: str
+    """Unique name in the library: `softmax_f32_24576x512`."""
+    operator: str
+    """The C function without the library's prefix: `softmax_f32`."""
+    sizes: Mapping[str, int]
+    """Values of the operator's size arguments, in their order; empty for a kernel with fixed sizes."""
+    arrays: tuple[Array, ...]
+    numerics: tuple[str, ...]
+    """Classes of rounding changes that the kernel permits."""
+    kernel: str
+    """Path of the plain kernel, relative to the library's folder."""
+    dispatch: Literal["exact", "chunk", "row"]
+    """`exact`: serves its sizes; `chunk`, `row`: part of an operator that serves any size of dimension 0."""
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All facts of a library."""
+
+    name: str
+    version: str
+    prefix: str
+    licence: str
+    """SPDX expression."""
+    triples: tuple[str, ...]
+    """LLVM triples of the shared libraries in `lib/`."""
+    levels: tuple[str, ...]
+    """Machine descriptions, best first; a handle takes the first whose features the processor has."""
+    tools: Mapping[str, str]
+    """Versions that determine bytes: pdojo, llvmlite, LLVM, compiler, linker."""
+    entries: tuple[Entry, ...]
+    files: Mapping[str, str]
+    """SHA-256 of every file of the folder but the manifest, by relative path."""
+
+    def text(self) -> str:
+        """The manifest as JSON; the same facts give the same bytes."""
+        return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return sha256(data).hexdigest()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file below `folder` but the manifest, by relative path, sorted."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST)
+    return {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in files}
+
+
+def entry_from_json(data: Mapping[str, Any]) -> Entry:
+    """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
+    arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
+    variants = tuple(Variant(**{**v, "workspace": tuple(v["workspace"])}) for v in data["variants"])
+    return Entry(**{**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants})
