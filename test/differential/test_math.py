@@ -215,7 +215,7 @@ def test_unsupported_operands_are_refused(kind: Any) -> None:
 def test_unknown_function_and_arity_are_refused() -> None:
     block = Block(arg_types=[f32, f32])
     builder = Builder(InsertPoint.at_end(block))
-    with pytest.raises(LoweringError, match=r"'math\.asin' has no inlined code; there is code for math\.cos, "):
+    with pytest.raises(LoweringError, match=r"'math\.asin' has no inlined code; there is code for .*math\.cos, "):
         emit_math("math.asin", block.args[:1], builder)
     with pytest.raises(LoweringError, match=r"'math\.exp' takes 1 operand, not 2"):
         emit_math("math.exp", block.args, builder)

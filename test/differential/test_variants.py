@@ -77,24 +77,24 @@ def test_questions(name: str) -> None:
 
 SUM_OF_SQUARES = """kernel sum_of_squares(x, y) -> (s)
 numerics reassociate contract
-x f32 [131, 509] heap
-y f32 [131, 509] heap
+x f32 [1310, 509] heap
+y f32 [1310, 509] heap
 s f32 [] heap
-d f32 [131, 509] heap
+d f32 [1310, 509] heap
 
-131 509 d[{0},{1}] = x[{0},{1}] - y[{0},{1}]
-131 509 d[{0},{1}] = d[{0},{1}] * d[{0},{1}]
+1310 509 d[{0},{1}] = x[{0},{1}] - y[{0},{1}]
+1310 509 d[{0},{1}] = d[{0},{1}] * d[{0},{1}]
 s[] = 0
-131 509 s[] += d[{0},{1}]
+1310 509 s[] += d[{0},{1}]
 """
 TALL = "matmul:13x8209x11"
 THREADED = (
     "sigmoid:37x1031",
     "silu:131x509",
     "gelu:131x509",
-    "colsum:4001x61",
-    "colmax:3001x37",
-    "colmean:523x301",
+    "colsum:40001x61",
+    "colmax:50001x37",
+    "colmean:5231x301",
     TALL,
 )
 
