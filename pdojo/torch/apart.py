@@ -12,7 +12,8 @@ from torch.fx import Node
 from pdojo.model.compiled import CompiledModel
 from pdojo.model.graph import Tensor
 from pdojo.model.kernels import Step
-from pdojo.torch.planning import Key, Plan, key_of
+from pdojo.torch.keys import Key, key_of
+from pdojo.torch.planning import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
 
 Memory: TypeAlias = dict[Tensor, torch.Tensor]

@@ -13,7 +13,8 @@ from torch.fx import Node
 from pdojo.dialect.notation import print_notation
 from pdojo.errors import PdojoError
 from pdojo.torch.apart import KernelCall, Memory, given_memory, kernel_calls
-from pdojo.torch.planning import Key, Plan, key_of
+from pdojo.torch.keys import Key, key_of, results_of
+from pdojo.torch.planning import Plan
 from pdojo.torch.program import Environment, Layout, RegionStep
 
 Numbers: TypeAlias = Mapping[Key, torch.Tensor]
@@ -114,7 +115,7 @@ class _Reference:
             lambda each: self._type(each) if isinstance(each, torch.dtype) else each,
         )
         made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
-        for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
+        for number, each in enumerate(results_of(made)):
             self._known[node, number] = each
 
     def _argument(self, node: Node) -> Any:

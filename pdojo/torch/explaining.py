@@ -20,8 +20,8 @@ from pdojo.dialect.ops import KernelOp
 from pdojo.torch.apart import KernelCall, given_memory, kernel_calls
 from pdojo.torch.backend import CompiledGraph, compiled_graph
 from pdojo.torch.element_types import HANDLES
+from pdojo.torch.keys import Key, results_of
 from pdojo.torch.options import Options
-from pdojo.torch.planning import Key
 from pdojo.torch.program import Environment, Layout, Program, RegionStep, TorchStep
 
 _ROUNDS = 5
@@ -274,8 +274,7 @@ class _Profile:
 
 
 def _torch_results(step: TorchStep) -> tuple[str, ...]:
-    value = step.node.meta.get("val")
-    results = value if isinstance(value, tuple | list) else (value,)
+    results = results_of(step.node.meta.get("val"))
     return tuple(_shown((step.node, n)) for n, each in enumerate(results) if isinstance(each, torch.Tensor))
 
 

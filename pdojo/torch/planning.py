@@ -9,11 +9,10 @@ Views belong to no region. Regions read through them, and PyTorch makes them onl
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,39 +21,14 @@ from torch.fx import GraphModule, Node
 from pdojo import build
 from pdojo.build import Array
 from pdojo.errors import UsageError
-from pdojo.model.element_types import element_type, uniform
-from pdojo.model.graph import Graph, GraphBuilder, Known, Lower, Lowered, Operand, Tensor, Value
+from pdojo.model.graph import Graph, GraphBuilder, Lowered, Tensor, Value
 from pdojo.model.model import folded
 from pdojo.torch.decompositions import is_random
-from pdojo.torch.element_types import HANDLES, handle_type, memory_order, values_of
+from pdojo.torch.element_types import handle_type, memory_order, values_of
 from pdojo.torch.fallbacks import warn_of_failure
+from pdojo.torch.keys import Key, check_tensor, is_without_elements, key_of, new_tensor, results_of, tensor_of
+from pdojo.torch.lowering import Seen, Slot, call_of, lowering, transposition, unread_operands, view_step
 from pdojo.torch.operators.registry import RULES, Call, Rule, UnsupportedCall
-
-Key: TypeAlias = "tuple[Node, int]"
-"""A tensor of the graph: a result of a node."""
-Step: TypeAlias = Callable[[Array], Array]
-"""From the handle of an array to that of a view."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """The place of a tensor in the arguments of a call."""
-
-    number: int
-
-
-@dataclass(frozen=True)
-class Seen:
-    """An operand of a region, and the views through which an operation reads it."""
-
-    operand: Operand
-    steps: tuple[Step, ...] = ()
-
-    def of(self, handle: Array) -> Array:
-        """The view of a handle of the operand."""
-        for step in self.steps:
-            handle = step(handle)
-        return handle
 
 
 @dataclass(frozen=True)
@@ -123,16 +97,6 @@ class Plan:
     def order(self) -> list[int]:
         """The numbers of regions and calls, in the order of execution."""
         return sorted({*self.regions, *self.calls})
-
-
-def key_of(node: Node) -> Key:
-    """The tensor that a node stands for: elements of results are tensors of the call."""
-    if node.op == "call_function" and node.target is operator.getitem:
-        source, index = node.args
-        assert isinstance(source, Node)
-        assert isinstance(index, int)
-        return source, index
-    return node, 0
 
 
 def plan(module: GraphModule, static: dict[int, torch.Tensor]) -> Plan:
@@ -233,19 +197,18 @@ class _Planner:
 
     def _is_empty(self, node: Node) -> bool:
         """Whether no result of a call has elements; such results are known."""
-        value = node.meta.get("val")
-        results: list[Any] = list(value) if isinstance(value, tuple | list) else [value]
-        if not results or any(not _is_without_elements(each) for each in results):
+        results = results_of(node.meta.get("val"))
+        if not results or any(not is_without_elements(each) for each in results):
             return False
         for number, each in enumerate(results):
-            self.static[node, number] = _new(each)
+            self.static[node, number] = new_tensor(each)
         return True
 
     def _read(self, node: Node) -> list[Key]:
         """The tensors of which a call reads elements; all if it reads elements of some that are not known."""
-        unread = _unread(node)
+        unread = unread_operands(node)
         given = [key_of(each) for each in node.all_input_nodes if each not in self.numbers and each not in unread]
-        with_elements = [key for key in given if not _is_without_elements(_value(key))]
+        with_elements = [key for key in given if not is_without_elements(tensor_of(key))]
         return [] if all(key in self.static for key in with_elements) else given
 
     def _evaluate(self, node: Node) -> None:
@@ -254,12 +217,12 @@ class _Planner:
         def operand(argument: Node) -> Any:
             if argument in self.numbers or key_of(argument) in self.static:
                 return self._known(argument)
-            return _new(_value(key_of(argument)))
+            return new_tensor(tensor_of(key_of(argument)))
 
         arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), operand)
         with torch.no_grad():
             made: Any = node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
-        for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
+        for number, each in enumerate(results_of(made)):
             is_zero = isinstance(each, torch.Tensor) and torch._is_zerotensor(each)
             self.static[node, number] = torch.zeros(each.shape, dtype=each.dtype) if is_zero else each
 
@@ -273,8 +236,8 @@ class _Planner:
         if rule is None:
             raise UnsupportedCall(f"{name}: no kernel is known for this operator")
         for key in sources:
-            _check_tensor(_value(key))
-        call = _call_of(node)
+            check_tensor(tensor_of(key))
+        call = call_of(node)
         if getattr(node.target, "is_view", False) and len(sources) == 1:
             self._view(node, sources[0])
             return
@@ -284,15 +247,15 @@ class _Planner:
         template = self._template(node, rule, call, region, seen)
         orders: list[tuple[int, ...]] = []
         for number in call.read:
-            example = _value((node, number))
+            example = tensor_of((node, number))
             order = memory_order(example.shape, example.stride())
             if order is None:
                 raise UnsupportedCall(f"{name}: the elements of its result are not side by side")
             orders.append(order)
-        lower = _lowering(rule, call, template, tuple(seen), orders)
+        lower = lowering(rule, call, template, tuple(seen), orders)
         made = region.builder.apply(name.split(".")[1], lower, [each.operand for each in seen], [node.name])
         for number, operand, order in zip(call.read, made, orders, strict=True):
-            region.seen[node, number] = Seen(operand, _transposition(np.argsort(order).tolist()))
+            region.seen[node, number] = Seen(operand, transposition(np.argsort(order).tolist()))
         region.calls.append(node)
         self.levels[node] = level
         self.lowered.add(node)
@@ -308,15 +271,15 @@ class _Planner:
 
     def _view(self, node: Node, source: Key) -> None:
         """Record a view, if there is a handle of it."""
-        example = _value(source)
+        example = tensor_of(source)
         handle = build.input("x", handle_type(example.dtype), example.shape)
-        for number in _call_of(node).read:
+        for number in call_of(node).read:
             view_step(node, number)(handle)
         self.views[node] = source
 
     def _template(self, node: Node, rule: Rule, call: Call, region: Region, seen: list[Seen]) -> tuple[Any, Any]:
         """The arguments of a call with slots in the place of tensors, whose views are appended to `seen`."""
-        unread = _unread(node)
+        unread = unread_operands(node)
 
         def slot(argument: Node) -> Any:
             if argument in self.numbers:
@@ -353,7 +316,7 @@ class _Planner:
         """A view as the operations of a region see it; one that moves no element is an array of its own."""
         node, number = key
         before = self._seen(self.views[node], region)
-        result = _value(key)
+        result = tensor_of(key)
         seen = Seen(before.operand, (*before.steps, view_step(node, number)))
         if isinstance(seen.operand, Tensor) and prod(result.shape) == prod(seen.operand.shape):
             handle = build.input("x", seen.operand.dtype, seen.operand.shape)
@@ -381,136 +344,16 @@ class _Planner:
         return found
 
 
-def view_step(node: Node, number: int) -> Step:
-    """Result `number` of a view as a function of the handle of its operand."""
-    call = _call_of(node)
-
-    def step(handle: Array) -> Array:
-        arguments, keywords = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: _argument(each, handle))
-        made: Any = RULES[call.operator].function(call, *arguments, **keywords)
-        found: Array = made if isinstance(made, Array) else made[number]
-        _check_shape(call, found, call.results[number][1])
-        return found
-
-    return step
-
-
-def _argument(node: Node, handle: Array) -> Any:
-    """An argument of a view: its operand, or a number."""
-    value = node.meta["val"]
-    return handle if isinstance(value, torch.Tensor | tuple | list) else value
-
-
-def _call_of(node: Node) -> Call:
-    """A call as its rule sees it. Raises UsageError for results that are read and that no kernel computes."""
-    value = node.meta["val"]
-    examples: Sequence[Any] = value if isinstance(value, tuple | list) else [value]
-    read = tuple(
-        number for number in range(len(examples)) if not isinstance(value, tuple | list) or _is_read(node, number)
-    )
-    for number in read:
-        if not isinstance(examples[number], torch.Tensor):
-            raise UnsupportedCall(f"{node.target}: a result is no tensor")
-        _check_tensor(examples[number])
-    results = [
-        (HANDLES.get(each.dtype, ""), tuple(each.shape)) if isinstance(each, torch.Tensor) else ("", ())
-        for each in examples
-    ]
-    first = node.args[0] if node.args else None
-    operand = _value(key_of(first)) if isinstance(first, Node) else None
-    return Call(str(node.target), tuple(results), read, operand if isinstance(operand, torch.Tensor) else None)
-
-
-def _unread(node: Node) -> set[Node]:
-    """The operands of a call of which it reads no element."""
-    rule = RULES.get(str(node.target))
-    positions = () if rule is None else rule.unread
-    found = {each for k, each in enumerate(node.args) if k in positions and isinstance(each, Node)}
-    return found - {each for k, other in enumerate(node.args) if k not in positions for each in _nodes(other)}
-
-
-def _nodes(argument: Any) -> list[Node]:
-    """The nodes in an argument."""
-    found: list[Node] = []
-    torch.fx.node.map_arg(argument, found.append)
-    return found
-
-
-def _is_read(node: Node, number: int) -> bool:
-    """Whether a result of a call with several results is read."""
-    return any(key_of(user) == (node, number) for user in node.users)
-
-
-def _lowering(
-    rule: Rule, call: Call, template: tuple[Any, Any], seen: tuple[Seen, ...], orders: Sequence[tuple[int, ...]]
-) -> Lower:
-    """The lowering of a call: its operands come as they are in memory, and so go its results.
-
-    Elementwise functions are applied to elements in the order of memory, so that their statements run along it.
-    """
-    permuted = rule.pointwise and orders[0] != tuple(range(len(orders[0])))
-    order = orders[0]
-    results = call.results
-    if permuted:
-        results = tuple((dtype, tuple(shape[d] for d in order)) for dtype, shape in call.results)
-    asked = replace(call, results=results)
-
-    def lower(given: tuple[Value | None, ...], prefix: str) -> Lowered:
-        constants: dict[Array, Known] = {}
-        handles: list[Array] = []
-        for number, (value, each) in enumerate(zip(given, seen, strict=True)):
-            assert value is not None
-            handle = each.of(_handle(value, f"{prefix}{number}", constants))
-            handles.append(_permuted(handle, order) if permuted else handle)
-        arguments, keywords = _filled(template, handles)
-        made: Any = rule.function(asked, *arguments, **keywords)
-        values: list[Value] = []
-        found: Sequence[Array] = (made,) if isinstance(made, Array) else made
-        assert len(found) == len(results), (call.operator, len(found))
-        for number, place in zip(call.read, orders, strict=True):
-            (dtype, shape), value = results[number], found[number]
-            whole = build.cast(build.broadcast_to(value, shape) if not value.rank else value, dtype)
-            _check_shape(call, whole, shape)
-            values.append(whole if permuted else build.transpose(whole, place))
-        return Lowered(tuple(values), tuple(constants.items()))
-
-    return lower
-
-
-def _handle(value: Value, name: str, constants: dict[Array, Known]) -> Array:
-    """The handle of an operand: of a known one, a constant input of the kernel, or a number."""
-    if isinstance(value, Array):
-        return value
-    if value.size <= 1 or not any(value.strides):
-        return uniform(value)
-    handle = build.input(name, element_type(value.dtype), value.shape, const=True)
-    constants[handle] = value
-    return handle
-
-
-def _filled(template: Any, handles: Sequence[Array]) -> Any:
-    """A template with handles in its slots."""
-    match template:
-        case Slot(number):
-            return handles[number]
-        case list() | tuple():
-            return [_filled(each, handles) for each in template]  # pyright: ignore[reportUnknownVariableType]
-        case dict():
-            return {name: _filled(each, handles) for name, each in template.items()}  # pyright: ignore
-        case _:
-            return template
-
-
 def _seen_known(tensor: torch.Tensor, *, is_given: bool) -> Seen:
     """A tensor whose values are known; one number for all elements takes no memory."""
-    _check_tensor(tensor)
+    check_tensor(tensor)
     if not is_given and tensor.numel() > 1 and _is_uniform(tensor):
         tensor = tensor.flatten()[0].expand(tensor.shape)
         return Seen(values_of(tensor))
     order = memory_order(tensor.shape, tensor.stride())
     if order is None:
         return Seen(values_of(tensor.contiguous()))
-    return Seen(values_of(tensor.permute(order)), _transposition(np.argsort(order).tolist()))
+    return Seen(values_of(tensor.permute(order)), transposition(np.argsort(order).tolist()))
 
 
 def _is_uniform(tensor: torch.Tensor) -> bool:
@@ -521,66 +364,18 @@ def _is_uniform(tensor: torch.Tensor) -> bool:
 
 def _seen_input(key: Key, region: Region) -> Seen:
     """A tensor that a region gets, in the order of memory."""
-    example = _value(key)
+    example = tensor_of(key)
     order = memory_order(example.shape, example.stride()) or tuple(range(example.dim()))
     operand = region.builder.input(
         f"x{len(region.inputs)}", handle_type(example.dtype), [example.shape[d] for d in order]
     )
     region.inputs.append(key)
-    return Seen(operand, _transposition(np.argsort(order).tolist()))
-
-
-def _transposition(axes: Sequence[int]) -> tuple[Step, ...]:
-    """The view with axes in another order; none if the order is their own."""
-    if list(axes) == list(range(len(axes))):
-        return ()
-    return (lambda handle: build.transpose(handle, axes),)
-
-
-def _permuted(handle: Array, order: Sequence[int]) -> Array:
-    """A handle that broadcasts to a result, with the axes of the result in the order `order`."""
-    whole = build.reshape(handle, (*(1,) * (len(order) - handle.rank), *handle.shape)) if handle.rank else handle
-    return build.transpose(whole, order) if handle.rank else whole
+    return Seen(operand, transposition(np.argsort(order).tolist()))
 
 
 def _reshaped(value: Value | None, shape: Sequence[int]) -> Array:
     assert isinstance(value, Array)
     return build.reshape(value, shape)
-
-
-def _is_without_elements(value: object) -> bool:
-    """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
-    return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
-
-
-def _check_tensor(tensor: torch.Tensor) -> None:
-    """Raise UsageError for a tensor that no kernel takes."""
-    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise UsageError("a number depends on values of tensors")
-    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
-        raise UsageError("a shape depends on values of tensors")
-    handle_type(tensor.dtype)
-    if tensor.device.type != "cpu":
-        raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
-    if tensor.layout != torch.strided:
-        raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
-    if _is_without_elements(tensor):
-        raise UsageError("an array has no elements")
-
-
-def _check_shape(call: Call, handle: Array, shape: Sequence[int]) -> None:
-    assert handle.shape == tuple(shape), (call.operator, handle, shape)
-
-
-def _value(key: Key) -> torch.Tensor:
-    """A tensor of the graph, without memory."""
-    value = key[0].meta["val"]
-    return value[key[1]] if isinstance(value, tuple | list) else value
-
-
-def _new(like: torch.Tensor) -> torch.Tensor:
-    """A tensor with memory for one without; its elements are arbitrary."""
-    return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
 
 
 def _attribute(module: torch.nn.Module, name: str) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import torch
@@ -16,7 +17,8 @@ from pdojo.model.graph import Operand, Tensor, dtype_of
 from pdojo.model.model import Model
 from pdojo.torch.element_types import TENSORS, memory_order
 from pdojo.torch.fallbacks import warn_of_failure
-from pdojo.torch.planning import Key, Plan, Region, key_of
+from pdojo.torch.keys import Key, key_of, results_of, tensor_of
+from pdojo.torch.planning import Plan, Region
 
 Environment: TypeAlias = dict[Key, torch.Tensor]
 """The tensors of a running call."""
@@ -37,8 +39,7 @@ class Layout:
     @staticmethod
     def of(key: Key) -> Layout:
         """The layout that PyTorch gives a tensor of the graph."""
-        value: Any = key[0].meta["val"]
-        tensor = value[key[1]] if isinstance(value, tuple | list) else value
+        tensor = tensor_of(key)
         return Layout(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
 
     def new(self) -> torch.Tensor:
@@ -95,23 +96,33 @@ class TorchStep:
 
     def __init__(self, node: Node, plan: Plan) -> None:
         self.node = node
-        self._plan = plan
-
-    @property
-    def read(self) -> list[Key]:
+        self.read = [key_of(each) for each in node.all_input_nodes if each not in plan.numbers]
         """The operands of the call."""
-        return [key_of(each) for each in self.node.all_input_nodes if each not in self._plan.numbers]
+        self._arguments = _reader(node.args, plan)
+        self._keywords = _reader(node.kwargs, plan)
 
     def __call__(self, values: Environment) -> None:
         """Run the call."""
-
-        def value(node: Node) -> Any:
-            return self._plan.numbers[node] if node in self._plan.numbers else values[key_of(node)]
-
-        arguments, keywords = torch.fx.node.map_arg((self.node.args, self.node.kwargs), value)
-        made: Any = self.node.target(*arguments, **keywords)  # pyright: ignore[reportCallIssue]
-        for number, each in enumerate(made if isinstance(made, tuple | list) else (made,)):
+        made: Any = self.node.target(*self._arguments(values), **self._keywords(values))  # pyright: ignore[reportCallIssue]
+        for number, each in enumerate(results_of(made)):
             values[self.node, number] = each
+
+
+def _reader(argument: Any, plan: Plan) -> Callable[[Environment], Any]:
+    """From the tensors of a running call to an argument in which nodes stand for them."""
+    if isinstance(argument, Node):
+        number = plan.numbers.get(argument)
+        return itemgetter(key_of(argument)) if argument not in plan.numbers else lambda _: number
+    if isinstance(argument, tuple | list):
+        parts = [_reader(each, plan) for each in argument]
+        return lambda values: [part(values) for part in parts]
+    if isinstance(argument, dict):
+        named = {name: _reader(each, plan) for name, each in argument.items()}
+        return lambda values: {name: part(values) for name, part in named.items()}
+    if isinstance(argument, slice):
+        ends = _reader((argument.start, argument.stop, argument.step), plan)
+        return lambda values: slice(*ends(values))
+    return lambda _: argument
 
 
 def _input_layout(key: Key) -> Layout:

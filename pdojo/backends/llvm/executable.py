@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,19 @@ class Constants:
         return {p.name: arrays[p.name] for p in self.binding.parameters if p.written}
 
 
+class _Workspace(NamedTuple):
+    """Scratch memory of a call."""
+
+    memory: NDArray[np.uint8]
+    address: int
+
+    @staticmethod
+    def of(size: int) -> _Workspace:
+        """New memory of `size` bytes."""
+        memory = aligned_empty((size,), np.dtype(np.uint8))
+        return _Workspace(memory, memory.ctypes.data)
+
+
 @dataclass(eq=False, repr=False)
 class LoadedKernel:
     """A kernel that can be called.
@@ -92,7 +105,7 @@ class LoadedKernel:
     """Largest number of threads for parallel scopes."""
     constants: Constants | None = None
     """The computation of constant temporaries; None if there are none. `code` is the rest of the kernel."""
-    _workspaces: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
+    _workspaces: list[_Workspace] = field(default_factory=list["_Workspace"])
     """Workspaces that no running call uses."""
 
     def __post_init__(self) -> None:
@@ -160,9 +173,10 @@ class LoadedKernel:
     def bound(self, views: Sequence[NDArray[Any]]) -> Callable[[], None]:
         """A function that runs the code on checked arrays."""
         pointers = [v.ctypes.data for v in views]
-        workspace = self._allocate()
+        size = self._workspace_bytes()
+        workspace = _Workspace.of(size) if size else None
         function, threads = self._function, self.threads
-        place = None if workspace is None else workspace.ctypes.data
+        place = None if workspace is None else workspace.address
 
         def run(_keep: object = (views, workspace, self)) -> None:
             function(*pointers, place, threads)
@@ -192,25 +206,22 @@ class LoadedKernel:
         """Run the code on arrays at these addresses, in the order of `arguments`; nothing is checked."""
         if self._concurrent:
             start_threads()
+        size = self._workspace_bytes()
+        if not size:
+            self._function(*pointers, None, self.threads)
+            return
         try:
             workspace = self._workspaces.pop()
         except IndexError:
-            workspace = self._allocate()
-        if workspace is None:
-            self._function(*pointers, None, self.threads)
-            return
-        if workspace.nbytes < self._workspace_bytes():
-            workspace = aligned_empty((self._workspace_bytes(),), np.dtype(np.uint8))
-        self._function(*pointers, workspace.ctypes.data, self.threads)
+            workspace = _Workspace.of(size)
+        if workspace.memory.nbytes < size:
+            workspace = _Workspace.of(size)
+        self._function(*pointers, workspace.address, self.threads)
         self._workspaces.append(workspace)
 
     def _workspace_bytes(self) -> int:
         source = self.code.source
         return source.shared_bytes + source.thread_bytes * self.threads
-
-    def _allocate(self) -> NDArray[Any] | None:
-        size = self._workspace_bytes()
-        return aligned_empty((size,), np.dtype(np.uint8)) if size else None
 
 
 @dataclass(eq=False, repr=False)

@@ -17,8 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from pdojo.errors import UsageError
 from pdojo.model.model import Model
 from pdojo.torch import FallbackWarning, explain, planning
+from pdojo.torch.keys import check_tensor
 from pdojo.torch.operators.registry import RULES
-from pdojo.torch.planning import _check_tensor
 
 PLAIN = {"tune": "none"}
 
@@ -59,18 +59,18 @@ def test_types_without_kernels(dtype: Any, reason: str) -> None:
     assert "kernels have no elements" in reasons(lambda x: torch.neg(x) + x, x.to(torch.complex64))
     agrees(lambda x: x.float() + 1, x.to(dtype) if not dtype.is_complex else x)
     with pytest.raises(UsageError, match=re.escape(reason)):
-        _check_tensor(torch.zeros(1, dtype=dtype))
+        check_tensor(torch.zeros(1, dtype=dtype))
 
 
 def test_tensors_of_other_devices_and_layouts() -> None:
     with FakeTensorMode():
         fake = torch.empty(3, device="cuda")
     with pytest.raises(UsageError, match="kernels take tensors on the CPU, not on cuda:0"):
-        _check_tensor(fake)
+        check_tensor(fake)
     with pytest.raises(UsageError, match="not on meta"):
-        _check_tensor(torch.empty(3, device="meta"))
+        check_tensor(torch.empty(3, device="meta"))
     with pytest.raises(UsageError, match="kernels take strided tensors, not sparse_coo"):
-        _check_tensor(torch.eye(3).to_sparse())
+        check_tensor(torch.eye(3).to_sparse())
 
 
 def test_a_model_without_memory() -> None:

@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from pdojo.torch.decompositions import decompositions
+from pdojo.torch.keys import key_of
 from pdojo.torch.operators.registry import RULES, Call
-from pdojo.torch.planning import key_of
 from unit.torch.harness import check, planned
 
 A: Any = torch.ops.aten

@@ -1,0 +1,61 @@
+"""The tensors of a graph of ATen: results of nodes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeAlias
+
+import torch
+from torch.fx import Node
+
+from pdojo.errors import UsageError
+from pdojo.torch.element_types import handle_type
+
+Key: TypeAlias = "tuple[Node, int]"
+"""A tensor of the graph: a result of a node."""
+
+
+def key_of(node: Node) -> Key:
+    """The tensor that a node stands for: elements of results are tensors of the call."""
+    if node.op == "call_function" and node.target is operator.getitem:
+        source, index = node.args
+        assert isinstance(source, Node)
+        assert isinstance(index, int)
+        return source, index
+    return node, 0
+
+
+def tensor_of(key: Key) -> torch.Tensor:
+    """A tensor of the graph, without memory."""
+    value = key[0].meta["val"]
+    return value[key[1]] if isinstance(value, tuple | list) else value
+
+
+def new_tensor(like: torch.Tensor) -> torch.Tensor:
+    """A tensor with memory for one without; its elements are arbitrary."""
+    return torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+
+
+def is_without_elements(value: object) -> bool:
+    """Whether a result is a tensor without elements; sizes that depend on values are symbols."""
+    return isinstance(value, torch.Tensor) and not isinstance(value.numel(), torch.SymInt) and not value.numel()
+
+
+def check_tensor(tensor: torch.Tensor) -> None:
+    """Raise UsageError for a tensor that no kernel takes."""
+    if not isinstance(tensor, torch.Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("a number depends on values of tensors")
+    if any(isinstance(extent, torch.SymInt) for extent in tensor.shape):
+        raise UsageError("a shape depends on values of tensors")
+    handle_type(tensor.dtype)
+    if tensor.device.type != "cpu":
+        raise UsageError(f"kernels take tensors on the CPU, not on {tensor.device}")
+    if tensor.layout != torch.strided:
+        raise UsageError(f"kernels take strided tensors, not {str(tensor.layout).removeprefix('torch.')}")
+    if is_without_elements(tensor):
+        raise UsageError("an array has no elements")
+
+
+def results_of(made: object) -> list[Any]:
+    """The results of a call of PyTorch, one or several."""
+    return list(made) if isinstance(made, tuple | list) else [made]
