@@ -167,13 +167,17 @@ def onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Ca
 
 
 def in_turns(calls: dict[str, Callable[[], object]], seconds: float = SECONDS) -> dict[str, list[float]]:
-    """The seconds of each call, one of each in every round: at least three rounds, and no more after `seconds`."""
+    """The seconds of each call, one of each in every round: at least three rounds, and no more after `seconds`.
+
+    A call before it, which is not timed, brings its data into the caches and ends the other's threads that look for work.
+    """
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     begun = perf_counter()
     while len(times["pdojo"]) < 3 or (perf_counter() - begun < seconds and len(times["pdojo"]) < ROUNDS):
         for name, call in calls.items():
+            call()
             start = perf_counter()
             call()
             times[name].append(perf_counter() - start)

@@ -315,5 +315,5 @@ def test_a_runtime_is_loaded_with_threads_that_sleep(name: str, monkeypatch: pyt
 
     monkeypatch.setattr(openmp.ctypes, "CDLL", load)
     assert openmp._load("libany.so") is None  # pyright: ignore[reportPrivateUsage]
-    assert seen == [before if name else {**before, "OMP_WAIT_POLICY": "passive"}]
+    assert seen == [before if name else {**before, "OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}]
     assert dict(os.environ) == before

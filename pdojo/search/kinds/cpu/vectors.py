@@ -405,10 +405,29 @@ def shrink_temporaries(builder: PassBuilder) -> None:
         if not array.shape or array.buffer.memory is Memory.REGISTER or array.buffer.reuse[-1]:
             continue
         last = len(array.shape) - 1
-        lanes = max(builder.game.machine.vector_lanes(array.dtype), default=1)
+        lanes = _lanes(builder, name, last)
         for size in (lanes, lanes * ACCUMULATORS):
             if size < array.shape[last] and builder.transact(lambda n=name, d=last, s=size: _cut_row(builder, n, d, s)):
                 break
+
+
+def _lanes(builder: PassBuilder, name: str, dimension: int) -> int:
+    """Lanes of the longest vector loop that indexes a dimension; those of the array's type if there is none.
+
+    They may be fewer than the lanes of the array's own type, if a statement has wider types as well.
+    """
+    nest = builder.nest
+    scopes = {leaf: leaf.parent for leaf in (*nest.writers.get(name, ()), *nest.readers.get(name, ()))}
+    return max(
+        (
+            scope.extent
+            for leaf, scope in scopes.items()
+            if scope is not None
+            and scope.mapping is Mapping.VECTOR
+            and (name, dimension) in indexed_by(leaf, scope.depth)
+        ),
+        default=max(builder.game.machine.vector_lanes(nest.arrays[name].dtype), default=1),
+    )
 
 
 def _without_lanes(builder: PassBuilder) -> list[str]:
