@@ -31,7 +31,9 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-
 
 Long sums in another order differ by more than roundings of single elements; elements near 0 are no measure for them.
 """
-SECONDS, ROUNDS = 3.0, 200
+SECONDS, WARM = 0.1
+"""Seconds: ONNX Runtime's threads look for work for 60 ms."""
+ROUNDS = 3.0, 200
 """Time and number of rounds in which pdojo and ONNX Runtime run in turns."""
 
 
@@ -169,15 +171,17 @@ def onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Ca
 def in_turns(calls: dict[str, Callable[[], object]], seconds: float = SECONDS) -> dict[str, list[float]]:
     """The seconds of each call, one of each in every round: at least three rounds, and no more after `seconds`.
 
-    A call before it, which is not timed, brings its data into the caches and ends the other's threads that look for work.
+    Calls in the `WARM` seconds before it are not timed: they bring its data into the caches, and threads of the other
+    that look for work go to sleep.
     """
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
     begun = perf_counter()
     while len(times["pdojo"]) < 3 or (perf_counter() - begun < seconds and len(times["pdojo"]) < ROUNDS):
         for name, call in calls.items():
+            turn = perf_counter()
             call()
+            while perf_counter() - turn < WARM:
+                call()
             start = perf_counter()
             call()
             times[name].append(perf_counter() - start)
