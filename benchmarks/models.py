@@ -24,7 +24,7 @@ from benchmarks.origin import JSON, commit, installed, kind_of
 from pdojo.backends.measure.environment import environment
 from pdojo.dialect.machines.registry import host
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent / "results" / "programs"
 
 
 def main(args: Sequence[str] | None = None) -> int:

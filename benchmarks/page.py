@@ -5,19 +5,24 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
+from statistics import geometric_mean, median
 
 from pdojo_tools.command import Arguments, run_tool
 from pdojo_tools.outputs import write_output
 
 from benchmarks.chart import CHART, Panel, drawn, panel_of, shown_files, started
 from benchmarks.compare import RESULTS
+from benchmarks.origin import JSON
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- python -m benchmarks.page -->", "<!-- end -->"
+OURS = "pdojo"
+"""Name of our implementation in results of PyTorch."""
 BEHIND = 0.95
 """Ratio to the fastest peer below which a workload is counted."""
 SUITES = {"held": "60 shapes drawn at random", "unseen": "20 kernels that are in no library"}
@@ -61,6 +66,7 @@ def figures() -> str:
         "| --- | --- |",
         *(_row("Table 3", panel) for panel in reversed(processors)),
         *_suites(),
+        *_programs(),
         _row("Table 3", device),
     ]
     return "\n".join(lines)
@@ -72,14 +78,48 @@ def _suites() -> Iterator[str]:
             yield _row(title, panel_of(path))
 
 
+def _programs() -> Iterator[str]:
+    """Rows for functions and models of PyTorch, and for ONNX models, from the stored results."""
+    kinds = {
+        "torch-models": ("15 models of PyTorch", "eager, Inductor and Inductor with frozen weights", _of_torch),
+        "torch-fusions": ("60 random functions of PyTorch", "eager and Inductor", _of_torch),
+        "models": ("9 ONNX models", "ONNX Runtime", _of_onnx),
+    }
+    for kind, (title, peers, ratios) in kinds.items():
+        for path in sorted((RESULTS / "programs").glob(f"{kind}-2-threads-*.json")):
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            settings = stored["settings"]
+            day = date.fromisoformat(settings["started"][:10])
+            yield _line(f"{title}; {peers}; {settings['environment']['processor']}, 2 threads", day, ratios(stored))
+
+
+def _of_torch(stored: JSON) -> dict[str, float]:
+    """The ratio to the fastest implementation of PyTorch, by case."""
+    found: dict[str, float] = {}
+    for name, case in stored["cases"].items():
+        ours = case["samples"][OURS]
+        others = [each for other, each in case["samples"].items() if other != OURS]
+        found[name] = min(median(a / b for a, b in zip(each, ours, strict=True)) for each in others)
+    return found
+
+
+def _of_onnx(stored: JSON) -> dict[str, float]:
+    """The ratio to ONNX Runtime, by model."""
+    pairs = {each["model"]: zip(each["onnxruntime"], each["pdojo"], strict=True) for each in stored["models"]}
+    return {name: median(theirs / ours for theirs, ours in rows) for name, rows in pairs.items()}
+
+
 def _row(title: str, panel: Panel) -> str:
-    day, ratios = date.fromisoformat(panel.date), panel.ratios
+    what = f"{title}{'' if panel.is_raced else ', the pass alone'}; {_listed(panel.peers)}; {panel.machine}"
+    return _line(what, date.fromisoformat(panel.date), panel.ratios)
+
+
+def _line(what: str, day: date, ratios: Mapping[str, float]) -> str:
     least = min(ratios, key=lambda name: ratios[name])
     behind = sum(ratio < BEHIND for ratio in ratios.values())
     return (
-        f"| {title}{'' if panel.is_raced else ', the pass alone'}; {_listed(panel.peers)}; {panel.machine} "
-        f"({day.day} {day:%B %Y}) | **{panel.mean:.2f}**, least {ratios[least]:.2f} ({least}), "
-        f"{behind} of {len(ratios)} below {BEHIND} |"
+        f"| {what} ({day.day} {day:%B %Y}) | **{geometric_mean(ratios.values()):.2f}**, least {ratios[least]:.2f} "
+        f"({least}), {behind} of {len(ratios)} below {BEHIND} |"
     )
 
 

@@ -32,9 +32,9 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 5e-
 Long sums in another order differ by more than roundings of single elements; elements near 0 are no measure for them.
 """
 SECONDS, ROUNDS = 3.0, 200
-WARM = 0.1
-"""Seconds: ONNX Runtime's threads look for work for 60 ms."""
 """Time and number of rounds in which pdojo and ONNX Runtime run in turns."""
+WARM = 0.1
+"""Seconds before a timed call: ONNX Runtime's threads look for work for 60 ms."""
 
 
 def run_model(given: argparse.Namespace) -> None:
