@@ -12,7 +12,7 @@ import pytest
 from pdojo.backends.llvm.executable import compile as compile_kernel
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.dialect.assumptions import with_alignment
-from pdojo.dialect.attributes import Mapping
+from pdojo.dialect.attributes import Mapping, Memory
 from pdojo.dialect.machines.registry import host, machine
 from pdojo.dialect.notation import parse_notation
 from pdojo.dialect.ops import KernelOp
@@ -106,6 +106,15 @@ def test_whatever_the_sizes_threads_share_the_work(name: str) -> None:
     on = replace(machine("x86-64-avx512"), threads=2)
     nest = nest_of(make_moves(with_alignment(kernel, 64), on, "heuristic").after)
     assert shared_instances(nest) > 0.9
+
+
+def test_masks_of_vector_loops_stay_in_registers() -> None:
+    """A mask has as many lanes as the numbers beside it, though its own type would allow more."""
+    kernel = with_alignment(workload("cross_entropy:64x509").instantiate(), 64)
+    nest = nest_of(make_moves(kernel, machine("x86-64-avx2"), "heuristic").after)
+    masks = [array for array in nest.arrays.values() if array.dtype == "i1"]
+    assert masks
+    assert {array.buffer.memory for array in masks} == {Memory.REGISTER}
 
 
 def shared_instances(nest: Nest) -> float:
