@@ -84,6 +84,10 @@ class Manifest:
     files: Mapping[str, str]
     """SHA-256 of every file of the folder but the manifest, by relative path."""
 
+    def library(self, triple: str) -> str:
+        """Path of the shared library of a triple, relative to the library's folder."""
+        return f"lib/{triple}/lib{self.name}.so"
+
     def text(self) -> str:
         """The manifest as JSON; the same facts give the same bytes."""
         return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"

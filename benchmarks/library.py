@@ -1,0 +1,300 @@
+"""`python -m benchmarks.library DIST` (`pdojo-lib bench`): entries of a generated library beside other libraries.
+
+Each entry takes turns with PyTorch and ONNX Runtime on the same arrays, and with its own program as code of this
+process. Pairs of samples of one turn decide which one is faster. PyTorch computes products and convolutions with oneDNN
+where its build has it. The results are tables, a JSON file and a chart of the ratios.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import TypeAlias
+
+from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.outputs import check_writable, write_output
+from rich.console import Console
+from rich.markup import escape
+
+from benchmarks.bench import processors
+from benchmarks.chart import Bar, Panel, drawn
+from benchmarks.job import LARGEST_ERROR, LIMITS
+from benchmarks.library_peer import entry_peer
+from benchmarks.origin import JSON, commit, origin, processor_of
+from benchmarks.peers import LIBRARIES, peers_of, ranges_of, reference_of
+from benchmarks.perfllm.statistics import sign_test
+from benchmarks.records import OURS, Record, Row, fastest, geometric_mean, results_of
+from benchmarks.report import print_record, title
+from benchmarks.tables import console_for, number, run_jobs, table
+from pdojo.backends.measure import KernelReference, MeasuredProgram, Ok, Options, Peer, Worker
+from pdojo.backends.measure.environment import environment
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.machines.registry import host
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.semantics.oracle.instances import count_instances
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import MeasurementError, UsageError, did_you_mean
+from pdojo.library.expected import INTERPRETED
+from pdojo.library.levels import read_level, runs_here
+from pdojo.library.manifest import Entry, Manifest
+from pdojo.library.publishing import library_path
+from pdojo.library.replaying import plain_kernel, replayed, workload_of
+from pdojo.library.schema import read_manifest
+
+PEERS = ("torch", "onnxruntime")
+"""Libraries to compare with by default."""
+PROCESS = "pdojo in process"
+"""The title of the entry's program as code that pdojo compiles."""
+CERTAIN = 0.05
+"""Least p of a sign test at which two implementations count as equal."""
+Tell: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """An entry against another implementation, by pairs of samples of one turn."""
+
+    other: Row
+    ratios: Sequence[float]
+    """The other's time over the entry's, for each turn."""
+
+    @staticmethod
+    def of(record: Record, other: Row | None) -> Contest | None:
+        """The contest in a record; None if one of the two has no times."""
+        ours = record.ours
+        if ours is None or other is None or not isinstance(ours.outcome, Ok) or not isinstance(other.outcome, Ok):
+            return None
+        own = dict(zip(ours.outcome.turns, ours.outcome.samples, strict=True))
+        theirs = zip(other.outcome.turns, other.outcome.samples, strict=True)
+        ratios = [seconds / own[turn] for turn, seconds in theirs if turn in own]
+        return Contest(other, ratios) if ratios else None
+
+    @property
+    def ratio(self) -> float:
+        """The median of the ratios."""
+        return median(self.ratios)
+
+    @property
+    def decided(self) -> str:
+        """The number of pairs in which the entry is faster, and the result of a sign test."""
+        faster, slower = sum(r > 1 for r in self.ratios), sum(r < 1 for r in self.ratios)
+        word = "faster" if faster > slower else "slower"
+        if sign_test(faster, slower) >= CERTAIN:
+            word = "equal"
+        return f"{word}, {faster} of {len(self.ratios)} pairs"
+
+
+def peer_of(record: Record) -> Row | None:
+    """The fastest implementation of other libraries."""
+    return fastest(row for row in record.rows if row.library in LIBRARIES)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The measurement of a library's entries."""
+
+    folder: Path
+    manifest: Manifest
+    machine: Machine
+    """The level that a handle chooses on this computer."""
+    libraries: Sequence[str]
+    options: Options
+
+    def measure(self, entry: Entry, tell: Tell) -> Record:
+        """Time an entry and the others in turns."""
+        plain = plain_kernel(self.folder, entry)
+        workload = workload_of(entry, plain)
+        variant = max((v for v in entry.variants if v.level == self.machine.name), key=lambda v: v.align)
+        program = replayed(self.folder, variant, plain, self.machine).after
+        library = library_path(self.folder, self.manifest, self.machine)
+        subjects: list[tuple[MeasuredProgram | Peer, JSON]] = [
+            (MeasuredProgram.of(program, self.machine), {"library": PROCESS, "variant": self.machine.name}),
+            (entry_peer(library, self.manifest.prefix, entry), {"library": OURS, "variant": library.name}),
+        ]
+        options = self.options
+        if workload is None:
+            large = count_instances(nest_of(plain)) > INTERPRETED
+            reference = KernelReference(print_notation(plain), compiled=large)
+        else:
+            reference = reference_of(workload)
+            found = [peer for name in self.libraries for peer in peers_of(name, workload)]
+            subjects += [(p, {"library": p.library, "variant": p.variant}) for p in found if p.variant != "autotune"]
+            error = LARGEST_ERROR.get(workload.element_type or "", LARGEST_ERROR["f32"])
+            options = replace(options, ranges=ranges_of(workload), largest_error=error)
+        rows = [row for _, row in subjects]
+        with Worker(
+            limits=LIMITS,
+            processors=processors(options.threads),
+            peers="benchmarks.library_peer:build",
+            references="benchmarks.peers:reference",
+        ) as worker:
+            outcomes = worker.compare(
+                [subject for subject, _ in subjects],
+                options,
+                reference,
+                lambda event: tell(f"{event.phase}: {rows[event.index]['library']}"),
+            )
+        measured = [{**row, "outcome": outcome.to_json()} for row, outcome in zip(rows, outcomes, strict=True)]
+        facts = {"label": entry.name, "sizes": dict(entry.sizes), "threads": options.threads, "cold": options.cold}
+        return Record.from_json({**facts, "rows": measured})
+
+
+def level_here(folder: Path, manifest: Manifest) -> Machine:
+    """The level that a handle chooses on this computer. Raises UsageError if there is none."""
+    found = next((m for name in manifest.levels if runs_here(m := read_level(folder, name))), None)
+    if found is None:
+        raise UsageError(f"this computer runs no level of the library: {', '.join(manifest.levels)}")
+    return found
+
+
+def print_contests(console: Console, records: Sequence[Record]) -> None:
+    """Print one line for each entry, and the geometric means of the ratios."""
+    headings = ("", "ms", "fastest other", "ms", "other / ours", "pairs", "in process / ours")
+    console.print(table(headings, map(_line, records), words=(0, 2, 5)))
+    for name, ratios in _ratios(records).items():
+        mean = geometric_mean(ratios)
+        if mean is not None:
+            text = f"{name}: {mean:.3f} times as fast, geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
+            console.print(text, highlight=False, soft_wrap=True)
+
+
+def _ratios(records: Sequence[Record]) -> dict[str, list[float]]:
+    """The medians of pairs, by the other implementation."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        rows = {"the fastest other library": peer_of(record), PROCESS: in_process(record)}
+        for library in dict.fromkeys(row.library for row in record.rows if row.library in LIBRARIES):
+            rows[LIBRARIES[library].title] = fastest(row for row in record.rows if row.library == library)
+        for name, row in rows.items():
+            contest = Contest.of(record, row)
+            if contest is not None:
+                found.setdefault(name, []).append(contest.ratio)
+    return found
+
+
+def in_process(record: Record) -> Row | None:
+    """The entry's program as code that pdojo compiles."""
+    return fastest(row for row in record.rows if row.library == PROCESS)
+
+
+def _line(record: Record) -> list[str]:
+    contest, own = Contest.of(record, peer_of(record)), Contest.of(record, in_process(record))
+    failed = "" if record.median is not None or record.ours is None else record.ours.outcome.summary
+    peer = peer_of(record)
+    milliseconds = None if peer is None or not isinstance(peer.outcome, Ok) else peer.outcome.median * 1e3
+    return [
+        escape(record.label),
+        number(None if record.median is None else record.median * 1e3, ".4g"),
+        escape(failed) if peer is None else escape(title(peer)),
+        number(milliseconds, ".4g"),
+        number(None if contest is None else contest.ratio, ".3f"),
+        "" if contest is None else contest.decided,
+        number(None if own is None else own.ratio, ".3f"),
+    ]
+
+
+def chart_of(records: Sequence[Record], settings: JSON) -> str | None:
+    """A chart of the ratios to the fastest other library; None if no entry has one."""
+    bars: list[Bar] = []
+    for record in records:
+        contest = Contest.of(record, peer_of(record))
+        name = "" if contest is None else LIBRARIES[contest.other.library].title
+        bars.append(Bar(record.label, None if contest is None else contest.ratio, name))
+    if all(bar.ratio is None for bar in bars):
+        return None
+    threads = settings["threads"]
+    machine = f"{processor_of(settings) or 'unknown processor'}, {threads} thread{'s' * (threads > 1)}"
+    names = [LIBRARIES[name].title for name in settings["libraries"]]
+    return drawn([Panel(machine, settings["started"][:10], names, True, bars)])
+
+
+def _arguments() -> Arguments:
+    parser = Arguments(prog="python -m benchmarks.library", description=__doc__)
+    add = parser.add_argument
+    add("library", type=Path, metavar="DIST", help="the folder of a generated library")
+    add("entries", nargs="*", metavar="ENTRY", help="entries to measure; all by default")
+    add("--threads", type=positive, metavar="N", help="threads, for everyone; by default the machine's")
+    add("--peers", metavar="A,B", help=f"libraries to compare with, or none: {', '.join(LIBRARIES)}")
+    add("--samples", type=positive, default=25, metavar="N", help="samples of each implementation, if time allows")
+    add("--budget", type=positive, default=2, metavar="S", help="seconds for the samples of an implementation")
+    add("--cold", action="store_true", help="with arrays that are in no cache")
+    add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
+    add("-o", "--output", metavar="FILE.json", help="store results, and beside them a chart, FILE.svg")
+    return parser
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the tool; returns the exit code."""
+    return run_tool(_run, args)
+
+
+def _run(args: Sequence[str] | None) -> None:
+    given = _arguments().parse_args(args)
+    console = console_for()
+    if given.output is not None:
+        check_writable(given.output)
+    manifest = read_manifest(given.library)
+    threads = given.threads or host().threads
+    chosen = list(_chosen(manifest, given.entries))
+    libraries = list(_usable(console, given.peers))
+    options = Options(threads, samples=given.samples, budget=given.budget, cold=given.cold, seed=given.seed, steady=True)
+    run = Run(given.library, manifest, level_here(given.library, manifest), libraries, options)
+    settings: JSON = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "commit": commit(),
+        "library": manifest.name,
+        "level": run.machine.name,
+        "threads": threads,
+        "libraries": libraries,
+        "environment": environment(),
+    }
+    records: list[Record] = []
+
+    def measured(entry: Entry, tell: Tell) -> None:
+        records.append(run.measure(entry, tell))
+        print_record(console, records[-1])
+
+    run_jobs(console, chosen, lambda entry: entry.name, measured)
+    print_contests(console, records)
+    console.print(f"{processor_of(settings)}, {origin(settings)}", highlight=False, soft_wrap=True)
+    if given.output is not None:
+        means = {name: geometric_mean(ratios) for name, ratios in _ratios(records).items()}
+        write_output(json.dumps(results_of(settings, records, means), indent=1) + "\n", given.output)
+        chart = chart_of(records, settings)
+        if chart is not None:
+            write_output(chart, str(Path(given.output).with_suffix(".svg")))
+    failed = [record.label for record in records if record.median is None]
+    if failed:
+        raise MeasurementError(f"the library has no result for {', '.join(failed)}")
+
+
+def _chosen(manifest: Manifest, names: Sequence[str]) -> Iterator[Entry]:
+    """The entries to measure. Raises UsageError for an unknown one."""
+    known = {entry.name: entry for entry in manifest.entries}
+    for name in names or known:
+        if name not in known:
+            raise UsageError(f"the library has no entry '{name}'; {did_you_mean(name, known)}")
+        yield known[name]
+
+
+def _usable(console: Console, wanted: str | None) -> Iterator[str]:
+    """The libraries to compare with. Raises UsageError for one that is named and missing."""
+    for name in PEERS if wanted is None else () if wanted == "none" else wanted.split(","):
+        if name not in LIBRARIES:
+            raise UsageError(f"unknown library '{name}'; {did_you_mean(name, LIBRARIES)}")
+        missing = LIBRARIES[name].missing
+        if missing is None:
+            yield name
+        elif wanted is not None:
+            raise UsageError(f"{LIBRARIES[name].title} cannot be compared with: {missing}")
+        else:
+            console.print(f"{LIBRARIES[name].title} is left out: {missing}", highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

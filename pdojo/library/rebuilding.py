@@ -1,0 +1,90 @@
+"""A generated library made again from its kernels and traces, and compared with the given one byte by byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.library.build import Job, assemble_library, compiled_program, tools_of
+from pdojo.library.choosing import Choice
+from pdojo.library.entries import PlannedEntry
+from pdojo.library.findings import Finding, Listener
+from pdojo.library.levels import Level
+from pdojo.library.linking import compiler_for
+from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
+from pdojo.library.packaging import package_files
+from pdojo.library.publishing import Workplace
+from pdojo.library.replaying import Replayed
+from pdojo.library.spec import LibrarySpec
+
+LICENCE = "LICENSE"
+"""A file whose text is free: it is copied."""
+
+
+def rebuild(
+    folder: Path,
+    manifest: Manifest,
+    machines: Mapping[str, Machine],
+    programs: Sequence[Replayed],
+    workplace: Workplace,
+    tell: Listener,
+) -> Iterator[Finding]:
+    """Make the library of replayed programs in a workplace; returns the differences from the one in `folder`.
+
+    Raises UsageError or LoweringError if there is no C compiler, or if it fails.
+    """
+    spec = LibrarySpec(manifest.name, manifest.version, manifest.prefix, manifest.licence)
+    levels = [Level(machines[name], machines[name]) for name in manifest.levels]
+    compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
+    tools = tools_of(compilers)
+    other = [name for name in sorted({*tools, *manifest.tools}) if tools.get(name) != manifest.tools.get(name)]
+    if other:
+        listed = "; ".join(f"{name} {manifest.tools.get(name)}, here {tools.get(name)}" for name in other)
+        yield Finding(f"the bytes cannot be compared, as other tools made them: {listed}", file=MANIFEST)
+        return
+    entries = {replayed.entry.name: _planned(replayed) for replayed in programs}
+    done: dict[Job, dict[str, object]] = {}
+    for replayed in programs:
+        entry, variant = replayed.entry, replayed.variant
+        tell(f"compiling {variant.symbol}")
+        level = next(level for level in levels if level.name == variant.level)
+        job = Job(entries[entry.name], level, variant.align)
+        facts, code = compiled_program(spec, job, Choice(replayed.tuning, "plain"))
+        facts["trace"] = (folder / variant.trace).read_text(encoding="utf-8")
+        yield from _facts(entry, variant, facts)
+        workplace.keep(job.name, "", facts, code)
+        done[job] = facts
+    workplace.begin()
+    tell("linking")
+    licence = (folder / LICENCE).read_text(encoding="utf-8")
+    texts = {**package_files(spec, manifest.triples), LICENCE: licence}
+    made = assemble_library(spec, workplace, levels, list(entries.values()), done, compilers, texts)
+    yield from _differences(folder, workplace.library)
+    if made.text() != manifest.text():
+        yield Finding("the rebuilt manifest has other facts", file=MANIFEST)
+
+
+def _planned(replayed: Replayed) -> PlannedEntry:
+    entry = replayed.entry
+    return PlannedEntry(entry.name, entry.operator, entry.sizes, replayed.plain, entry.arrays, entry.dispatch)
+
+
+def _facts(entry: Entry, variant: Variant, facts: Mapping[str, object]) -> Iterator[Finding]:
+    """The facts of the manifest that differ from those of a program that was compiled again."""
+    listed = {"symbol": variant.symbol, "object": variant.object, "workspace": list(variant.workspace)}
+    for name, value in listed.items():
+        if facts[name] != value:
+            what = f"the manifest says {name} {value}, and the program compiled again has {facts[name]}"
+            yield Finding(what, entry.name, variant.symbol, variant.trace)
+
+
+def _differences(folder: Path, made: Path) -> Iterator[Finding]:
+    there, again = digests(folder), digests(made)
+    for name in sorted({*there, *again}):
+        if name not in again:
+            yield Finding("the rebuilt library has no such file", file=name)
+        elif name not in there:
+            yield Finding("the rebuilt library has this file, and the library lacks it", file=name)
+        elif there[name] != again[name]:
+            yield Finding("the rebuilt file has other bytes", file=name)

@@ -1,0 +1,130 @@
+"""Variants of a generated library, replayed from the plain kernel by legal moves and compared exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import PdojoError, UsageError
+from pdojo.files import read_text
+from pdojo.kernels import Workload, kernel_names
+from pdojo.library.findings import Finding, Listener
+from pdojo.library.manifest import Entry, Variant, digest
+from pdojo.library.sources import KernelSource
+from pdojo.library.spec import OperatorSpec
+from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.search.tuning.verify import Verification, verify_moves
+from pdojo.transforms.trace import Trace
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A variant after the moves of its trace."""
+
+    entry: Entry
+    variant: Variant
+    kernel: KernelOp
+    """The program of the variant."""
+
+
+@dataclass
+class Replay:
+    """The replay of all variants of a library."""
+
+    folder: Path
+    machines: Mapping[str, Machine]
+    """The machine descriptions of the levels, by name."""
+    tell: Listener
+    findings: list[Finding] = field(default_factory=list[Finding])
+    _compared: dict[tuple[str, ...], Verification] = field(default_factory=dict[tuple[str, ...], Verification])
+    """Comparisons by plain kernel, level and moves: the variants for two alignments often have the same moves."""
+
+    def run(self, entries: tuple[Entry, ...]) -> list[Replayed]:
+        """The variants that the replay confirms; faults are added to `findings`."""
+        return [replayed for entry in entries for replayed in self._entry(entry)]
+
+    def _entry(self, entry: Entry) -> Iterator[Replayed]:
+        try:
+            plain = plain_kernel(self.folder, entry)
+            wrong = interface_fault(entry, plain)
+        except PdojoError as error:
+            plain, wrong = None, str(error)
+        if plain is None or wrong is not None:
+            self.findings.append(Finding(str(wrong), entry.name, file=entry.kernel))
+            return
+        for variant in entry.variants:
+            self.tell(f"replaying {variant.symbol}")
+            try:
+                kernel = self._variant(entry, variant, plain)
+            except PdojoError as error:
+                self.findings.append(Finding(str(error), entry.name, variant.symbol, variant.trace))
+            else:
+                yield Replayed(entry, variant, kernel)
+
+    def _variant(self, entry: Entry, variant: Variant, plain: KernelOp) -> KernelOp:
+        """The program of a variant. Raises PdojoError for a trace that does not lead to it, or changes the meaning."""
+        tuning = replayed(self.folder, variant, plain, self.machines[variant.level])
+        if digest(print_notation(tuning.after).encode()) != variant.program:
+            raise UsageError("the moves of the trace lead to another program than the manifest's")
+        key = (print_notation(plain), variant.level, *(str(step.resolved) for step in tuning.game.trace.steps))
+        if key not in self._compared:
+            self._compared[key] = verify_moves(tuning, workload_of(entry, plain))
+        compared = self._compared[key]
+        if compared.fault is not None:
+            raise UsageError(f"the moves change the meaning of the kernel: {compared.fault}")
+        self.tell(f"{variant.symbol}: {compared.said}")
+        return tuning.after
+
+
+def replayed(folder: Path, variant: Variant, plain: KernelOp, machine: Machine) -> ScheduledKernel:
+    """The moves of a variant's trace, made on the plain kernel. Raises PdojoError for a move that does not apply."""
+    trace = Trace.load(folder / variant.trace)
+    return make_moves(with_alignment(plain, variant.align), machine, None, trace)
+
+
+def plain_kernel(folder: Path, entry: Entry) -> KernelOp:
+    """The plain kernel of an entry. Raises PdojoError for a text that is not one kernel."""
+    try:
+        text = read_text(folder / entry.kernel)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"it cannot be read: {error}") from None
+    kernels = parse_notation(text, entry.kernel)
+    if len(kernels) != 1:
+        raise UsageError(f"it has {len(kernels)} kernels instead of one")
+    return kernels[0]
+
+
+def interface_fault(entry: Entry, plain: KernelOp) -> str | None:
+    """A difference between the entry in the manifest and its plain kernel; None if there is none."""
+    found = [f"{p.intent.value} {p.name} {p.dtype} {list(p.shape)}" for p in parameters_of(nest_of(plain))]
+    listed = [f"{a.direction} {a.name} {a.dtype} {list(a.shape)}" for a in entry.arrays]
+    permitted = [n.value for n in plain.permitted]
+    for what, own, said in (("arrays", found, listed), ("numerics", permitted, list(entry.numerics))):
+        if sorted(own) != sorted(said) or (what == "arrays" and own != said):
+            return f"the kernel has the {what} {', '.join(own)}, and the manifest lists {', '.join(said)}"
+    return None
+
+
+def workload_of(entry: Entry, plain: KernelOp) -> Workload | None:
+    """The library kernel that a plain kernel is, at the entry's sizes; None if it is no library kernel."""
+    name = plain.sym_name.data
+    if name not in kernel_names():
+        return None
+    source = KernelSource.of(OperatorSpec("", name, numerics=plain.permitted), Path())
+    if list(source.declared) != list(entry.sizes):
+        return None
+    for dtype in (None, *dict.fromkeys(array.dtype for array in entry.arrays)):
+        try:
+            made = source.at(entry.sizes, dtype)
+        except PdojoError:
+            continue
+        if print_notation(made.kernel) == print_notation(plain):
+            return made.workload
+    return None

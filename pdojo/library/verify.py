@@ -1,0 +1,94 @@
+"""The proof of a generated library: its files, its moves, its bytes and its results, all checked again."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pdojo.dialect.machines.machine import Machine
+from pdojo.errors import PdojoError, UsageError
+from pdojo.library.findings import Finding, Listener, silent
+from pdojo.library.levels import read_level, runs_here
+from pdojo.library.manifest import MANIFEST, Entry, Manifest, digests
+from pdojo.library.publishing import library_path
+from pdojo.library.rebuilding import rebuild
+from pdojo.library.replaying import Replay
+from pdojo.library.schema import read_manifest
+from pdojo.library.supervising import run_entries
+
+
+def verify(folder: str | Path, listener: Listener = silent) -> list[Finding]:
+    """Prove a generated library; returns all faults, none if it is sound.
+
+    1. Every file has the digest of the manifest, and none is missing or added.
+    2. Every trace is replayed by legal moves from the plain kernel, and the exact oracle compares the two programs.
+    3. All files are made again from the kernels and the traces, and have the same bytes.
+    4. Every entry of the shared library of this computer agrees with the reference interpreter on fresh inputs: NaN and
+       infinities, odd addresses, guard pages around all arrays, several callers at once.
+
+    The fourth step runs the library that the third one made, and only if it has the same bytes: no code of the folder
+    itself runs. Raises UsageError for a folder without a manifest that satisfies the schema, LoweringError if this
+    computer lacks a compiler.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    findings = [*_files(folder, manifest), *_references(manifest)]
+    if any(finding.file == "" for finding in findings):
+        return findings
+    machines: dict[str, Machine] = {}
+    for name in manifest.levels:
+        try:
+            machines[name] = read_level(folder, name)
+        except PdojoError as error:
+            findings.append(Finding(str(error), file=f"machines/{name}.toml"))
+    if len(machines) < len(manifest.levels):
+        return findings
+    replay = Replay(folder, machines, listener)
+    programs = replay.run(manifest.entries)
+    findings += replay.findings
+    if replay.findings:
+        return findings
+    with tempfile.TemporaryDirectory(prefix="pdojo-verify-") as temporary:
+        made = Path(temporary) / "library"
+        differences = list(rebuild(folder, manifest, machines, programs, made, listener))
+        findings += differences
+        here = [name for name in manifest.levels if runs_here(machines[name])]
+        if len(here) < len(manifest.levels):
+            others = ", ".join(name for name in manifest.levels if name not in here)
+            listener(f"this computer does not run programs of level {others}")
+        if here and not differences:
+            library = library_path(made, manifest, machines[here[0]])
+            findings += run_entries(made, library, manifest, here, listener)
+    return findings
+
+
+def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """The files that are missing, added or changed."""
+    there = digests(folder)
+    for name in sorted({*there, *manifest.files}):
+        if name not in there:
+            yield Finding("the file is missing", file=name)
+        elif name not in manifest.files:
+            yield Finding("the manifest does not list the file", file=name)
+        elif there[name] != manifest.files[name]:
+            yield Finding("the file has another digest than in the manifest", file=name)
+
+
+def _references(manifest: Manifest) -> Iterator[Finding]:
+    """The facts of the manifest that contradict each other."""
+    names = [entry.name for entry in manifest.entries]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Finding("the manifest lists the entry twice", name, file=MANIFEST)
+    for entry in manifest.entries:
+        yield from _of_entry(manifest, entry)
+
+
+def _of_entry(manifest: Manifest, entry: Entry) -> Iterator[Finding]:
+    if entry.kernel not in manifest.files:
+        yield Finding(f"the plain kernel '{entry.kernel}' is no file of the library", entry.name)
+    for variant in entry.variants:
+        if variant.trace not in manifest.files:
+            yield Finding(f"the trace '{variant.trace}' is no file of the library", entry.name, variant.symbol)
+        if variant.level not in manifest.levels:
+            yield Finding(f"the library has no level '{variant.level}'", entry.name, variant.symbol)

@@ -1,0 +1,338 @@
+"""Calls of the C functions of a generated library: arrays, sizes, handles, errors. Needs NumPy only.
+
+This module is part of every generated wheel, under the name `_runtime`; it imports nothing of pdojo.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Protocol
+
+import numpy as np
+
+ALIGNMENT = 64
+"""Bytes to which arrays are aligned for the fastest variants."""
+DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "uint16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "i1": "bool",
+}
+"""NumPy's names of element types; bf16 is passed as its bits."""
+_SHOWN = 12
+"""Most sizes in a message."""
+
+
+class Tensor(Protocol):
+    """A tensor of PyTorch on the CPU."""
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        ...
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        """The memory as a DLPack capsule."""
+        ...
+
+
+class LibraryError(RuntimeError):
+    """A call that the library refused."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        """The code that the C function returned."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An array of an operator."""
+
+    name: str
+    dtype: str
+    """`f32`, `bf16`, `i8` ..."""
+    direction: str
+    """`in`, `inout` or `out`."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """Sizes that an operator serves, and the shapes of its arrays at them; -1 is any number of rows."""
+
+    sizes: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass
+class Handle:
+    """A handle of the C library; it ends with this object."""
+
+    pointer: ctypes.c_void_p
+    destroy: Any
+
+    def __del__(self) -> None:
+        if self.destroy is not None:
+            self.destroy(self.pointer)
+
+
+class Library:
+    """A loaded library, with a handle for each thread that calls it."""
+
+    def __init__(self, path: str, prefix: str) -> None:
+        self._library = ctypes.CDLL(path)
+        self.prefix = prefix
+        self.threads = 0
+        self._own = threading.local()
+        self._create = self.function("create", ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_int)
+        self._create_level = self.function("create_level", ctypes.c_int, *self._create.argtypes, ctypes.c_char_p)
+        self._level = self.function("level", ctypes.c_char_p, ctypes.c_void_p)
+        self._destroy = self.function("destroy", None, ctypes.c_void_p)
+        self._message = self.function("message", ctypes.c_char_p, ctypes.c_int)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forget)
+
+    def function(self, name: str, result: Any, *arguments: Any) -> Any:
+        """The C function `PREFIX_name`."""
+        found = getattr(self._library, f"{self.prefix}_{name}")
+        found.restype, found.argtypes = result, arguments
+        return found
+
+    def message(self, code: int) -> str:
+        """The meaning of a code."""
+        return self._message(code).decode()
+
+    def check(self, code: int) -> None:
+        """Raise LibraryError for a code other than 0."""
+        if code:
+            raise LibraryError(code, self.message(code))
+
+    def set_threads(self, count: int) -> None:
+        """Set the number of threads of a call; 0 is the number of processors.
+
+        It holds for the calling thread, and for threads that have not called the library yet.
+        """
+        if count < 0:
+            raise ValueError(f"a number of threads is at least 1, or 0 for all processors, not {count}")
+        self.threads = count
+        self._own.__dict__.clear()
+
+    def handle(self) -> ctypes.c_void_p:
+        """The handle of the calling thread."""
+        found: Handle | None = getattr(self._own, "handle", None)
+        if found is None:
+            found = self._own.handle = self.new_handle(self.threads)
+        return found.pointer
+
+    def level(self) -> str:
+        """The name of the level of programs that calls of this thread run."""
+        return self._level(self.handle()).decode()
+
+    def new_handle(self, threads: int, level: str | None = None) -> Handle:
+        """A new handle, with the best level if `level` is None. Raises LibraryError if its threads do not start."""
+        pointer = ctypes.c_void_p()
+        if level is None:
+            self.check(self._create(ctypes.byref(pointer), threads))
+        else:
+            self.check(self._create_level(ctypes.byref(pointer), threads, level.encode()))
+        return Handle(pointer, self._destroy)
+
+    def _forget(self) -> None:
+        """Abandon the handle, in the child of a fork: its threads do not exist there."""
+        handle: Handle | None = self._own.__dict__.pop("handle", None)
+        if handle is not None:
+            handle.destroy = None
+
+
+@dataclass
+class Operator:
+    """A C function of the library, called with arrays."""
+
+    library: Library
+    name: str
+    sizes: tuple[str, ...]
+    """The size arguments."""
+    arguments: tuple[Argument, ...]
+    served: tuple[Served, ...]
+    _known: dict[Any, list[Served]] = field(default_factory=dict[Any, list[Served]])
+    """The served sizes by the shapes of the inputs."""
+
+    def __post_init__(self) -> None:
+        kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(self.sizes), *[ctypes.c_void_p] * len(self.arguments)]
+        self._function = self.library.function(self.name, ctypes.c_int, *kinds)
+        columns = zip(*(each.shapes for each in self.served), strict=True)
+        self._free = [any(shape[:1] == (-1,) for shape in column) for column in columns]
+        for each in self.served:
+            self._known.setdefault(self._key(each.shapes), []).append(each)
+
+    def __call__(self, given: Sequence[Any], out: Any = None, /, **wanted: int | None) -> Any:
+        """Call the function with the inputs `given`; `wanted` are sizes that the shapes of inputs leave open.
+
+        `out` is None, the output, or a sequence of outputs. Returns the output, or a tuple of outputs, of the inputs'
+        kind: tensors for tensors. Raises TypeError or ValueError for arrays that do not fit.
+        """
+        outs = () if out is None else out if isinstance(out, tuple | list) else (out,)
+        inputs = [a for a in self.arguments if a.direction != "out"]
+        arrays = [_view(value, a) for value, a in zip(given, inputs, strict=True)]
+        served = self._choose([array.shape for array in arrays], [tuple(each.shape) for each in outs], wanted)
+        results = outs or self._new(served, given)
+        written = [a for a in self.arguments if a.direction == "out"]
+        if len(results) != len(written):
+            raise ValueError(f"{self.name} has {len(written)} outputs, not {len(results)}")
+        views = iter([_view(value, a) for value, a in zip(results, written, strict=True)])
+        rest = iter(arrays)
+        ordered = [next(views if a.direction == "out" else rest) for a in self.arguments]
+        self._check(ordered, served.shapes)
+        pointers = [array.ctypes.data for array in ordered]
+        self.library.check(self._function(self.library.handle(), *served.sizes, *pointers))
+        return results[0] if len(results) == 1 else tuple(results) or None
+
+    def _inputs(self, each: Iterable[Any]) -> list[Any]:
+        """The items of the arrays that callers give."""
+        return [item for item, a in zip(each, self.arguments, strict=True) if a.direction != "out"]
+
+    def _key(self, shapes: Iterable[tuple[int, ...]]) -> Any:
+        """The shapes of the inputs, without the rows if any number of rows is served."""
+        return self._key_of(self._inputs(shapes))
+
+    def _key_of(self, shapes: Iterable[tuple[int, ...]]) -> Any:
+        free = self._inputs(self._free)
+        return tuple((-1, *shape[1:]) if any_ else shape for shape, any_ in zip(shapes, free, strict=True))
+
+    def _choose(
+        self, shapes: Sequence[tuple[int, ...]], outs: Sequence[tuple[int, ...]], wanted: Mapping[str, int | None]
+    ) -> Served:
+        """The sizes and shapes of a call. Raises ValueError if no sizes fit, or several."""
+        fixed = {name: value for name, value in wanted.items() if value is not None}
+        found = self._known.get(self._key_of(shapes), [])
+        rows = self._rows(shapes, outs, fixed) if any(self._free) else None
+        if rows is not None:
+            found = [_with_rows(each, rows) for each in found]
+            found = [each for each in found if self._inputs(each.shapes) == list(shapes)]
+        found = [each for each in found if fixed.items() <= dict(zip(self.sizes, each.sizes, strict=True)).items()]
+        if len(found) > 1 and outs:
+            found = [each for each in found if list(outs) == self._outs(each)]
+        if len(found) == 1 and not any(size < 0 for size in found[0].sizes):
+            return found[0]
+        names = [a.name for a in self.arguments if a.direction != "out"]
+        if found:
+            raise ValueError(f"{self.name}: several sizes have inputs of these shapes; give {', '.join(wanted)}")
+        known = [_shown(names, self._inputs(each.shapes)) for each in self.served]
+        rest = f"; and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+        also = "".join(f", {name}={value}" for name, value in fixed.items())
+        listed = "; ".join(known[:_SHOWN])
+        raise ValueError(f"{self.name} does not serve {_shown(names, shapes)}{also}; it serves {listed}{rest}")
+
+    def _rows(
+        self, shapes: Sequence[tuple[int, ...]], outs: Sequence[tuple[int, ...]], fixed: Mapping[str, int]
+    ) -> int | None:
+        """The number of rows of a call; None if nothing tells it."""
+        given = [shape[0] for shape, free in zip(shapes, self._inputs(self._free), strict=True) if free and shape]
+        given += [fixed[name] for name, n in zip(self.sizes, self.served[0].sizes, strict=True) if n < 0 and name in fixed]
+        given += [shape[0] for shape in outs if shape]
+        return given[0] if given else None
+
+    def _outs(self, served: Served) -> list[tuple[int, ...]]:
+        return [shape for shape, a in zip(served.shapes, self.arguments, strict=True) if a.direction == "out"]
+
+    def _new(self, served: Served, given: Sequence[Any]) -> list[Any]:
+        """New outputs, of the kind of the inputs."""
+        written = [a.dtype for a in self.arguments if a.direction == "out"]
+        arrays = [empty(shape, dtype) for shape, dtype in zip(self._outs(served), written, strict=True)]
+        if any(map(_is_tensor, given)):
+            return [_tensor(array, dtype) for array, dtype in zip(arrays, written, strict=True)]
+        # NumPy has the type bfloat16 if the caller's package adds it.
+        bits = next((each.dtype for each in given if _name(each) == "bfloat16"), np.dtype(np.uint16))
+        return [a.view(bits) if dtype == "bf16" else a for a, dtype in zip(arrays, written, strict=True)]
+
+    def _check(self, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> None:
+        """Raise ValueError for a wrong shape, and for a written array that is read-only or shares memory."""
+        for array, shape, a in zip(arrays, shapes, self.arguments, strict=True):
+            if array.shape != shape:
+                raise ValueError(f"{self.name}: {a.name} has shape {list(array.shape)}, not {list(shape)}")
+            if a.direction != "in" and not array.flags.writeable:
+                raise ValueError(f"{self.name}: {a.name} is read-only, and the operator writes it")
+        for position, (one, first) in enumerate(zip(arrays, self.arguments, strict=True)):
+            for other, second in zip(arrays[:position], self.arguments, strict=False):
+                if first.direction == second.direction == "in" or not np.may_share_memory(one, other):
+                    continue
+                raise ValueError(f"{self.name}: {second.name} and {first.name} overlap in memory, and one is written")
+
+
+def empty(shape: Sequence[int], dtype: str) -> Any:
+    """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
+    kind = np.dtype(DTYPES[dtype])
+    size = prod(shape) * kind.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(kind).reshape(tuple(shape))
+
+
+def _with_rows(served: Served, rows: int) -> Served:
+    sizes = tuple(rows if n < 0 else n for n in served.sizes)
+    return Served(sizes, tuple(tuple(rows if n < 0 else n for n in shape) for shape in served.shapes))
+
+
+def _shown(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> str:
+    return ", ".join(
+        f"{name} [{', '.join('any' if n < 0 else str(n) for n in shape)}]"
+        for name, shape in zip(names, shapes, strict=True)
+    )
+
+
+def _name(value: Any) -> str:
+    return getattr(getattr(value, "dtype", None), "name", "")
+
+
+def _is_tensor(value: Any) -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _view(value: Any, argument: Argument) -> Any:
+    """The memory of an array or tensor as a NumPy array, without a copy. Raises TypeError or ValueError."""
+    name = argument.name
+    if isinstance(value, np.ndarray):
+        array: Any = value
+    elif _is_tensor(value):
+        array = _of_tensor(value, name)
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(value)
+    else:
+        raise TypeError(f"{name} is a {type(value).__name__}; pass a NumPy array, or a PyTorch tensor on the CPU")
+    if argument.dtype == "bf16" and array.dtype.name == "bfloat16":
+        array = array.view(np.uint16)
+    if array.dtype != DTYPES[argument.dtype]:
+        also = " (the bits of bf16)" if argument.dtype == "bf16" else ""
+        raise TypeError(f"{name} has element type {array.dtype}, not {DTYPES[argument.dtype]}{also}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous; pass a copy (numpy.ascontiguousarray, Tensor.contiguous)")
+    return array
+
+
+def _of_tensor(value: Any, name: str) -> Any:
+    torch: Any = sys.modules["torch"]
+    if value.device.type != "cpu":
+        raise ValueError(f"{name} is on device {value.device}; move it to the CPU")
+    if value.requires_grad:
+        raise ValueError(f"{name} requires grad, and no gradient flows through the library; pass {name}.detach()")
+    if value.dtype == torch.bfloat16:
+        return value.view(torch.int16).numpy().view(np.uint16)
+    return value.numpy()
+
+
+def _tensor(array: Any, dtype: str) -> Any:
+    torch: Any = sys.modules["torch"]
+    if dtype == "bf16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
