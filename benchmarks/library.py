@@ -40,9 +40,8 @@ from pdojo.dialect.semantics.oracle.instances import count_instances
 from pdojo.dialect.view.build import nest_of
 from pdojo.errors import MeasurementError, UsageError, did_you_mean
 from pdojo.library.expected import INTERPRETED
-from pdojo.library.levels import read_level, runs_here
+from pdojo.library.levels import read_level, runs_here, triple_of
 from pdojo.library.manifest import Entry, Manifest
-from pdojo.library.publishing import library_path
 from pdojo.library.replaying import plain_kernel, replayed, workload_of
 from pdojo.library.schema import read_manifest
 
@@ -111,7 +110,7 @@ class Run:
         workload = workload_of(entry, plain)
         variant = max((v for v in entry.variants if v.level == self.machine.name), key=lambda v: v.align)
         program = replayed(self.folder, variant, plain, self.machine).after
-        library = library_path(self.folder, self.manifest, self.machine)
+        library = self.folder / self.manifest.library(triple_of(self.machine.architecture))
         subjects: list[tuple[MeasuredProgram | Peer, JSON]] = [
             (MeasuredProgram.of(program, self.machine), {"library": PROCESS, "variant": self.machine.name}),
             (entry_peer(library, self.manifest.prefix, entry), {"library": OURS, "variant": library.name}),
@@ -230,10 +229,11 @@ def _arguments() -> Arguments:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code."""
-    return run_tool(_run, args)
+    return run_tool(run, args)
 
 
-def _run(args: Sequence[str] | None) -> None:
+def run(args: Sequence[str] | None) -> None:
+    """Run the command line. Raises PdojoError."""
     given = _arguments().parse_args(args)
     console = console_for()
     if given.output is not None:
@@ -243,12 +243,12 @@ def _run(args: Sequence[str] | None) -> None:
     chosen = list(_chosen(manifest, given.entries))
     libraries = list(_usable(console, given.peers))
     options = Options(threads, samples=given.samples, budget=given.budget, cold=given.cold, seed=given.seed, steady=True)
-    run = Run(given.library, manifest, level_here(given.library, manifest), libraries, options)
+    measurement = Run(given.library, manifest, level_here(given.library, manifest), libraries, options)
     settings: JSON = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "commit": commit(),
         "library": manifest.name,
-        "level": run.machine.name,
+        "level": measurement.machine.name,
         "threads": threads,
         "libraries": libraries,
         "environment": environment(),
@@ -256,7 +256,7 @@ def _run(args: Sequence[str] | None) -> None:
     records: list[Record] = []
 
     def measured(entry: Entry, tell: Tell) -> None:
-        records.append(run.measure(entry, tell))
+        records.append(measurement.measure(entry, tell))
         print_record(console, records[-1])
 
     run_jobs(console, chosen, lambda entry: entry.name, measured)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
-Listener: TypeAlias = Callable[[str], None]
-"""Receives the current activity."""
+
+class Listener:
+    """Receives the progress of a verification; all methods do nothing by default."""
+
+    def step(self, what: str) -> None:
+        """Called before each step."""
+
+    def note(self, what: str) -> None:
+        """Called with a fact about the extent of the proof."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,3 @@ class Finding:
             if name
         )
         return f"{place}: {self.what}" if place else self.what
-
-
-def silent(_: str) -> None:
-    """A listener that does nothing."""

@@ -28,7 +28,7 @@ def rebuild(
     machines: Mapping[str, Machine],
     programs: Sequence[Replayed],
     workplace: Workplace,
-    tell: Listener,
+    listener: Listener,
 ) -> Iterator[Finding]:
     """Make the library of replayed programs in a workplace; returns the differences from the one in `folder`.
 
@@ -47,7 +47,7 @@ def rebuild(
     done: dict[Job, dict[str, object]] = {}
     for replayed in programs:
         entry, variant = replayed.entry, replayed.variant
-        tell(f"compiling {variant.symbol}")
+        listener.step(f"compiling {variant.symbol}")
         level = next(level for level in levels if level.name == variant.level)
         job = Job(entries[entry.name], level, variant.align)
         facts, code = compiled_program(spec, job, Choice(replayed.tuning, "plain"))
@@ -56,7 +56,7 @@ def rebuild(
         workplace.keep(job.name, "", facts, code)
         done[job] = facts
     workplace.begin()
-    tell("linking")
+    listener.step("linking")
     licence = (folder / LICENCE).read_text(encoding="utf-8")
     texts = {**package_files(spec, manifest.triples), LICENCE: licence}
     made = assemble_library(spec, workplace, levels, list(entries.values()), done, compilers, texts)

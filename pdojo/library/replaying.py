@@ -30,8 +30,8 @@ class Replayed:
 
     entry: Entry
     variant: Variant
-    kernel: KernelOp
-    """The program of the variant."""
+    plain: KernelOp
+    tuning: ScheduledKernel
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Replay:
     folder: Path
     machines: Mapping[str, Machine]
     """The machine descriptions of the levels, by name."""
-    tell: Listener
+    listener: Listener
     findings: list[Finding] = field(default_factory=list[Finding])
     _compared: dict[tuple[str, ...], Verification] = field(default_factory=dict[tuple[str, ...], Verification])
     """Comparisons by plain kernel, level and moves: the variants for two alignments often have the same moves."""
@@ -60,27 +60,27 @@ class Replay:
             self.findings.append(Finding(str(wrong), entry.name, file=entry.kernel))
             return
         for variant in entry.variants:
-            self.tell(f"replaying {variant.symbol}")
+            self.listener.step(f"replaying {variant.symbol}")
             try:
-                kernel = self._variant(entry, variant, plain)
+                tuning = self._variant(entry, variant, plain)
             except PdojoError as error:
                 self.findings.append(Finding(str(error), entry.name, variant.symbol, variant.trace))
             else:
-                yield Replayed(entry, variant, kernel)
+                yield Replayed(entry, variant, plain, tuning)
 
-    def _variant(self, entry: Entry, variant: Variant, plain: KernelOp) -> KernelOp:
-        """The program of a variant. Raises PdojoError for a trace that does not lead to it, or changes the meaning."""
+    def _variant(self, entry: Entry, variant: Variant, plain: KernelOp) -> ScheduledKernel:
+        """The moves of a variant. Raises PdojoError for a trace that does not lead to it, or changes the meaning."""
         tuning = replayed(self.folder, variant, plain, self.machines[variant.level])
         if digest(print_notation(tuning.after).encode()) != variant.program:
             raise UsageError("the moves of the trace lead to another program than the manifest's")
         key = (print_notation(plain), variant.level, *(str(step.resolved) for step in tuning.game.trace.steps))
         if key not in self._compared:
             self._compared[key] = verify_moves(tuning, workload_of(entry, plain))
+            self.listener.note(f"{variant.symbol}: {self._compared[key].said}")
         compared = self._compared[key]
         if compared.fault is not None:
             raise UsageError(f"the moves change the meaning of the kernel: {compared.fault}")
-        self.tell(f"{variant.symbol}: {compared.said}")
-        return tuning.after
+        return tuning
 
 
 def replayed(folder: Path, variant: Variant, plain: KernelOp, machine: Machine) -> ScheduledKernel:

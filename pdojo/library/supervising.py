@@ -23,14 +23,14 @@ _RUNNING = "pdojo.library.running"
 
 
 def run_entries(
-    folder: Path, library: Path, manifest: Manifest, levels: Sequence[str], tell: Listener, limit: float = LIMIT
+    folder: Path, library: Path, manifest: Manifest, levels: Sequence[str], listener: Listener, limit: float = LIMIT
 ) -> list[Finding]:
     """Run every entry of the shared library `library` at some levels; `folder` has its manifest. Returns the faults."""
     cases = cases_of(manifest, levels)
     found: list[Finding] = []
     first = 0
     while first < len(cases):
-        process = _Process(cases, tell, limit)
+        process = _Process(cases, listener, limit)
         is_finished = process.run([str(folder), str(library), ",".join(levels), str(first)], first)
         found += process.found
         # After a crash, the other cases of the entry would probably crash too.
@@ -42,12 +42,12 @@ def run_entries(
 class _Process:
     """A process that runs cases until it has run all, or ends early."""
 
-    def __init__(self, cases: Sequence[Case], tell: Listener, limit: float) -> None:
+    def __init__(self, cases: Sequence[Case], listener: Listener, limit: float) -> None:
         self.found: list[Finding] = []
         self.at = 0
         """The number of the latest case."""
         self._cases = cases
-        self._tell = tell
+        self._listener = listener
         self._limit = limit
         self._is_late = False
 
@@ -87,7 +87,7 @@ class _Process:
                 is_finished |= "end" in message
                 if "case" in message:
                     self.at = int(message["case"])
-                    self._tell(f"running {self._cases[self.at].entry.name}: {self._cases[self.at]}")
+                    self._listener.step(f"running {self._cases[self.at].entry.name}: {self._cases[self.at]}")
                 if "fault" in message:
                     self._report(message["fault"])
         watch.cancel()

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.errors import PdojoError, UsageError
-from pdojo.library.findings import Finding, Listener, silent
-from pdojo.library.levels import read_level, runs_here
+from pdojo.errors import MeasurementError, PdojoError
+from pdojo.library.findings import Finding, Listener
+from pdojo.library.levels import read_level, runs_here, triple_of
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, digests
-from pdojo.library.publishing import library_path
+from pdojo.library.publishing import Workplace
 from pdojo.library.rebuilding import rebuild
 from pdojo.library.replaying import Replay
 from pdojo.library.schema import read_manifest
 from pdojo.library.supervising import run_entries
 
 
-def verify(folder: str | Path, listener: Listener = silent) -> list[Finding]:
-    """Prove a generated library; returns all faults, none if it is sound.
+def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding]:
+    """Prove a generated library; returns its faults, none if it is sound.
 
     1. Every file has the digest of the manifest, and none is missing or added.
     2. Every trace is replayed by legal moves from the plain kernel, and the exact oracle compares the two programs.
@@ -27,40 +27,49 @@ def verify(folder: str | Path, listener: Listener = silent) -> list[Finding]:
     4. Every entry of the shared library of this computer agrees with the reference interpreter on fresh inputs: NaN and
        infinities, odd addresses, guard pages around all arrays, several callers at once.
 
-    The fourth step runs the library that the third one made, and only if it has the same bytes: no code of the folder
-    itself runs. Raises UsageError for a folder without a manifest that satisfies the schema, LoweringError if this
-    computer lacks a compiler.
+    A step that finds faults is the last one. The fourth step runs the library that the third one made: no code runs
+    that is only in the folder. Raises UsageError for a folder without a manifest that satisfies the schema, and if
+    there is no C compiler.
     """
-    folder = Path(folder)
+    folder, listener = Path(folder), listener or Listener()
     manifest = read_manifest(folder)
     findings = [*_files(folder, manifest), *_references(manifest)]
-    if any(finding.file == "" for finding in findings):
-        return findings
     machines: dict[str, Machine] = {}
     for name in manifest.levels:
         try:
             machines[name] = read_level(folder, name)
         except PdojoError as error:
             findings.append(Finding(str(error), file=f"machines/{name}.toml"))
-    if len(machines) < len(manifest.levels):
+    if findings:
         return findings
     replay = Replay(folder, machines, listener)
     programs = replay.run(manifest.entries)
-    findings += replay.findings
     if replay.findings:
-        return findings
+        return replay.findings
     with tempfile.TemporaryDirectory(prefix="pdojo-verify-") as temporary:
-        made = Path(temporary) / "library"
-        differences = list(rebuild(folder, manifest, machines, programs, made, listener))
-        findings += differences
-        here = [name for name in manifest.levels if runs_here(machines[name])]
-        if len(here) < len(manifest.levels):
-            others = ", ".join(name for name in manifest.levels if name not in here)
-            listener(f"this computer does not run programs of level {others}")
-        if here and not differences:
-            library = library_path(made, manifest, machines[here[0]])
-            findings += run_entries(made, library, manifest, here, listener)
-    return findings
+        workplace = Workplace(Path(temporary) / "library")
+        workplace.programs.mkdir(parents=True)
+        findings = list(rebuild(folder, manifest, machines, programs, workplace, listener))
+        return findings or _run(workplace.library, manifest, machines, listener)
+
+
+def _run(made: Path, manifest: Manifest, machines: dict[str, Machine], listener: Listener) -> list[Finding]:
+    """The faults of the results of the library in `made`."""
+    here = [name for name in manifest.levels if runs_here(machines[name])]
+    others = [name for name in manifest.levels if name not in here]
+    if others:
+        listener.note(f"this computer does not run the programs of level {', '.join(others)}")
+    if not here:
+        return []
+    library = made / manifest.library(triple_of(machines[here[0]].architecture))
+    return run_entries(made, library, manifest, here, listener)
+
+
+def check_proof(folder: Path, listener: Listener | None = None) -> None:
+    """Raise MeasurementError with all faults of a library, if it has any."""
+    findings = verify(folder, listener)
+    if findings:
+        raise MeasurementError("\n".join(["the library is not proved:", *map(str, findings)]))
 
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
@@ -87,6 +96,9 @@ def _references(manifest: Manifest) -> Iterator[Finding]:
 def _of_entry(manifest: Manifest, entry: Entry) -> Iterator[Finding]:
     if entry.kernel not in manifest.files:
         yield Finding(f"the plain kernel '{entry.kernel}' is no file of the library", entry.name)
+    missing = set(manifest.levels) - {variant.level for variant in entry.variants}
+    if missing:
+        yield Finding(f"the entry has no program for level {', '.join(sorted(missing))}", entry.name)
     for variant in entry.variants:
         if variant.trace not in manifest.files:
             yield Finding(f"the trace '{variant.trace}' is no file of the library", entry.name, variant.symbol)
