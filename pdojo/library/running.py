@@ -106,21 +106,26 @@ class Runner:
         if case.content not in own.contents:
             return None
         if case.callers == 1:
-            return self._calls(case, 1)
+            return self._calls(case, self._pieces(case, own), 1)
+        # Two sets of inputs: callers that shared memory would mix their results.
+        other = Expected(own.plain, randbits(32))
+        for each in (own, other):
+            each.of(case.content)
         faults: list[str | None] = []
-        callers = [
-            threading.Thread(target=lambda: faults.append(self._caught(case, CALLS))) for _ in range(case.callers)
-        ]
-        own.of(case.content)
+
+        def call(expected: Expected) -> None:
+            faults.append(self._caught(case, self._pieces(case, expected)))
+
+        callers = [threading.Thread(target=call, args=((own, other)[k % 2],)) for k in range(case.callers)]
         for caller in callers:
             caller.start()
         for caller in callers:
             caller.join()
         return next((fault for fault in faults if fault is not None), None)
 
-    def _caught(self, case: Case, calls: int) -> str | None:
+    def _caught(self, case: Case, pieces: Sequence[Piece]) -> str | None:
         try:
-            return self._calls(case, calls)
+            return self._calls(case, pieces, CALLS)
         except Exception as error:  # noqa: BLE001  # the fault of another thread is reported by this one
             return f"{type(error).__name__}: {error}"
 
@@ -137,8 +142,8 @@ class Runner:
             self._rows = {chunk: Expected(plain_kernel(self._folder, row), randbits(32), chunk)}
         return self._rows[chunk]
 
-    def _pieces(self, case: Case) -> list[Piece]:
-        own = self._expected_of(case.entry)
+    def _pieces(self, case: Case, own: Expected) -> list[Piece]:
+        """The rows of a call, each with the plain kernel that computes them."""
         if case.rest is None:
             return [Piece(own, 0, 0)]
         both = zip(case.entry.sizes.values(), case.rest.sizes.values(), strict=True)
@@ -147,9 +152,8 @@ class Runner:
         singles = [Piece(row, 2 * rows + k, 2 * rows + k + 1) for k in range(min(3, rows - 1))]
         return [Piece(own, 0, rows), Piece(own, rows, 2 * rows), *singles]
 
-    def _calls(self, case: Case, calls: int) -> str | None:
-        """Call with a handle of its own."""
-        pieces = self._pieces(case)
+    def _calls(self, case: Case, pieces: Sequence[Piece], calls: int) -> str | None:
+        """Call with a handle of its own; returns a message about the first fault."""
         parameters = pieces[0].expected.parameters
         sizes = self._sizes(case, pieces)
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(sizes), *[ctypes.c_void_p] * len(parameters)]
