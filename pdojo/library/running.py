@@ -29,7 +29,7 @@ from pdojo.library.guarded import GuardedArray, Placement
 from pdojo.library.manifest import Entry, Manifest
 from pdojo.library.replaying import plain_kernel
 from pdojo.library.schema import read_manifest
-from pdojo.library.wheel_runtime import Library
+from pdojo.library.client.runtime import Library
 
 CALLERS, CALLS = 4, 3
 """Concurrent callers, each with its own handle, and the calls of each."""

@@ -23,7 +23,7 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 """The earliest time in a ZIP archive."""
 _VERSION = re.compile(r"(\d+\.\d+\.\d+)(?:-(alpha|beta|a|b|rc)\.?(\d+))?(?:\+([0-9A-Za-z.-]+))?")
 """A semantic version that Python knows in another form (PEP 440, appendix B)."""
-_RUNTIME = Path(__file__).with_name("wheel_runtime.py")
+_CLIENT = Path(__file__).with_name("client")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def wheel(manifest: Manifest, library: bytes, licence: str) -> Wheel:
     facts = f"{project}-{version}.dist-info"
     members = {
         f"{module}/__init__.py": module_text(manifest).encode(),
-        f"{module}/_runtime.py": _RUNTIME.read_bytes(),
+        **{f"{module}/{name}.py": (_CLIENT / f"{name}.py").read_bytes() for name in ("arrays", "runtime")},
         f"{module}/lib{manifest.name}.so": library,
         f"{module}/py.typed": b"",
         f"{facts}/METADATA": _metadata(manifest, version).encode(),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pdojo.library.manifest import Array, Entry, Manifest
-from pdojo.library.wheel_runtime import DTYPES
+from pdojo.library.client.arrays import DTYPES
 
 _LISTED = 20
 """Most sizes in a docstring."""
@@ -113,7 +113,8 @@ def module_text(manifest: Manifest) -> str:
         "from pathlib import Path",
         "from typing import TYPE_CHECKING, Any, TypeVar, overload",
         "",
-        "from ._runtime import Argument, Library, LibraryError, Operator, Served, Tensor, empty",
+        "from .arrays import Argument, Tensor, empty",
+        "from .runtime import Library, LibraryError, Operator, Served",
         "",
         "if TYPE_CHECKING:",
         "    import numpy as np",

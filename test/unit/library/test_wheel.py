@@ -124,7 +124,7 @@ def demo(library: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
         yield importlib.import_module("demo")
     finally:
         sys.path.remove(str(folder))
-        for name in ("demo", "demo._runtime"):
+        for name in ("demo", "demo.arrays", "demo.runtime"):
             sys.modules.pop(name, None)
 
 

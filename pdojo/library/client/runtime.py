@@ -1,49 +1,20 @@
-"""Calls of the C functions of a generated library: arrays, sizes, handles, errors. Needs NumPy only.
-
-This module is part of every generated wheel, under the name `_runtime`; it imports nothing of pdojo.
-"""
+"""Calls of the C functions of a generated library: sizes, handles, threads, errors. Part of every generated wheel."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-ALIGNMENT = 64
-"""Bytes to which arrays are aligned for the fastest variants."""
-DTYPES = {
-    "f64": "float64",
-    "f32": "float32",
-    "f16": "float16",
-    "bf16": "uint16",
-    "i64": "int64",
-    "i32": "int32",
-    "i16": "int16",
-    "i8": "int8",
-    "i1": "bool",
-}
-"""NumPy's names of element types; bf16 is passed as its bits."""
+from .arrays import Argument, empty, results_like, view
+
 _SHOWN = 12
 """Most sizes in a message."""
-
-
-class Tensor(Protocol):
-    """A tensor of PyTorch on the CPU."""
-
-    def data_ptr(self) -> int:
-        """The address of the first element."""
-        ...
-
-    def __dlpack__(self, *, stream: Any = None) -> Any:
-        """The memory as a DLPack capsule."""
-        ...
 
 
 class LibraryError(RuntimeError):
@@ -53,17 +24,6 @@ class LibraryError(RuntimeError):
         super().__init__(message)
         self.code = code
         """The code that the C function returned."""
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An array of an operator."""
-
-    name: str
-    dtype: str
-    """`f32`, `bf16`, `i8` ..."""
-    direction: str
-    """`in`, `inout` or `out`."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +42,7 @@ class Handle:
     destroy: Any
 
     def __del__(self) -> None:
-        if self.destroy is not None:
-            self.destroy(self.pointer)
+        self.destroy(self.pointer)
 
 
 class Library:
@@ -99,8 +58,8 @@ class Library:
         self._level = self.function("level", ctypes.c_char_p, ctypes.c_void_p)
         self._destroy = self.function("destroy", None, ctypes.c_void_p)
         self._message = self.function("message", ctypes.c_char_p, ctypes.c_int)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._forget)
+        # The threads of a handle do not exist in the child of a fork: it makes a handle of its own.
+        os.register_at_fork(after_in_child=lambda: self._own.__dict__.clear())
 
     def function(self, name: str, result: Any, *arguments: Any) -> Any:
         """The C function `PREFIX_name`."""
@@ -147,12 +106,6 @@ class Library:
             self.check(self._create_level(ctypes.byref(pointer), threads, level.encode()))
         return Handle(pointer, self._destroy)
 
-    def _forget(self) -> None:
-        """Abandon the handle, in the child of a fork: its threads do not exist there."""
-        handle: Handle | None = self._own.__dict__.pop("handle", None)
-        if handle is not None:
-            handle.destroy = None
-
 
 @dataclass
 class Operator:
@@ -183,13 +136,13 @@ class Operator:
         """
         outs = () if out is None else out if isinstance(out, tuple | list) else (out,)
         inputs = [a for a in self.arguments if a.direction != "out"]
-        arrays = [_view(value, a) for value, a in zip(given, inputs, strict=True)]
+        arrays = [view(value, a) for value, a in zip(given, inputs, strict=True)]
         served = self._choose([array.shape for array in arrays], [tuple(each.shape) for each in outs], wanted)
         results = outs or self._new(served, given)
         written = [a for a in self.arguments if a.direction == "out"]
         if len(results) != len(written):
             raise ValueError(f"{self.name} has {len(written)} outputs, not {len(results)}")
-        views = iter([_view(value, a) for value, a in zip(results, written, strict=True)])
+        views = iter([view(value, a) for value, a in zip(results, written, strict=True)])
         rest = iter(arrays)
         ordered = [next(views if a.direction == "out" else rest) for a in self.arguments]
         self._check(ordered, served.shapes)
@@ -249,11 +202,7 @@ class Operator:
         """New outputs, of the kind of the inputs."""
         written = [a.dtype for a in self.arguments if a.direction == "out"]
         arrays = [empty(shape, dtype) for shape, dtype in zip(self._outs(served), written, strict=True)]
-        if any(map(_is_tensor, given)):
-            return [_tensor(array, dtype) for array, dtype in zip(arrays, written, strict=True)]
-        # NumPy has the type bfloat16 if the caller's package adds it.
-        bits = next((each.dtype for each in given if _name(each) == "bfloat16"), np.dtype(np.uint16))
-        return [a.view(bits) if dtype == "bf16" else a for a, dtype in zip(arrays, written, strict=True)]
+        return results_like(given, arrays, written)
 
     def _check(self, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> None:
         """Raise ValueError for a wrong shape, and for a written array that is read-only or shares memory."""
@@ -269,15 +218,6 @@ class Operator:
                 raise ValueError(f"{self.name}: {second.name} and {first.name} overlap in memory, and one is written")
 
 
-def empty(shape: Sequence[int], dtype: str) -> Any:
-    """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
-    kind = np.dtype(DTYPES[dtype])
-    size = prod(shape) * kind.itemsize
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    return memory[start : start + size].view(kind).reshape(tuple(shape))
-
-
 def _with_rows(served: Served, rows: int) -> Served:
     sizes = tuple(rows if n < 0 else n for n in served.sizes)
     return Served(sizes, tuple(tuple(rows if n < 0 else n for n in shape) for shape in served.shapes))
@@ -288,51 +228,3 @@ def _shown(names: Sequence[str], shapes: Sequence[Sequence[int]]) -> str:
         f"{name} [{', '.join('any' if n < 0 else str(n) for n in shape)}]"
         for name, shape in zip(names, shapes, strict=True)
     )
-
-
-def _name(value: Any) -> str:
-    return getattr(getattr(value, "dtype", None), "name", "")
-
-
-def _is_tensor(value: Any) -> bool:
-    torch: Any = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _view(value: Any, argument: Argument) -> Any:
-    """The memory of an array or tensor as a NumPy array, without a copy. Raises TypeError or ValueError."""
-    name = argument.name
-    if isinstance(value, np.ndarray):
-        array: Any = value
-    elif _is_tensor(value):
-        array = _of_tensor(value, name)
-    elif hasattr(value, "__dlpack__"):
-        array = np.from_dlpack(value)
-    else:
-        raise TypeError(f"{name} is a {type(value).__name__}; pass a NumPy array, or a PyTorch tensor on the CPU")
-    if argument.dtype == "bf16" and array.dtype.name == "bfloat16":
-        array = array.view(np.uint16)
-    if array.dtype != DTYPES[argument.dtype]:
-        also = " (the bits of bf16)" if argument.dtype == "bf16" else ""
-        raise TypeError(f"{name} has element type {array.dtype}, not {DTYPES[argument.dtype]}{also}")
-    if not array.flags.c_contiguous:
-        raise ValueError(f"{name} is not contiguous; pass a copy (numpy.ascontiguousarray, Tensor.contiguous)")
-    return array
-
-
-def _of_tensor(value: Any, name: str) -> Any:
-    torch: Any = sys.modules["torch"]
-    if value.device.type != "cpu":
-        raise ValueError(f"{name} is on device {value.device}; move it to the CPU")
-    if value.requires_grad:
-        raise ValueError(f"{name} requires grad, and no gradient flows through the library; pass {name}.detach()")
-    if value.dtype == torch.bfloat16:
-        return value.view(torch.int16).numpy().view(np.uint16)
-    return value.numpy()
-
-
-def _tensor(array: Any, dtype: str) -> Any:
-    torch: Any = sys.modules["torch"]
-    if dtype == "bf16":
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(array)
