@@ -10,7 +10,7 @@ import ctypes
 import json
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -106,28 +106,31 @@ class Runner:
         if case.content not in own.contents:
             return None
         if case.callers == 1:
-            return self._calls(case, self._pieces(case, own), 1)
+            return self._calls(case, self._pieces(case, own), 1, lambda: None)
         # Two sets of inputs: callers that shared memory would mix their results.
         other = Expected(own.plain, randbits(32))
         for each in (own, other):
             each.of(case.content)
-        faults: list[str | None] = []
+        faults: list[str] = []
+        together = threading.Barrier(case.callers)
 
         def call(expected: Expected) -> None:
-            faults.append(self._caught(case, self._pieces(case, expected)))
+            try:
+                fault = self._calls(case, self._pieces(case, expected), CALLS, together.wait)
+            except threading.BrokenBarrierError:
+                return
+            except Exception as error:  # noqa: BLE001  # the fault of another thread is reported by this one
+                fault = f"{type(error).__name__}: {error}"
+            if fault is not None:
+                faults.append(fault)
+                together.abort()
 
         callers = [threading.Thread(target=call, args=((own, other)[k % 2],)) for k in range(case.callers)]
         for caller in callers:
             caller.start()
         for caller in callers:
             caller.join()
-        return next((fault for fault in faults if fault is not None), None)
-
-    def _caught(self, case: Case, pieces: Sequence[Piece]) -> str | None:
-        try:
-            return self._calls(case, pieces, CALLS)
-        except Exception as error:  # noqa: BLE001  # the fault of another thread is reported by this one
-            return f"{type(error).__name__}: {error}"
+        return next(iter(faults), None)
 
     def _expected_of(self, entry: Entry) -> Expected:
         if entry.name not in self._expected:
@@ -152,8 +155,8 @@ class Runner:
         singles = [Piece(row, 2 * rows + k, 2 * rows + k + 1) for k in range(min(3, rows - 1))]
         return [Piece(own, 0, rows), Piece(own, rows, 2 * rows), *singles]
 
-    def _calls(self, case: Case, pieces: Sequence[Piece], calls: int) -> str | None:
-        """Call with a handle of its own; returns a message about the first fault."""
+    def _calls(self, case: Case, pieces: Sequence[Piece], calls: int, ready: Callable[[], object]) -> str | None:
+        """Call with a handle of its own; returns a message about the first fault. `ready` is called before each call."""
         parameters = pieces[0].expected.parameters
         sizes = self._sizes(case, pieces)
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(sizes), *[ctypes.c_void_p] * len(parameters)]
@@ -161,6 +164,7 @@ class Runner:
         handle = self._library.new_handle(case.threads, case.level)
         for _ in range(calls):
             arrays = [self._array(p, pieces, case) for p in parameters]
+            ready()
             code = function(handle.pointer, *sizes, *(each.array.ctypes.data for each in arrays))
             if code:
                 return f"the call was refused with code {code}: {self._library.message(code)}"

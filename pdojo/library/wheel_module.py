@@ -14,7 +14,9 @@ from pdojo.library.client.arrays import DTYPES
 _LISTED = 20
 """Most sizes in a docstring."""
 _OWN = ("LibraryError", "empty", "level", "set_threads")
-"""What the module has besides operators."""
+"""Public names of the module besides operators."""
+_TAKEN = frozenset((*keyword.kwlist, *_OWN, "annotations", "arrays", "overload", "runtime"))
+"""Names that no function of an operator has."""
 
 
 def module_name(manifest: Manifest) -> str:
@@ -23,8 +25,8 @@ def module_name(manifest: Manifest) -> str:
 
 
 def safe(name: str) -> str:
-    """A name that is no keyword of Python."""
-    return f"{name}_" if keyword.iskeyword(name) else name
+    """A name that is no keyword of Python, and no other name of the module."""
+    return f"{name}_" if name in _TAKEN else name
 
 
 @dataclass(frozen=True)
