@@ -1,0 +1,181 @@
+"""Functions of a generated library: results, error codes, sizes that were never tuned, threads."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import pdojo
+from loaded_library import Loaded, placed, poisoned
+from pdojo.dialect.semantics.interpreter import interpret
+
+CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT")
+CODE = {name: number for number, name in enumerate(CODES)}
+
+
+def random(seed: int, *shape: int) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def softmax(x: NDArray[np.float32]) -> NDArray[Any]:
+    return interpret(pdojo.load(f"softmax:{x.shape[0]}x{x.shape[1]}"), {"x": x})["y"]
+
+
+@pytest.mark.parametrize("offset", [0, 4])
+@pytest.mark.parametrize("sizes", [(6, 16), (4, 12)])
+def test_exact_sizes(small: Loaded, handle: object, sizes: tuple[int, int], offset: int) -> None:
+    x, y = placed(random(1, *sizes), offset), poisoned(sizes, offset)
+    assert small.call("softmax_f32", handle, sizes, [x, y]) == 0
+    np.testing.assert_allclose(y, softmax(x), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("sizes", [(6, 10, 8), (3, 5, 7)])
+def test_tuned_and_plain_products(small: Loaded, handle: object, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    a, b, c = placed(random(2, m, k)), placed(random(3, k, n)), poisoned((m, n))
+    assert small.call("matmul_f32", handle, sizes, [a, b, c]) == 0
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("offset", [0, 4])
+@pytest.mark.parametrize("rows", [1, 3, 4, 9, 2000])
+def test_any_number_of_rows(small: Loaded, rows: int, offset: int, threads: int) -> None:
+    """No size of these was in the specification; 2000 rows are enough for all threads."""
+    made = small.create(threads)
+    x, y = placed(random(rows, rows, 12), offset), poisoned((rows + 1, 12), offset)
+    assert small.call("softmax_f32", made, (rows, 12), [x, y]) == 0
+    np.testing.assert_allclose(y[:rows], softmax(x), rtol=1e-5, atol=1e-7)
+    assert np.isnan(y[rows]).all()
+    small.function("destroy")(made)
+
+
+def test_no_rows(small: Loaded, handle: object) -> None:
+    x, y = placed(random(1, 1, 12)), poisoned((1, 12))
+    assert small.call("softmax_f32", handle, (0, 12), [x, y]) == 0
+    assert np.isnan(y).all()
+
+
+@pytest.mark.parametrize("sizes", [(6, 17), (-1, 16), (1 << 62, 16)])
+def test_unknown_sizes(small: Loaded, handle: object, sizes: tuple[int, int]) -> None:
+    x, y = placed(random(1, 6, 17)), poisoned((6, 17))
+    assert small.call("softmax_f32", handle, sizes, [x, y]) == CODE["SIZES"]
+    assert np.isnan(y).all()
+
+
+def test_unknown_sizes_of_an_operator_without_rows(small: Loaded, handle: object) -> None:
+    a = placed(random(1, 8, 8))
+    assert small.call("matmul_f32", handle, (8, 8, 8), [a, a, poisoned((8, 8))]) == CODE["SIZES"]
+
+
+@pytest.mark.parametrize("sizes", [(6, 16), (9, 12)])
+def test_refused_arrays(small: Loaded, handle: object, sizes: tuple[int, int]) -> None:
+    """Exact sizes, and sizes that chunks and rows serve."""
+    x, y, odd = placed(random(1, *sizes)), poisoned(sizes), poisoned(sizes, 2)
+    both = placed(random(1, 2 * sizes[0], sizes[1]))
+    cases = {
+        "NULL": [[None, y], [x, None]],
+        "ALIGNMENT": [[x, odd], [odd, y]],
+        "OVERLAP": [[x, x], [both[: sizes[0]], both[sizes[0] - 1 : 2 * sizes[0] - 1]]],
+    }
+    for name, rows in cases.items():
+        for arrays in rows:
+            assert small.call("softmax_f32", handle, sizes, arrays) == CODE[name], name
+    assert np.isnan(y).all()
+    assert small.call("softmax_f32", handle, sizes, [both[: sizes[0]], both[sizes[0] :]]) == 0
+    assert small.call("softmax_f32", None, sizes, [x, y]) == CODE["NULL"]
+
+
+def test_inputs_may_overlap(small: Loaded, handle: object) -> None:
+    both, c = placed(random(1, 80)), poisoned((6, 8))
+    assert small.call("matmul_f32", handle, (6, 10, 8), [both, both, c]) == 0
+    a, b = both[:60].reshape(6, 10), both.reshape(10, 8)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-6)
+
+
+def test_levels(small: Loaded) -> None:
+    """Every level that this processor runs gives right results."""
+    lines = [path.stem for path in sorted((small.folder / "machines").iterdir())]
+    x, ran = placed(random(5, 6, 16)), 0
+    for level in lines:
+        made = ctypes.c_void_p()
+        code = small.function("create_level")(ctypes.byref(made), 1, level.encode())
+        assert code in (0, CODE["LEVEL"])
+        if code == 0:
+            assert small.function("level")(made) == level.encode()
+            y = poisoned((6, 16))
+            assert small.call("softmax_f32", made, (6, 16), [x, y]) == 0
+            np.testing.assert_allclose(y, softmax(x), rtol=1e-5, atol=1e-7)
+            small.function("destroy")(made)
+            ran += 1
+    assert ran
+
+
+def test_handles_that_cannot_be_made(small: Loaded) -> None:
+    made = ctypes.c_void_p(1)
+    assert small.function("create")(ctypes.byref(made), -1) == CODE["ARGUMENT"]
+    assert made.value is None
+    assert small.function("create")(None, 1) == CODE["NULL"]
+    assert small.function("create_level")(ctypes.byref(made), 1, b"x86-64-avx1") == CODE["LEVEL"]
+    small.function("destroy")(None)
+
+
+def test_messages_and_version(small: Loaded) -> None:
+    texts = [small.function("message")(code) for code in range(len(CODES))]
+    assert len(set(texts)) == len(CODES)
+    assert b"unknown" not in b"".join(texts)
+    assert small.function("message")(99) == b"unknown code"
+    assert small.function("version")() == b"2.1.0"
+    header = (small.folder / "include" / "small.h").read_text()
+    assert [f"SMALL_{name} = {number} " in header for name, number in CODE.items()] == [True] * len(CODES)
+
+
+def test_busy(small: Loaded, handle: object) -> None:
+    """Calls of two threads on one handle: each is served, or refused as BUSY, and never wrong."""
+    rows = 3000
+    x, expected = placed(random(7, rows, 16)), np.empty((rows, 16), np.float32)
+    expected[...] = softmax(x)
+    seen: set[int] = set()
+    outputs = [poisoned((rows, 16)) for _ in range(2)]
+
+    def work(number: int) -> None:
+        for _ in range(300):
+            outputs[number][...] = np.nan
+            code = small.call("softmax_f32", handle, (rows, 16), [x, outputs[number]])
+            seen.add(code)
+            if code == 0 and not np.allclose(outputs[number], expected, rtol=1e-5, atol=1e-7):
+                seen.add(-1)
+            if code != 0 and not np.isnan(outputs[number]).all():
+                seen.add(-2)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {0, CODE["BUSY"]}
+
+
+def test_many_handles_at_once(small: Loaded) -> None:
+    x, wrong = placed(random(8, 2000, 12)), list[int]()
+    expected = softmax(x)
+
+    def work() -> None:
+        made = small.create(3)
+        for _ in range(50):
+            y = poisoned((2000, 12))
+            if small.call("softmax_f32", made, (2000, 12), [x, y]) or not np.allclose(y, expected, rtol=1e-5):
+                wrong.append(1)
+        small.function("destroy")(made)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
