@@ -17,7 +17,20 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
+    parser = _arguments()
+    given, rest = parser.parse_known_args(args)
+    if given.command == "bench":
+        from pdojo_tools.library.comparing import bench
+
+        bench(rest)
+        return
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if given.command == "verify":
+        from pdojo_tools.library.proving import prove
+
+        prove(given)
+        return
     from pdojo_tools.library.building import build
 
     build(given)
@@ -43,6 +56,10 @@ def _arguments() -> Arguments:
     add.add_argument("--database", metavar="FILE", help=f"where measured choices are kept; by default {shown}")
     add.add_argument("--ray", metavar="ADDRESS", help="search on a Ray cluster first: local, auto, HOST:PORT")
     add.add_argument("--workers", type=positive, metavar="N", help="workers of the cluster")
+    text = "prove a library: replay its moves, make its bytes again, run every entry"
+    add = commands.add_parser("verify", help=text, description=f"{text}. docs/library.md describes the steps.")
+    add.add_argument("library", metavar="FOLDER", type=Path, help="the folder of the library")
+    commands.add_parser("bench", help="time a library beside others (in a checkout); see bench --help", add_help=False)
     return parser
 
 

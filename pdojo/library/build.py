@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.levels import Level, levels_of
 from pdojo.library.linking import CCompiler, compiler_for
-from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
+from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
 from pdojo.library.packaging import package_files
 from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
 from pdojo.library.publishing import Check, Workplace, check_digests
+from pdojo.library.schema import schema_text
 from pdojo.library.spec import LibrarySpec
+from pdojo.library.wheel import python_version, wheel
 from pdojo.search.database import Database
 
 _RUNTIME = ("runtime.c", "runtime.h")
+
+
 def build_library(
     spec: LibrarySpec,
     destination: Path,
@@ -42,6 +47,7 @@ def build_library(
     listener = listener or BuildListener()
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
+    python_version(spec.version)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     entries = entries_of(spec, models)
     texts = package_files(spec, _triples(levels))
@@ -51,7 +57,7 @@ def build_library(
         done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
         workplace.begin()
         listener.step("linking")
-        found = _assembled(spec, workplace, levels, entries, done, compilers, texts)
+        found = assemble(spec, workplace, levels, entries, done, compilers, texts)
         listener.step("checking")
         workplace.publish(check)
     return found
@@ -61,7 +67,7 @@ def _triples(levels: Sequence[Level]) -> list[str]:
     return list(dict.fromkeys(level.triple for level in levels))
 
 
-def _assembled(
+def assemble(
     spec: LibrarySpec,
     workplace: Workplace,
     levels: Sequence[Level],
@@ -75,6 +81,7 @@ def _assembled(
     sources = sources_of(spec, levels, entries, programs)
     written = {
         **texts,
+        "manifest.schema.json": schema_text(),
         **{f"machines/{level.name}.toml": level.text(spec.name) for level in levels},
         **{f"kernels/{entry.name}.pdojo": entry.text for entry in entries},
         **{f"traces/{made.job.name}.trace": made.facts["trace"] for made in done},
@@ -89,23 +96,31 @@ def _assembled(
     for architecture, compiler in compilers.items():
         own = [made.job for made in done if made.job.level.machine.architecture == architecture]
         objects = [f"../programs/{job.name}.o" for job in own]
-        output = f"lib/{own[0].level.triple}/lib{spec.name}.so"
+        output = library_path(spec.name, own[0].level.triple)
         (workplace.library / output).parent.mkdir(parents=True, exist_ok=True)
         compiler.link(workplace.library, objects, spec.name, output)
-    tools = {**tool_versions(), **{f"compiler for {each}": compiler.version() for each, compiler in compilers.items()}}
-    found = Manifest(
+    bare = Manifest(
         spec.name,
         spec.version,
         spec.prefix,
         spec.licence,
         tuple(_triples(levels)),
         tuple(level.name for level in levels),
-        tools,
+        tools_of(compilers),
         tuple(_entry(entry, done) for entry in entries),
-        digests(workplace.library),
+        {},
     )
+    for triple in bare.triples:
+        made = wheel(bare, (workplace.library / bare.library(triple)).read_bytes(), texts["LICENSE"])
+        workplace.write(f"wheel/{made.name}", made.data)
+    found = replace(bare, files=digests(workplace.library))
     workplace.write(MANIFEST, found.text())
     return found
+
+
+def tools_of(compilers: Mapping[str, CCompiler]) -> dict[str, str]:
+    """The versions of all tools that determine the bytes of a library."""
+    return {**tool_versions(), **{f"compiler for {each}": found.version() for each, found in compilers.items()}}
 
 
 def _program(facts: Mapping[str, Any]) -> Program:

@@ -86,11 +86,16 @@ class Manifest:
 
     def library(self, triple: str) -> str:
         """Path of the shared library of a triple, relative to the library's folder."""
-        return f"lib/{triple}/lib{self.name}.so"
+        return library_path(self.name, triple)
 
     def text(self) -> str:
         """The manifest as JSON; the same facts give the same bytes."""
         return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"
+
+
+def library_path(name: str, triple: str) -> str:
+    """Path of the shared library of a triple, relative to the library's folder."""
+    return f"lib/{triple}/lib{name}.so"
 
 
 def digest(data: bytes) -> str:

@@ -141,7 +141,7 @@ class ProgramMaker:
     def _make(self, job: Job, key: str, aligned: Trace | None) -> dict[str, Any]:
         try:
             choice = self._chooser.choose(job.entry, job.level, job.align, aligned)
-            facts, code = _compiled(self._spec, job, choice)
+            facts, code = compiled_program(self._spec, job, choice)
         except PdojoError as error:
             raise type(error)(f"{job.entry.name} for {job.level.name}: {error}") from None
         self._workplace.keep(job.name, key, facts, code)
@@ -170,7 +170,7 @@ def _guess(spec: LibrarySpec) -> float:
     return RACE_SECONDS + min(limit for limit in limits if limit is not None)
 
 
-def _compiled(spec: LibrarySpec, job: Job, choice: Choice) -> tuple[dict[str, Any], bytes]:
+def compiled_program(spec: LibrarySpec, job: Job, choice: Choice) -> tuple[dict[str, Any], bytes]:
     """The facts of a program, and its object file."""
     kernel = choice.tuning.after
     name = "".join(c if c.isalnum() else "_" for c in f"{spec.prefix}_{job.name}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pdojo.dialect.machines.machine import Machine
-from pdojo.library.build import Job, assemble_library, compiled_program, tools_of
+from pdojo.library.build import assemble, tools_of
 from pdojo.library.choosing import Choice
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.findings import Finding, Listener
@@ -14,6 +15,7 @@ from pdojo.library.levels import Level
 from pdojo.library.linking import compiler_for
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests
 from pdojo.library.packaging import package_files
+from pdojo.library.programs import Made, compiled_program, jobs_of
 from pdojo.library.publishing import Workplace
 from pdojo.library.replaying import Replayed
 from pdojo.library.spec import LibrarySpec
@@ -43,25 +45,31 @@ def rebuild(
         listed = "; ".join(f"{name} {manifest.tools.get(name)}, here {tools.get(name)}" for name in other)
         yield Finding(f"the bytes cannot be compared, as other tools made them: {listed}", file=MANIFEST)
         return
-    entries = {replayed.entry.name: _planned(replayed) for replayed in programs}
-    done: dict[Job, dict[str, object]] = {}
-    for replayed in programs:
-        entry, variant = replayed.entry, replayed.variant
-        listener.step(f"compiling {variant.symbol}")
-        level = next(level for level in levels if level.name == variant.level)
-        job = Job(entries[entry.name], level, variant.align)
-        facts, code = compiled_program(spec, job, Choice(replayed.tuning, "plain"))
-        facts["trace"] = (folder / variant.trace).read_text(encoding="utf-8")
-        yield from _facts(entry, variant, facts)
-        workplace.keep(job.name, "", facts, code)
-        done[job] = facts
+    given = {(each.entry.name, each.variant.level, each.variant.align): each for each in programs}
+    entries = list({each.entry.name: _planned(each) for each in programs}.values())
+    jobs = {(job.entry.name, job.level.name, job.align): job for job in jobs_of(levels, entries)}
+    for name, level, align in sorted(given.keys() ^ jobs.keys()):
+        what = "lacks" if (name, level, align) in jobs else "has, and a build does not make,"
+        yield Finding(f"the entry {what} the program for level {level} and arrays aligned to {align} bytes", name)
+    done: list[Made] = []
+    for key, job in jobs.items():
+        if key in given:
+            replayed = given[key]
+            listener.step(f"compiling {replayed.variant.symbol}")
+            facts, code = compiled_program(spec, job, Choice(replayed.tuning, "plain"))
+            facts["trace"] = (folder / replayed.variant.trace).read_text(encoding="utf-8")
+            yield from _facts(replayed.entry, replayed.variant, facts)
+            workplace.keep(job.name, "", facts, code)
+            done.append(Made(job, facts))
+    if len(done) < len(jobs):
+        return
     workplace.begin()
     listener.step("linking")
     licence = (folder / LICENCE).read_text(encoding="utf-8")
     texts = {**package_files(spec, manifest.triples), LICENCE: licence}
-    made = assemble_library(spec, workplace, levels, list(entries.values()), done, compilers, texts)
+    made = assemble(spec, workplace, levels, entries, done, compilers, texts)
     yield from _differences(folder, workplace.library)
-    if made.text() != manifest.text():
+    if replace(made, files={}).text() != replace(manifest, files={}).text():
         yield Finding("the rebuilt manifest has other facts", file=MANIFEST)
 
 

@@ -74,6 +74,8 @@ def check_proof(folder: Path, listener: Listener | None = None) -> None:
 
 def _files(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """The files that are missing, added or changed."""
+    if (folder / MANIFEST).read_text(encoding="utf-8") != manifest.text():
+        yield Finding("the file is not in the form that pdojo writes", file=MANIFEST)
     there = digests(folder)
     for name in sorted({*there, *manifest.files}):
         if name not in there:

@@ -14,7 +14,9 @@ from rich.console import Console
 from pdojo.dialect.ops import KernelOp
 from pdojo.errors import UsageError
 from pdojo.library.build import build_library
+from pdojo.library.findings import Listener
 from pdojo.library.spec import LibrarySpec, read_spec
+from pdojo.library.verify import check_proof
 from pdojo.search.database import Database
 
 
@@ -37,7 +39,15 @@ def build(given: argparse.Namespace) -> None:
 
             search_on_cluster(console, given, spec, models)
         reporter = stack.enter_context(BuildReporter(console))
-        found = build_library(spec, given.output, models, database=database, listener=reporter, force=given.force)
+        found = build_library(
+            spec,
+            given.output,
+            models,
+            database=database,
+            listener=reporter,
+            check=lambda folder: check_proof(folder, _Steps(reporter)),
+            force=given.force,
+        )
     count = sum(len(entry.variants) for entry in found.entries)
     console.print(
         f"library '{found.name}' {found.version} in {given.output}: {len(found.entries)} entries, {count} programs for "
@@ -45,6 +55,13 @@ def build(given: argparse.Namespace) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+class _Steps(Listener):
+    """Shows the steps of the proof as steps of the build."""
+
+    def __init__(self, reporter: BuildReporter) -> None:
+        self.step = lambda what: reporter.detail(f"checking: {what}")
 
 
 def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:

@@ -63,6 +63,10 @@ class BuildReporter(BuildListener):
         """Show a step after the programs."""
         self._show(what)
 
+    def detail(self, what: str) -> None:
+        """Show a part of the present step."""
+        self._tell(what)
+
     @contextmanager
     def doing(self, what: str) -> Generator[Callable[[str], None]]:
         """Show a step of tuning as a detail of its program."""

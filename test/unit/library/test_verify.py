@@ -6,12 +6,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
 
 from pdojo.errors import MeasurementError, UsageError
+from loaded_library import require_compiler
 from pdojo.library.build import build_library
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import MANIFEST, digest, digests
@@ -32,18 +32,17 @@ SPEC: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if which("cc") is None and which("gcc") is None:
-        pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("built") / "dist"
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_compiler()
+    folder = tmp_path_factory.mktemp("sound") / "dist"
     build_library(spec_of(SPEC, "spec", folder), folder)
     return folder
 
 
 @pytest.fixture
-def library(built: Path, tmp_path: Path) -> Path:
+def library(sound: Path, tmp_path: Path) -> Path:
     """A copy to damage."""
-    return Path(shutil.copytree(built, tmp_path / "dist"))
+    return Path(shutil.copytree(sound, tmp_path / "dist"))
 
 
 def _edit(library: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -63,7 +62,7 @@ def _entry(data: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-class _Notes(Listener):
+class Notes(Listener):
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.steps: list[str] = []
@@ -75,13 +74,13 @@ class _Notes(Listener):
         self.notes.append(what)
 
 
-def test_a_sound_library_has_no_findings(built: Path) -> None:
-    listener = _Notes()
-    assert verify(built, listener) == []
+def test_a_sound_library_has_no_findings(sound: Path) -> None:
+    listener = Notes()
+    assert verify(sound, listener) == []
     assert any("the same meaning" in note for note in listener.notes)
-    for entry in json.loads((built / MANIFEST).read_text())["entries"]:
+    for entry in json.loads((sound / MANIFEST).read_text())["entries"]:
         assert any(step.startswith(f"running {entry['name']}: ") for step in listener.steps)
-    check_proof(built)
+    check_proof(sound)
 
 
 def test_a_flipped_byte_of_the_shared_library(library: Path) -> None:
