@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pdojo_tools import lib
 
 from pdojo.errors import MeasurementError, UsageError
 from loaded_library import require_compiler
@@ -221,3 +222,31 @@ def test_a_folder_that_is_no_library(tmp_path: Path) -> None:
 def test_findings_name_their_place() -> None:
     assert str(Finding("wrong", "e", "v", "f")) == "entry e, variant v, file f: wrong"
     assert str(Finding("wrong")) == "wrong"
+
+
+def test_the_tool(sound: Path, library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert lib.main(["verify", str(sound)]) == 0
+    assert "library 'small' 1.0.0 is proved: " in capsys.readouterr().out
+    (library / "LICENSE").write_text("another licence\n")
+    assert lib.main(["verify", str(library)]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == "file LICENSE: the file has another digest than in the manifest\n"
+    assert shown.err == "error: library 'small' is not proved: 1 fault\n"
+    assert lib.main(["verify", str(library / "source")]) == 2
+    assert lib.main(["verify", str(library), "more"]) == 2
+
+
+def test_a_build_that_is_not_proved_is_not_published(tmp_path: Path) -> None:
+    spec = spec_of({**SPEC, "operators": [{"kernel": "relu", "plain": ["2x4"]}]}, "spec", tmp_path)
+
+    def planted(folder: Path) -> None:
+        """The proof of a library with another byte."""
+        (shared,) = folder.glob("lib/*/libsmall.so")
+        shared.write_bytes(shared.read_bytes() + b"\0")
+        check_proof(folder)
+
+    with pytest.raises(MeasurementError, match="the library is not proved"):
+        build_library(spec, tmp_path / "dist", check=planted)
+    assert not (tmp_path / "dist").exists()
+    build_library(spec, tmp_path / "dist", check=check_proof)
+    assert (tmp_path / "dist" / MANIFEST).is_file()

@@ -10,6 +10,7 @@ import io
 import subprocess
 import sys
 import threading
+import venv
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,12 +23,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loaded_library import require_compiler
+from pdojo.dialect.machines.registry import host
 from pdojo.errors import UsageError
+from pdojo.library.build import build_library
 from pdojo.library.manifest import Array, Entry, Manifest
 from pdojo.library.platforms import Needs, needs
+from pdojo.library.schema import read_manifest
+from pdojo.library.spec import read_spec
 from pdojo.library.wheel import python_version, wheel
 from pdojo.library.wheel_module import module_text
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "library"
 STANDIN = r"""
 #include <stdint.h>
 #include <stdlib.h>
@@ -362,3 +369,50 @@ def test_the_module_needs_numpy_only(library: bytes, tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_wheel_of_a_library_runs_alone(built: Path, tmp_path: Path) -> None:
+    (made,) = built.glob("wheel/*.whl")
+    with zipfile.ZipFile(made) as archive:
+        archive.extractall(tmp_path)
+    program = (
+        "import sys, numpy as np\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import small\n"
+        "x = np.random.default_rng().standard_normal((11, 16), dtype=np.float32)\n"
+        "e = np.exp(x - x.max(1, keepdims=True))\n"
+        "assert np.allclose(small.softmax_f32(x), e / e.sum(1, keepdims=True), atol=1e-6)\n"
+        "a, b = x[:6, :8].copy(), x[:8, :10].copy()\n"
+        "assert np.allclose(small.matmul_f32(a, b), a @ b, atol=1e-5)\n"
+        "assert 'pdojo' not in sys.modules and 'llvmlite' not in sys.modules\n"
+        "print(small.level())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in read_manifest(built).levels
+
+
+@pytest.mark.slow
+def test_the_example_runs_in_an_environment_with_numpy_only(tmp_path: Path) -> None:
+    """pip installs the wheel of examples/library and NumPy; needs the network or a full cache of pip."""
+    require_compiler()
+    if host().architecture != "x86_64":
+        pytest.skip("the levels of the example are for x86-64")
+    build_library(read_spec(EXAMPLE / "spec.toml"), tmp_path / "dist")
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    (made,) = (tmp_path / "dist").glob("wheel/*.whl")
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(made)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if installed.returncode and "No matching distribution found for numpy" in installed.stderr:
+        pytest.skip("pip finds no NumPy: there is no network")
+    assert installed.returncode == 0, installed.stderr
+    listed = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True)
+    assert {line.partition("==")[0] for line in listed.stdout.split()} - {"pip", "setuptools"} == {"example", "numpy"}
+    done = subprocess.run([python, EXAMPLE / "numpy_user.py"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "softmax and matmul agree with NumPy" in done.stdout
