@@ -9,6 +9,7 @@ from typing import Any
 
 from pdojo.dialect.ops import KernelOp
 from pdojo.library.choosing import Chooser, check_search
+from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
 from pdojo.library.dispatch import Program, sources_of
 from pdojo.library.entries import PlannedEntry, entries_of
 from pdojo.library.levels import Level, levels_of
@@ -48,6 +49,7 @@ def build_library(
     levels = levels_of(spec, measure=spec.tuning.measure)
     check_search(spec.tuning)
     python_version(spec.version)
+    devices = devices_of(spec)
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
     entries = entries_of(spec, models)
     texts = package_files(spec, _triples(levels))
@@ -56,8 +58,12 @@ def build_library(
         chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
         done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
         workplace.begin()
+        listener.step("compiling for devices")
+        on_devices = device_files(spec, choose_for_devices(devices, entries))
+        for reason in on_devices.left_out:
+            listener.left_out(reason)
         listener.step("linking")
-        found = assemble(spec, workplace, levels, entries, done, compilers, texts)
+        found = assemble(spec, workplace, levels, entries, done, compilers, texts, on_devices)
         listener.step("checking")
         workplace.publish(check)
     return found
@@ -75,12 +81,14 @@ def assemble(
     done: Sequence[Made],
     compilers: Mapping[str, CCompiler],
     texts: Mapping[str, str],
+    devices: DeviceFiles,
 ) -> Manifest:
     """Write all files of the library; the manifest last."""
     programs = {(m.job.entry.name, m.job.level.name, m.job.number): _program(m.facts) for m in done}
     sources = sources_of(spec, levels, entries, programs)
-    written = {
+    written: dict[str, str | bytes] = {
         **texts,
+        **devices.files,
         "manifest.schema.json": schema_text(),
         **{f"machines/{level.name}.toml": level.text(spec.name) for level in levels},
         **{f"kernels/{entry.name}.pdojo": entry.text for entry in entries},
@@ -91,8 +99,8 @@ def assemble(
         "source/exports.map": sources.exports,
         f"include/{spec.name}.h": sources.header,
     }
-    for path, text in written.items():
-        workplace.write(path, text)
+    for path, data in written.items():
+        workplace.write(path, data)
     for architecture, compiler in compilers.items():
         own = [made.job for made in done if made.job.level.machine.architecture == architecture]
         objects = [f"../programs/{job.name}.o" for job in own]
@@ -106,9 +114,10 @@ def assemble(
         spec.licence,
         tuple(_triples(levels)),
         tuple(level.name for level in levels),
-        tools_of(compilers),
+        {**tools_of(compilers), **devices.tools},
         tuple(_entry(entry, done) for entry in entries),
         {},
+        devices.programs,
     )
     for triple in bare.triples:
         made = wheel(bare, (workplace.library / bare.library(triple)).read_bytes(), texts["LICENSE"])

@@ -96,6 +96,9 @@ class BuildListener(TuneListener):
     def made(self, finished: Finished) -> None:
         """Called after each program."""
 
+    def left_out(self, reason: str) -> None:
+        """Called for each entry that a device has no code for."""
+
     def step(self, what: str) -> None:
         """Called before linking, checking and publishing."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from pdojo.dialect.machines.machine import Machine
 from pdojo.library.build import assemble, tools_of
 from pdojo.library.choosing import Choice
+from pdojo.library.devices import DeviceChoice, device_files, device_tools
 from pdojo.library.entries import PlannedEntry
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import Level
@@ -39,13 +40,16 @@ def rebuild(
     spec = LibrarySpec(manifest.name, manifest.version, manifest.prefix, manifest.licence)
     levels = [Level(machines[name], machines[name]) for name in manifest.levels]
     compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
-    tools = tools_of(compilers)
+    devices = {d.variant.level: Level(machines[d.variant.level], machines[d.variant.level]) for d in manifest.devices}
+    tools = {**tools_of(compilers), **device_tools(devices.values())}
     other = [name for name in sorted({*tools, *manifest.tools}) if tools.get(name) != manifest.tools.get(name)]
     if other:
         listed = "; ".join(f"{name} {manifest.tools.get(name)}, here {tools.get(name)}" for name in other)
         yield Finding(f"the bytes cannot be compared, as other tools made them: {listed}", file=MANIFEST)
         return
+    on_devices = [each for each in programs if each.variant.level in devices]
     given = {(each.entry.name, each.variant.level, each.variant.align): each for each in programs}
+    given = {key: each for key, each in given.items() if key[1] not in devices}
     entries = list({each.entry.name: _planned(each) for each in programs}.values())
     jobs = {(job.entry.name, job.level.name, job.align): job for job in jobs_of(levels, entries)}
     for name, level, align in sorted(given.keys() ^ jobs.keys()):
@@ -57,7 +61,7 @@ def rebuild(
             replayed = given[key]
             listener.step(f"compiling {replayed.variant.symbol}")
             facts, code = compiled_program(spec, job, Choice(replayed.tuning, "plain"))
-            facts["trace"] = (folder / replayed.variant.trace).read_text(encoding="utf-8")
+            facts["trace"] = _trace(folder, replayed)
             yield from _facts(replayed.entry, replayed.variant, facts)
             workplace.keep(job.name, "", facts, code)
             done.append(Made(job, facts))
@@ -67,10 +71,21 @@ def rebuild(
     listener.step("linking")
     licence = (folder / LICENCE).read_text(encoding="utf-8")
     texts = {**package_files(spec, manifest.triples), LICENCE: licence}
-    made = assemble(spec, workplace, levels, entries, done, compilers, texts)
+    planned = {entry.name: entry for entry in entries}
+    choices = [
+        DeviceChoice(planned[each.entry.name], devices[each.variant.level], _trace(folder, each), each.tuning.after)
+        for each in on_devices
+    ]
+    compiled = device_files(spec, choices)
+    yield from (Finding(reason) for reason in compiled.left_out)
+    made = assemble(spec, workplace, levels, entries, done, compilers, texts, compiled)
     yield from _differences(folder, workplace.library)
     if replace(made, files={}).text() != replace(manifest, files={}).text():
         yield Finding("the rebuilt manifest has other facts", file=MANIFEST)
+
+
+def _trace(folder: Path, replayed: Replayed) -> str:
+    return (folder / replayed.variant.trace).read_text(encoding="utf-8")
 
 
 def _planned(replayed: Replayed) -> PlannedEntry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from pdojo.errors import PdojoError, UsageError
 from pdojo.files import read_text
 from pdojo.kernels import Workload, kernel_names
 from pdojo.library.findings import Finding, Listener
-from pdojo.library.manifest import Entry, Variant, digest
+from pdojo.library.manifest import Entry, Manifest, Variant, digest
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
@@ -48,9 +48,14 @@ class Replay:
 
     def run(self, entries: tuple[Entry, ...]) -> list[Replayed]:
         """The variants that the replay confirms; faults are added to `findings`."""
-        return [replayed for entry in entries for replayed in self._entry(entry)]
+        return [replayed for entry in entries for replayed in self._entry(entry, entry.variants)]
 
-    def _entry(self, entry: Entry) -> Iterator[Replayed]:
+    def run_devices(self, manifest: Manifest) -> list[Replayed]:
+        """The same for the programs of devices, in the order of the manifest."""
+        entries = {entry.name: entry for entry in manifest.entries}
+        return [each for device in manifest.devices for each in self._entry(entries[device.entry], [device.variant])]
+
+    def _entry(self, entry: Entry, variants: Sequence[Variant]) -> Iterator[Replayed]:
         try:
             plain = plain_kernel(self.folder, entry)
             wrong = interface_fault(entry, plain)
@@ -59,7 +64,7 @@ class Replay:
         if plain is None or wrong is not None:
             self.findings.append(Finding(str(wrong), entry.name, file=entry.kernel))
             return
-        for variant in entry.variants:
+        for variant in variants:
             self.listener.step(f"replaying {variant.symbol}")
             try:
                 tuning = self._variant(entry, variant, plain)

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type
 
 from pdojo.errors import UsageError
 from pdojo.files import read_text
-from pdojo.library.manifest import FORMAT, MANIFEST, VERSION, Manifest, entry_from_json
+from pdojo.library.manifest import FORMAT, MANIFEST, VERSION, Manifest, device_from_json, entry_from_json
 
 JSON: TypeAlias = dict[str, Any]
 
@@ -153,4 +153,5 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
         raise UsageError(f"'{source}' is no manifest of format {VERSION}: {wrong}")
     values = {name: value for name, value in data.items() if name not in ("format", "format_version")}
     lists = {name: tuple(values[name]) for name in ("triples", "levels")}
-    return Manifest(**{**values, **lists, "entries": tuple(map(entry_from_json, values["entries"]))})
+    entries, devices = map(entry_from_json, values["entries"]), map(device_from_json, values["devices"])
+    return Manifest(**{**values, **lists, "entries": tuple(entries), "devices": tuple(devices)})

@@ -84,6 +84,8 @@ class LibrarySpec:
     licence_file: str | None = None
     levels: tuple[str, ...] = ("host",)
     """Names or files of machine descriptions; `host` is this computer's processor."""
+    devices: tuple[str, ...] = ()
+    """Names or files of descriptions of GPUs and Snitch cores, whose programs the expert pass chooses."""
     threads: int | None = None
     """Threads to tune for; None for those of each description."""
     tuning: TuningSpec = TuningSpec()
@@ -108,7 +110,7 @@ def read_spec(path: Path) -> LibrarySpec:
 def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     """The specification in parsed TOML; `source` names it in messages. Raises UsageError like `read_spec`."""
     table = _Table(source, "", data)
-    table.check("name version prefix licence licence_file levels threads tuning operators".split())
+    table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
     name = checked_name(table.required("name", _text), table.error)
     prefix = checked_name(table.get("prefix", _text, name), lambda _, why: table.error("prefix", why))
     version = table.get("version", _text, "0.1.0")
@@ -123,6 +125,9 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     threads = table.get("threads", _count, None)
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise table.error("threads", f"must be from 1 to {MOST_THREADS}, not {threads}")
+    devices = tuple(table.get("devices", _texts, []))
+    if len(set(devices)) < len(devices):
+        raise table.error("devices", "must name no machine description twice")
     operators = [_operator(each) for each in table.tables("operators")]
     return LibrarySpec(
         name,
@@ -131,6 +136,7 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
         licence,
         table.get("licence_file", _text, None),
         levels,
+        devices,
         threads,
         _tuning(table.table("tuning")),
         tuple(operators),

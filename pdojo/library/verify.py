@@ -35,7 +35,8 @@ def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding
     manifest = read_manifest(folder)
     findings = [*_files(folder, manifest), *_references(manifest)]
     machines: dict[str, Machine] = {}
-    for name in manifest.levels:
+    on_devices = dict.fromkeys(device.variant.level for device in manifest.devices)
+    for name in (*manifest.levels, *on_devices):
         try:
             machines[name] = read_level(folder, name)
         except PdojoError as error:
@@ -44,6 +45,8 @@ def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding
         return findings
     replay = Replay(folder, machines, listener)
     programs = replay.run(manifest.entries)
+    if not replay.findings:
+        programs += replay.run_devices(manifest)
     if replay.findings:
         return replay.findings
     with tempfile.TemporaryDirectory(prefix="pdojo-verify-") as temporary:
@@ -93,6 +96,11 @@ def _references(manifest: Manifest) -> Iterator[Finding]:
         yield Finding("the manifest lists the entry twice", name, file=MANIFEST)
     for entry in manifest.entries:
         yield from _of_entry(manifest, entry)
+    for device in manifest.devices:
+        if device.entry not in names:
+            yield Finding("the manifest lists a program for a device, and no such entry", device.entry, file=device.file)
+        if device.variant.trace not in manifest.files:
+            yield Finding(f"the trace '{device.variant.trace}' is no file of the library", device.entry)
 
 
 def _of_entry(manifest: Manifest, entry: Entry) -> Iterator[Finding]:

@@ -63,6 +63,10 @@ class BuildReporter(BuildListener):
         """Show a step after the programs."""
         self._show(what)
 
+    def left_out(self, reason: str) -> None:
+        """Print the reason."""
+        self._say(reason)
+
     def detail(self, what: str) -> None:
         """Show a part of the present step."""
         self._tell(what)
