@@ -42,7 +42,8 @@ from pdojo.errors import MeasurementError, UsageError, did_you_mean
 from pdojo.library.expected import INTERPRETED
 from pdojo.library.levels import read_level, runs_here, triple_of
 from pdojo.library.manifest import Entry, Manifest
-from pdojo.library.replaying import plain_kernel, replayed, workload_of
+from pdojo.library.plain import plain_kernel
+from pdojo.library.replaying import replayed, workload_of
 from pdojo.library.schema import read_manifest
 
 PEERS = ("torch", "onnxruntime")
@@ -158,7 +159,9 @@ def print_contests(console: Console, records: Sequence[Record]) -> None:
     for name, ratios in _ratios(records).items():
         mean = geometric_mean(ratios)
         if mean is not None:
-            text = f"{name}: {mean:.3f} times as fast, geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
+            text = (
+                f"{name}: {mean:.3f} times as fast, geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
+            )
             console.print(text, highlight=False, soft_wrap=True)
 
 
@@ -242,7 +245,9 @@ def run(args: Sequence[str] | None) -> None:
     threads = given.threads or host().threads
     chosen = list(_chosen(manifest, given.entries))
     libraries = list(_usable(console, given.peers))
-    options = Options(threads, samples=given.samples, budget=given.budget, cold=given.cold, seed=given.seed, steady=True)
+    options = Options(
+        threads, samples=given.samples, budget=given.budget, cold=given.cold, seed=given.seed, steady=True
+    )
     measurement = Run(given.library, manifest, level_here(given.library, manifest), libraries, options)
     settings: JSON = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

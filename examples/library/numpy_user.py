@@ -13,7 +13,7 @@ wanted = e / e.sum(1, keepdims=True)
 assert np.allclose(y, wanted, atol=1e-6)
 
 # Memory of the caller; arrays of `empty` are aligned to 64 bytes, for which calls are fastest.
-a, b, c = (example.empty(shape, "f32") for shape in ((32, 64), (64, 48), (32, 48)))
+a, b, c = (example.empty(shape, "f32") for shape in ((32, 48), (48, 64), (32, 64)))
 a[...], b[...] = random.standard_normal(a.shape), random.standard_normal(b.shape)
 example.set_threads(1)
 assert example.matmul_f32(a, b, out=c) is c

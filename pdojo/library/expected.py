@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pdojo.backends.calling.arrays import Parameter, parameters_of
-from pdojo.backends.calling.calls import compile_for
 from pdojo.backends.measure.arrays import ArraySet, random_inputs
 from pdojo.backends.measure.check import Rounding, compare_all
-from pdojo.backends.measure.session import run_compiled
 from pdojo.dialect.attributes import Numerics
 from pdojo.dialect.functions import is_float
 from pdojo.dialect.ops import KernelOp
@@ -92,6 +90,10 @@ class Expected:
     def _results(self, inputs: Arrays) -> Arrays:
         if self.is_interpreted:
             return interpret(self.nest, inputs)
+        # Loading the compiler takes longer than most calls.
+        from pdojo.backends.calling.calls import compile_for
+        from pdojo.backends.measure.session import run_compiled
+
         return run_compiled(compile_for(self.plain, None, threads=1), ArraySet(self.parameters, inputs))[0]
 
 

@@ -7,12 +7,12 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import llvmlite.binding as llvm
-
 from pdojo.errors import UsageError
 
 _MACHINES = {62: "x86_64", 183: "aarch64", 243: "riscv64"}
 """`e_machine` of the ELF header, with the names of platform tags (gABI; psABI of each architecture)."""
+_DYNAMIC, _VERSIONS = 6, 0x6FFFFFFE
+"""Types of sections: the dynamic section, and needed versions (gABI; LSB, core specification)."""
 _NEEDED, _END = 1, 0
 """Tags of the dynamic section: a needed library, the end (gABI, chapter 5)."""
 _GLIBC = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libgcc_s.so.1")
@@ -53,13 +53,22 @@ def needs(library: bytes) -> Needs:
     if machine not in _MACHINES:
         raise UsageError(f"the library is for machine {machine} of the ELF format, which no platform tag names")
     try:
-        found = {s.name().decode(): s.data() for s in llvm.ObjectFileRef.from_data(library).sections()}
-        names = found.get(".dynstr", b"")
-        libraries = tuple(_text(names, at) for at in _needed(found.get(".dynamic", b"")))
-        versions = tuple(sorted({_text(names, at) for at in _versions(found.get(".gnu.version_r", b""))}))
-    except (struct.error, ValueError, RuntimeError) as error:
+        libraries = tuple(_text(names, at) for data, names in _sections(library, _DYNAMIC) for at in _needed(data))
+        versions = {_text(names, at) for data, names in _sections(library, _VERSIONS) for at in _versions(data)}
+    except (struct.error, ValueError, IndexError) as error:
         raise UsageError(f"the library is a damaged ELF file: {error}") from None
-    return Needs(_MACHINES[machine], libraries, versions)
+    return Needs(_MACHINES[machine], libraries, tuple(sorted(versions)))
+
+
+def _sections(library: bytes, kind: int) -> Iterator[tuple[bytes, bytes]]:
+    """The contents of the sections of a type, each with its table of strings (gABI, chapter 4)."""
+    (offset,) = struct.unpack_from("<Q", library, 40)
+    size, count = struct.unpack_from("<HH", library, 58)
+    headers = [struct.unpack_from("<IIQQQQI", library, offset + k * size) for k in range(count)]
+    for _, found, _, _, start, length, link in headers:
+        if found == kind:
+            *_, names, names_length, _ = headers[link]
+            yield library[start : start + length], library[names : names + names_length]
 
 
 def _needed(section: bytes) -> Iterator[int]:
@@ -87,5 +96,3 @@ def _versions(section: bytes) -> Iterator[int]:
 
 def _text(names: bytes, place: int) -> str:
     return names[place : names.index(b"\0", place)].decode()
-
-

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.machines.machine import Machine
-from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation import print_notation
 from pdojo.dialect.ops import KernelOp
-from pdojo.dialect.view.build import nest_of
 from pdojo.errors import PdojoError, UsageError
-from pdojo.files import read_text
 from pdojo.kernels import Workload, kernel_names
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import Entry, Manifest, Variant, digest
+from pdojo.library.plain import interface_fault, plain_kernel
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
@@ -92,29 +90,6 @@ def replayed(folder: Path, variant: Variant, plain: KernelOp, machine: Machine) 
     """The moves of a variant's trace, made on the plain kernel. Raises PdojoError for a move that does not apply."""
     trace = Trace.load(folder / variant.trace)
     return make_moves(with_alignment(plain, variant.align), machine, None, trace)
-
-
-def plain_kernel(folder: Path, entry: Entry) -> KernelOp:
-    """The plain kernel of an entry. Raises PdojoError for a text that is not one kernel."""
-    try:
-        text = read_text(folder / entry.kernel)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"it cannot be read: {error}") from None
-    kernels = parse_notation(text, entry.kernel)
-    if len(kernels) != 1:
-        raise UsageError(f"it has {len(kernels)} kernels instead of one")
-    return kernels[0]
-
-
-def interface_fault(entry: Entry, plain: KernelOp) -> str | None:
-    """A difference between the entry in the manifest and its plain kernel; None if there is none."""
-    found = [f"{p.intent.value} {p.name} {p.dtype} {list(p.shape)}" for p in parameters_of(nest_of(plain))]
-    listed = [f"{a.direction} {a.name} {a.dtype} {list(a.shape)}" for a in entry.arrays]
-    permitted = [n.value for n in plain.permitted]
-    for what, own, said in (("arrays", found, listed), ("numerics", permitted, list(entry.numerics))):
-        if sorted(own) != sorted(said) or (what == "arrays" and own != said):
-            return f"the kernel has the {what} {', '.join(own)}, and the manifest lists {', '.join(said)}"
-    return None
 
 
 def workload_of(entry: Entry, plain: KernelOp) -> Workload | None:

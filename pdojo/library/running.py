@@ -27,7 +27,7 @@ from pdojo.dialect.semantics.rounding import INTERFACE
 from pdojo.library.expected import Arrays, Content, Expected
 from pdojo.library.guarded import GuardedArray, Placement
 from pdojo.library.manifest import Entry, Manifest
-from pdojo.library.replaying import plain_kernel
+from pdojo.library.plain import plain_kernel
 from pdojo.library.schema import read_manifest
 from pdojo.library.client.runtime import Library
 
@@ -70,9 +70,7 @@ def cases_of(manifest: Manifest, levels: Sequence[str]) -> list[Case]:
         found += [Case(entry, level, "random", PLACEMENTS[3], 2, CALLERS) for level in levels]
         if entry.dispatch == "chunk":
             row = next(e for e in manifest.entries if e.dispatch == "row" and _is_row_of(e, entry))
-            found += [
-                Case(entry, *each, PLACEMENTS[3], 2, rest=row) for each in product(levels, CONTENTS)
-            ]
+            found += [Case(entry, *each, PLACEMENTS[3], 2, rest=row) for each in product(levels, CONTENTS)]
     return found
 
 

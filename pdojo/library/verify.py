@@ -98,7 +98,9 @@ def _references(manifest: Manifest) -> Iterator[Finding]:
         yield from _of_entry(manifest, entry)
     for device in manifest.devices:
         if device.entry not in names:
-            yield Finding("the manifest lists a program for a device, and no such entry", device.entry, file=device.file)
+            yield Finding(
+                "the manifest lists a program for a device, and no such entry", device.entry, file=device.file
+            )
         if device.variant.trace not in manifest.files:
             yield Finding(f"the trace '{device.variant.trace}' is no file of the library", device.entry)
 

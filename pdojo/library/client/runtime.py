@@ -191,7 +191,9 @@ class Operator:
     ) -> int | None:
         """The number of rows of a call; None if nothing tells it."""
         given = [shape[0] for shape, free in zip(shapes, self._inputs(self._free), strict=True) if free and shape]
-        given += [fixed[name] for name, n in zip(self.sizes, self.served[0].sizes, strict=True) if n < 0 and name in fixed]
+        given += [
+            fixed[name] for name, n in zip(self.sizes, self.served[0].sizes, strict=True) if n < 0 and name in fixed
+        ]
         given += [shape[0] for shape in outs if shape]
         return given[0] if given else None
 

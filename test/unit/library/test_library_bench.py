@@ -18,7 +18,8 @@ from benchmarks.records import OURS, Record
 from pdojo.backends.measure import CompileError, Ok
 from pdojo.errors import UsageError
 from pdojo.library.manifest import MANIFEST
-from pdojo.library.replaying import plain_kernel, workload_of
+from pdojo.library.plain import plain_kernel
+from pdojo.library.replaying import workload_of
 from pdojo.library.schema import read_manifest
 
 

@@ -17,7 +17,11 @@ from pdojo.library.levels import levels_of
 from pdojo.library.rows import rows_problem
 from pdojo.library.spec import CHUNK, TuningSpec, read_spec, spec_of
 
-GOOD: dict[str, Any] = {"name": "small", "levels": ["x86-64-avx2"], "operators": [{"kernel": "relu", "shapes": ["4x8"]}]}
+GOOD: dict[str, Any] = {
+    "name": "small",
+    "levels": ["x86-64-avx2"],
+    "operators": [{"kernel": "relu", "shapes": ["4x8"]}],
+}
 
 
 def operator(**keys: Any) -> dict[str, Any]:
@@ -33,14 +37,23 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "threads": ({**GOOD, "threads": True}, "key 'threads': must be a whole number"),
     "table": ({**GOOD, "tuning": 3}, "key 'tuning': must be a table: begin it with [tuning]"),
     "tables": ({**GOOD, "operators": {}}, "key 'operators': must be tables: begin each with [[operators]]"),
-    "search": ({**GOOD, "tuning": {"search": "evolv"}}, "key 'tuning.search': unknown strategy 'evolv'; did you mean 'evo"),
+    "search": (
+        {**GOOD, "tuning": {"search": "evolv"}},
+        "key 'tuning.search': unknown strategy 'evolv'; did you mean 'evo",
+    ),
     "budget": ({**GOOD, "tuning": {"search": "evolve", "budget": "x"}}, "key 'tuning.budget': 'x' is no budget"),
     "no search": ({**GOOD, "tuning": {"budget": "10"}}, "key 'tuning.budget': belongs to a search"),
-    "unmeasured": ({**GOOD, "tuning": {"measure": False, "search": "evolve"}}, "key 'tuning.search': belongs to measured"),
+    "unmeasured": (
+        {**GOOD, "tuning": {"measure": False, "search": "evolve"}},
+        "key 'tuning.search': belongs to measured",
+    ),
     "kernel": ({**GOOD, "operators": [{}]}, "key 'operators[0].kernel': missing"),
     "shapes": (operator(shapes="4x8"), "key 'operators[0].shapes': must be a list of texts"),
     "type": (operator(dtypes=["f31"]), "key 'operators[0].dtypes': unknown element type 'f31'; did you mean"),
-    "numerics": (operator(numerics=["contrakt"]), "key 'operators[0].numerics': unknown class 'contrakt'; did you mean"),
+    "numerics": (
+        operator(numerics=["contrakt"]),
+        "key 'operators[0].numerics': unknown class 'contrakt'; did you mean",
+    ),
     "rows": (operator(rows=1), "key 'operators[0].rows': a chunk has from 2"),
 }
 
@@ -53,13 +66,19 @@ def test_refused_specifications(case: str) -> None:
 
 
 KERNELS: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown": ({"kernel": "sofmax", "shapes": ["4x8"]}, "no library kernel and no file 'sofmax'; did you mean 'softmax'?"),
+    "unknown": (
+        {"kernel": "sofmax", "shapes": ["4x8"]},
+        "no library kernel and no file 'sofmax'; did you mean 'softmax'?",
+    ),
     "preset": ({"kernel": "conv_1"}, "'conv_1' is conv at 8x10x3x512x512x5"),
     "no shape": ({"kernel": "softmax"}, "key 'shapes': missing; write numbers separated by x: RxC"),
     "bad shape": ({"kernel": "softmax", "shapes": ["4by8"]}, "'4by8' is no shape"),
     "twice": ({"kernel": "softmax", "shapes": ["4x8"], "plain": ["4x8"]}, "the sizes 4x8 are listed twice"),
     "no type": ({"kernel": "matmul_i8", "shapes": ["4x8x4"], "dtypes": ["f32"]}, "'matmul_i8' has the element types"),
-    "rows": ({"kernel": "colsum", "shapes": ["4x8"], "rows": True}, "key 'rows': the rows of 'colsum' are not independent"),
+    "rows": (
+        {"kernel": "colsum", "shapes": ["4x8"], "rows": True},
+        "key 'rows': the rows of 'colsum' are not independent",
+    ),
 }
 
 
@@ -102,7 +121,12 @@ def test_kernels_of_files(tmp_path: Path) -> None:
     )
     row = {"kernel": "mine.pdojo", "shapes": ["5", "N=7"], "dtypes": ["f64"], "rows": True}
     entries = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", tmp_path))
-    assert [entry.name for entry in entries] == ["mine_f64_5", "mine_f64_7", f"mine_f64_{CHUNK}_chunk", "mine_f64_1_row"]
+    assert [entry.name for entry in entries] == [
+        "mine_f64_5",
+        "mine_f64_7",
+        f"mine_f64_{CHUNK}_chunk",
+        "mine_f64_1_row",
+    ]
     assert entries[1].arrays[0].shape == (7, 3)
 
 

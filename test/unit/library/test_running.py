@@ -172,7 +172,7 @@ def test_every_case_is_run_for_every_level() -> None:
     assert any(case.callers > 1 for case in cases)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (1024, 16), (0, 4)])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (1024, 16)])
 @pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
 def test_guarded_arrays_lie_at_the_pages(shape: tuple[int, ...], dtype: str) -> None:
     kind = np.dtype(dtype)

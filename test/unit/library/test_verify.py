@@ -99,10 +99,14 @@ def test_a_flipped_byte_of_the_shared_library(library: Path) -> None:
 
 
 def _softmax_trace(library: Path) -> Path:
-    return library / "traces" / next(
-        Path(v["trace"]).name
-        for v in _entry(json.loads((library / MANIFEST).read_text()), "softmax_f32_8x32")["variants"]
-        if v["align"] == 64
+    return (
+        library
+        / "traces"
+        / next(
+            Path(v["trace"]).name
+            for v in _entry(json.loads((library / MANIFEST).read_text()), "softmax_f32_8x32")["variants"]
+            if v["align"] == 64
+        )
     )
 
 

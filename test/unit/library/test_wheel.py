@@ -185,7 +185,12 @@ def test_no_assertion_about_the_licence(library: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("version", "wanted"),
-    [("1.0.0", "1.0.0"), ("1.0.0-alpha.2", "1.0.0a2"), ("2.1.0-b1", "2.1.0b1"), ("1.0.0-rc.3+gcc-12", "1.0.0rc3+gcc.12")],
+    [
+        ("1.0.0", "1.0.0"),
+        ("1.0.0-alpha.2", "1.0.0a2"),
+        ("2.1.0-b1", "2.1.0b1"),
+        ("1.0.0-rc.3+gcc-12", "1.0.0rc3+gcc.12"),
+    ],
 )
 def test_versions(version: str, wanted: str) -> None:
     assert python_version(version) == wanted
@@ -240,7 +245,9 @@ def test_any_number_of_rows(demo: Any) -> None:
     w = np.ones(3, np.float32)
     for rows in (0, 1, 7, 100):
         assert demo.scale_f32(np.ones((rows, 3), np.float32), w).shape == (rows, 3)
-    with pytest.raises(ValueError, match=r"scale_f32 does not serve x \[2, 4\], w \[3\]; it serves x \[any, 3\], w \[3\]"):
+    with pytest.raises(
+        ValueError, match=r"scale_f32 does not serve x \[2, 4\], w \[3\]; it serves x \[any, 3\], w \[3\]"
+    ):
         demo.scale_f32(np.ones((2, 4), np.float32), w)
 
 
@@ -382,7 +389,7 @@ def test_the_wheel_of_a_library_runs_alone(built: Path, tmp_path: Path) -> None:
         "x = np.random.default_rng().standard_normal((11, 16), dtype=np.float32)\n"
         "e = np.exp(x - x.max(1, keepdims=True))\n"
         "assert np.allclose(small.softmax_f32(x), e / e.sum(1, keepdims=True), atol=1e-6)\n"
-        "a, b = x[:6, :8].copy(), x[:8, :10].copy()\n"
+        "a, b = x[:6, :10].copy(), x[:10, :8].copy()\n"
         "assert np.allclose(small.matmul_f32(a, b), a @ b, atol=1e-5)\n"
         "assert 'pdojo' not in sys.modules and 'llvmlite' not in sys.modules\n"
         "print(small.level())\n"
@@ -411,7 +418,9 @@ def test_the_example_runs_in_an_environment_with_numpy_only(tmp_path: Path) -> N
     if installed.returncode and "No matching distribution found for numpy" in installed.stderr:
         pytest.skip("pip finds no NumPy: there is no network")
     assert installed.returncode == 0, installed.stderr
-    listed = subprocess.run([python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True
+    )
     assert {line.partition("==")[0] for line in listed.stdout.split()} - {"pip", "setuptools"} == {"example", "numpy"}
     done = subprocess.run([python, EXAMPLE / "numpy_user.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
