@@ -20,6 +20,8 @@ from pdojo.library.spec import LibrarySpec
 from pdojo.search.database import Database
 
 _RUNTIME = ("runtime.c", "runtime.h")
+
+
 def build_library(
     spec: LibrarySpec,
     destination: Path,

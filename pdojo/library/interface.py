@@ -118,7 +118,9 @@ def _declared(operator: Operator, prefix: str) -> str:
         lines.append(f"{' x '.join(sizes)}: {_folded(listed)}")
     rest = ["x".join(map(str, list(entry.sizes.values())[1:])) for entry in operator.of("row")]
     if rest:
-        lines.append(f"any {sizes[0]} with {' x '.join(sizes[1:])}: {_folded(rest)}" if sizes[1:] else f"any {sizes[0]}")
+        lines.append(
+            f"any {sizes[0]} with {' x '.join(sizes[1:])}: {_folded(rest)}" if sizes[1:] else f"any {sizes[0]}"
+        )
     uses = {"in": "read", "inout": "read and written", "out": "written"}
     for array, name in zip(operator.first.arrays, names, strict=True):
         shape = "" if sizes else " " + "x".join(map(str, array.shape))

@@ -25,7 +25,9 @@ def _config(name: str, triples: Sequence[str]) -> str:
     branches: list[str] = []
     for number, triple in enumerate(triples):
         architecture = triple.partition("-")[0]
-        same = {"x86_64": "^(x86_64|AMD64|amd64)$", "aarch64": "^(aarch64|arm64)$"}.get(architecture, f"^{architecture}$")
+        same = {"x86_64": "^(x86_64|AMD64|amd64)$", "aarch64": "^(aarch64|arm64)$"}.get(
+            architecture, f"^{architecture}$"
+        )
         word = "elseif" if number else "if"
         branches.append(f'{word}(CMAKE_SYSTEM_PROCESSOR MATCHES "{same}")\n  set(_{name}_triple "{triple}")')
     chosen = "\n".join(branches)

@@ -78,7 +78,9 @@ def test_programs_are_replayed_from_the_folder(built: Path) -> None:
 def test_nothing_is_exported_but_the_functions(built: Path, small: Loaded) -> None:
     if shutil.which("nm") is None:
         pytest.skip("no nm here; Debian and Ubuntu have it in binutils")
-    listed = subprocess.run(["nm", "-D", "--defined-only", small.library._name], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", small.library._name], capture_output=True, text=True, check=True
+    )
     names = {line.split()[2].partition("@")[0] for line in listed.stdout.splitlines() if " A " not in line}
     functions = {"create", "create_level", "destroy", "message", "version", "level", "softmax_f32", "matmul_f32"}
     assert names == {f"small_{name}" for name in functions}
@@ -227,7 +229,16 @@ def test_other_architectures(target: str, tmp_path: Path) -> None:
     build_library(small_spec(levels=[target], operators=[row]), tmp_path / "dist")
     (tmp_path / "main.c").write_text(SOFTMAX)
     (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
-    command = [platform.compiler, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "main.c", "-Idist/include", f"-L{folder}"]
+    command = [
+        platform.compiler,
+        "-std=gnu11",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "main.c",
+        "-Idist/include",
+        f"-L{folder}",
+    ]
     subprocess.run([*command, "-lsmall", "-lm", f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
     root = f"/usr/{platform.compiler.removesuffix('-gcc')}"
     ran = subprocess.run(
@@ -272,7 +283,14 @@ def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert lib.main(["build", str(EXAMPLE / "spec.toml"), "-o", str(tmp_path / "dist")]) == 0
     assert "library 'example' 1.0.0" in capsys.readouterr().out
     (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
-    options = ["-Wall", "-Wextra", "-Werror", f"-I{tmp_path / 'dist' / 'include'}", f"-L{folder}", f"-Wl,-rpath,{folder}"]
+    options = [
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        f"-I{tmp_path / 'dist' / 'include'}",
+        f"-L{folder}",
+        f"-Wl,-rpath,{folder}",
+    ]
     main = [str(EXAMPLE / "main.c"), "-lexample", "-lm", "-o", str(tmp_path / "main")]
     subprocess.run(["gcc", "-std=gnu11", *options, *main], check=True)
     ran = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=False)
