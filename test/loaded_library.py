@@ -41,8 +41,8 @@ def small_spec(levels: Sequence[str] = (), **changes: Any) -> LibrarySpec:
         "threads": 2,
         "tuning": {"measure": False},
         "operators": [
-            {"kernel": "softmax", "shapes": ["6x16", "4x12"], "rows": 4},
-            {"kernel": "matmul", "shapes": ["6x10x8"], "plain": ["3x5x7"]},
+            {"kernel": "softmax", "shapes": ["6x16"], "rows": 4},
+            {"kernel": "matmul", "shapes": ["6x10x8"], "plain": ["3x5x7", "3x5x6", "2x9x9"]},
         ],
     }
     return spec_of({**data, **changes}, "<test>", Path())

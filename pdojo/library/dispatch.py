@@ -9,7 +9,7 @@ from math import prod
 
 from pdojo.dialect.functions import byte_width
 from pdojo.library.entries import FUNCTIONS, PlannedEntry
-from pdojo.library.features import state_of, tests_of
+from pdojo.library.features import feature_tests, state_of
 from pdojo.library.interface import Operator, header_text, operators_of
 from pdojo.library.levels import TILES, Level
 from pdojo.library.spec import LibrarySpec
@@ -29,7 +29,7 @@ class Program:
 
 
 Programs = Mapping[tuple[str, str, int], Program]
-"""The programs by name of the entry, name of the level, and number of the variant: 0 for aligned arrays, 1 for others."""
+"""Programs by names of entry and level, and number of the variant: 0 for aligned arrays, 1 for others."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +96,13 @@ def _programs(levels: Sequence[Level], operators: Sequence[Operator], programs: 
                     arguments = ", ".join(["void *"] * (len(entry.arrays) + 1))
                     yield f"PD_HIDDEN void {program.symbol}({arguments}, int32_t);"
     for number, level in enumerate(levels):
-        tests = ", ".join(f"{{{t.leaf:#x}, {t.subleaf}, {t.register}, {t.bit}}}" for t in tests_of(level.machine))
+        tests = ", ".join(f"{{{t.leaf:#x}, {t.subleaf}, {t.register}, {t.bit}}}" for t in feature_tests(level.machine))
         yield f"static const pd_test tests_{number}[] = {{{tests or '{0, 0, 0, 0}'}}};"
     yield "static const pd_level levels[] = {"
     for number, level in enumerate(levels):
         described = level.machine
         width = max(described.vector_bytes, default=0) if described.architecture == "riscv64" else 0
-        count, tiles = len(tests_of(described)), int(TILES in described.features)
+        count, tiles = len(feature_tests(described)), int(TILES in described.features)
         yield f'  {{"{level.name}", tests_{number}, {count}, {state_of(described):#x}, {tiles}, {width}}},'
     yield "};"
     for entry in (each for operator in operators for each in operator.entries):
@@ -122,7 +122,8 @@ def _caller(count: int) -> str:
     kind = ", ".join(["void *"] * (count + 1))
     arrays = ", ".join(f"arrays[{k}]" for k in range(count))
     return (
-        f"static void call_{count}(const pd_variant *variant, void *const *arrays, void *workspace, int32_t threads) {{\n"
+        f"static void call_{count}(\n"
+        "    const pd_variant *variant, void *const *arrays, void *workspace, int32_t threads) {\n"
         f"  ((void (*)({kind}, int32_t))variant->run)({arrays}, workspace, threads);\n}}\n"
     )
 

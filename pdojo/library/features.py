@@ -1,8 +1,8 @@
 """Instruction set features and how a program finds out whether a processor has them.
 
-x86-64: bits of CPUID (Intel SDM, volume 2A, CPUID; AMD APM, volume 3, appendix E). AArch64: bits of the auxiliary vector
-(Linux, arch/arm64/include/uapi/asm/hwcap.h). RISC-V: bits of the auxiliary vector, a bit for each letter; the length of
-the vector registers is read from the register `vlenb`. Names are LLVM's.
+x86-64: bits of CPUID (Intel SDM, volume 2A, CPUID; AMD APM, volume 3, appendix E). AArch64: bits of the auxiliary
+vector (Linux, arch/arm64/include/uapi/asm/hwcap.h). RISC-V: bits of the auxiliary vector, a bit for each letter; the
+length of the vector registers is read from the register `vlenb`. Names are LLVM's.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ARCHITECTURES = tuple(_TESTS)
 """The architectures of libraries."""
 
 _STATES = {"avx": 0x6, "avx512": 0xE6, "amx": 0x60000}
-"""Bits of the register XCR0 that the system sets if it keeps the registers of these features (Intel SDM, vol. 1, 13)."""
+"""Bits of XCR0 that the system sets if it keeps the registers of these features (Intel SDM, volume 1, chapter 13)."""
 
 
 def detectable(machine: Machine) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def detectable(machine: Machine) -> tuple[str, ...]:
     return tuple(feature for feature in machine.features if feature in known)
 
 
-def tests_of(machine: Machine) -> tuple[FeatureTest, ...]:
+def feature_tests(machine: Machine) -> tuple[FeatureTest, ...]:
     """The tests for all features of a machine. Raises UsageError for a feature that cannot be found out."""
     known = _TESTS[machine.architecture]
     unknown = [feature for feature in machine.features if feature not in known]

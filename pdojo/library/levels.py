@@ -12,7 +12,7 @@ from pdojo.dialect.machines.measured import ProcessorMeasurements
 from pdojo.dialect.machines.registry import host, known_machine, machine
 from pdojo.dialect.machines.writing import machine_text
 from pdojo.errors import PdojoError, UsageError
-from pdojo.library.features import ARCHITECTURES, detectable, state_of, tests_of
+from pdojo.library.features import ARCHITECTURES, detectable, feature_tests
 from pdojo.library.spec import LibrarySpec
 
 TILES = "amx-tile"
@@ -90,7 +90,7 @@ def _level(name: str, spec: LibrarySpec) -> Level:
         described = own_level() if name == HOST else Level(machine(path), machine(path))
         if described.machine.backend != "llvm" or described.machine.architecture not in ARCHITECTURES:
             raise UsageError(f"'{name}' is no CPU that libraries are for; they are for {', '.join(ARCHITECTURES)}")
-        tests_of(described.machine)
+        feature_tests(described.machine)
     except PdojoError as error:
         raise UsageError(f"key 'levels': {error}") from None
     threads = described.machine.threads if spec.threads is None else spec.threads

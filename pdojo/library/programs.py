@@ -28,8 +28,10 @@ from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.workflow import TuneListener
 from pdojo.transforms.trace import Trace
 
-PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 3.0, 20.0, 0.5
-"""Seconds that a program takes, before any was made: by the pass, by a race of variants, and for each evaluation."""
+PLAIN_SECONDS, PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 0.2, 2.0, 20.0, 0.5
+"""Seconds that a program takes, before any was made: without moves, by the pass, by a race of variants, and for each
+evaluation of a search.
+"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,9 @@ class Job:
     @property
     def kind(self) -> str:
         """Jobs of a kind take about the same time."""
-        return "measured" if self.level.is_measured and self.entry.is_tuned and self.align == ALIGNED else "pass"
+        if not self.entry.is_tuned:
+            return "plain"
+        return "measured" if self.level.is_measured and self.align == ALIGNED else "pass"
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class ProgramMaker:
 
     def _left(self, jobs: Sequence[Job]) -> float:
         """Seconds for these jobs: the mean of those of their kind, or a guess before there is one."""
-        guesses = {"pass": PASS_SECONDS, "measured": _guess(self._spec)}
+        guesses = {"plain": PLAIN_SECONDS, "pass": PASS_SECONDS, "measured": _guess(self._spec)}
         means = {kind: sum(times) / len(times) for kind, times in self._times.items()}
         return sum(means.get(job.kind, guesses[job.kind]) for job in jobs)
 

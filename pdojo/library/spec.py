@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 CHUNK = 32
 """Rows of a chunk kernel, if the specification does not say how many."""
+BUDGET = Budget(250)
+"""Limits of each search, if the specification does not give any."""
 MOST_ROWS, MOST_THREADS = 1 << 20, 4096
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
@@ -57,7 +59,7 @@ class TuningSpec:
     """Whether programs are timed; otherwise the expert pass alone chooses."""
     search: str | None = None
     """A strategy; None for the expert pass and a race of its variants."""
-    budget: Budget = Budget(250)
+    budget: Budget = BUDGET
     """Limits of the search of each program."""
     seed: int = 0
 
@@ -88,7 +90,7 @@ class LibrarySpec:
     """Names or files of descriptions of GPUs and Snitch cores, whose programs the expert pass chooses."""
     threads: int | None = None
     """Threads to tune for; None for those of each description."""
-    tuning: TuningSpec = TuningSpec()
+    tuning: TuningSpec = field(default_factory=TuningSpec)
     operators: tuple[OperatorSpec, ...] = ()
     folder: Path = field(default=Path(), compare=False)
     """The folder to which paths are relative."""

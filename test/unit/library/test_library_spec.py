@@ -12,7 +12,7 @@ import pdojo
 from pdojo.errors import UsageError
 from pdojo.kernels import Workload
 from pdojo.library.entries import entries_of
-from pdojo.library.features import detectable, tests_of
+from pdojo.library.features import detectable, feature_tests
 from pdojo.library.levels import levels_of
 from pdojo.library.rows import rows_problem
 from pdojo.library.spec import CHUNK, TuningSpec, read_spec, spec_of
@@ -117,7 +117,8 @@ def test_entries() -> None:
 
 def test_kernels_of_files(tmp_path: Path) -> None:
     (tmp_path / "mine.pdojo").write_text(
-        "size N = 4\ntype T = f32\n\nkernel mine(x) -> (y)\nx T [N, 3] heap\ny T [N, 3] heap\n\nN 3 y[{0},{1}] = x[{0},{1}]\n"
+        "size N = 4\ntype T = f32\n\nkernel mine(x) -> (y)\nx T [N, 3] heap\ny T [N, 3] heap\n\n"
+        "N 3 y[{0},{1}] = x[{0},{1}]\n"
     )
     row = {"kernel": "mine.pdojo", "shapes": ["5", "N=7"], "dtypes": ["f64"], "rows": True}
     entries = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", tmp_path))
@@ -138,8 +139,10 @@ def test_numerics_and_constants() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "independent"),
-    [("softmax", True), ("layernorm", True), ("add", True), ("bmm", True), ("matmul", True), ("colsum", False)]
-    + [("cumsum", True), ("transpose", False), ("dot", False)],
+    [
+        *(("softmax", True), ("layernorm", True), ("add", True), ("bmm", True), ("matmul", True), ("dot", True)),
+        *(("colsum", False), ("transpose", False), ("reducesum", True)),
+    ],
 )
 def test_kernels_with_independent_rows(kernel: str, independent: bool) -> None:
     own = Workload(kernel)
@@ -160,7 +163,7 @@ ROWS = "kernel k(x) -> (y)\nx f32 [{n}, 4] heap\ny f32 [{n}, 4] heap\n\n{body}\n
     [
         ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * {n}", "occurs elsewhere"),
         ("{n} 4 y[{{0}},{{1}}] = x[{n}-1-{{0}},{{1}}]", "other sizes follow"),
-        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * cast({{0}})", "used as a value"),
+        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * ({{0}})", "used as a value"),
         ("{n} 4 y[{{0}},{{1}}] = x[0,{{1}}]", "is accessed at other rows"),
         ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}]", None),
     ],
@@ -176,7 +179,7 @@ def test_levels() -> None:
     names = [level.name for level in levels]
     assert names == ["neoverse-v2", "aarch64-neon", "rv64gcv", "x86-64-amx", "x86-64-avx512", "x86-64-avx2"]
     assert not any(level.is_measured for level in levels)
-    assert all(tests_of(level.machine) for level in levels)
+    assert all(feature_tests(level.machine) for level in levels)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +196,7 @@ def test_the_level_of_this_computer() -> None:
     (level,) = levels_of(spec_of({**GOOD, "levels": ["host"]}, "spec.toml", Path()), measure=True)
     assert level.is_measured
     assert level.machine.features == detectable(pdojo.machine())
-    assert len(tests_of(level.machine)) > 0
+    assert len(feature_tests(level.machine)) > 0
 
 
 def test_budgets_are_part_of_the_effort() -> None:
