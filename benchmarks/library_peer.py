@@ -16,8 +16,8 @@ from benchmarks.peers.threads import unbound
 from benchmarks.records import OURS
 from pdojo.backends.measure import Peer
 from pdojo.backends.measure.tools import PeerBuild
-from pdojo.library.manifest import Entry
 from pdojo.library.client.runtime import Library
+from pdojo.library.manifest import Entry
 
 
 def entry_peer(library: Path, prefix: str, entry: Entry) -> Peer:

@@ -92,7 +92,7 @@ def _choose(entry: PlannedEntry, device: Level) -> DeviceChoice:
 
 
 def device_files(spec: LibrarySpec, choices: Sequence[DeviceChoice]) -> DeviceFiles:
-    """Compile programs for devices, in the order of devices and entries. Raises MissingTool if a compiler is missing."""
+    """Compile programs for devices, in the order given. Raises MissingTool if a compiler is not installed."""
     made = _DeviceFiles(spec)
     for device, group in groupby(choices, lambda choice: choice.device):
         made.add(device, list(group))

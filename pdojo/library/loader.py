@@ -48,10 +48,10 @@ def _header(name: str, stem: str, vendor: Vendor, operators: Mapping[str, Sequen
     upper = stem.upper()
     yield f"/* Programs of {name} for {vendor.devices}, as images beside this file."
     yield ""
-    yield f"   cc -c {stem}.c; link with -ldl where the C library needs it. The driver's library is opened at run time."
-    yield "   Arrays are addresses on the device, aligned to 64 bytes, dense, in row-major order. A function launches work in a"
-    yield "   stream of the current context and returns at once: 0, a negative code of this file, or a code of the driver."
-    yield "   `workspace` is device memory of as many bytes as the function with that ending says, aligned to 256; calls"
+    yield f"   cc -c {stem}.c; link with -ldl if the C library needs it. The driver's library is opened at run time."
+    yield "   Arrays are addresses on the device, aligned to 64 bytes, dense, in row-major order. A function launches work"
+    yield "   in a stream of the current context and returns at once: 0, a negative code of this file, or a code of the"
+    yield "   driver. `workspace` is device memory of the bytes that the function of that name says, aligned to 256; calls"
     yield "   that run at the same time need their own. One thread at a time may use a library. */"
     yield f"#ifndef {upper}_H\n#define {upper}_H\n#include <stddef.h>\n#include <stdint.h>\n"
     yield '#ifdef __cplusplus\nextern "C" {\n#endif\n'

@@ -97,7 +97,7 @@ def workload_of(entry: Entry, plain: KernelOp) -> Workload | None:
     name = plain.sym_name.data
     if name not in kernel_names():
         return None
-    source = KernelSource.of(OperatorSpec("", name, numerics=plain.permitted), Path())
+    source = KernelSource.of(OperatorSpec("", name), Path())
     if list(source.declared) != list(entry.sizes):
         return None
     for dtype in (None, *dict.fromkeys(array.dtype for array in entry.arrays)):
@@ -105,6 +105,10 @@ def workload_of(entry: Entry, plain: KernelOp) -> Workload | None:
             made = source.at(entry.sizes, dtype)
         except PdojoError:
             continue
+        # A specification may permit other classes of rounding changes than the text.
+        made.kernel.properties.pop("numerics", None)
+        if "numerics" in plain.properties:
+            made.kernel.properties["numerics"] = plain.properties["numerics"]
         if print_notation(made.kernel) == print_notation(plain):
             return made.workload
     return None

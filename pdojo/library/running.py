@@ -1,7 +1,7 @@
 """Calls of the entries of a shared library, compared with the reference interpreter, in a process that may crash.
 
-`python -m pdojo.library.running FOLDER LIBRARY LEVELS FIRST` runs the cases of LEVELS from number FIRST on. It writes a line of JSON
-before each case and for each fault (`pdojo.library.supervising` reads them).
+`python -m pdojo.library.running FOLDER LIBRARY LEVELS FIRST` runs the cases of LEVELS from number FIRST on. It writes a
+line of JSON before each case and for each fault, which `pdojo.library.supervising` reads.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from pdojo.backends.calling.arrays import Parameter
 from pdojo.backends.measure.arrays import poison
 from pdojo.dialect.attributes import Intent
 from pdojo.dialect.semantics.rounding import INTERFACE
+from pdojo.library.client.runtime import Library
 from pdojo.library.expected import Arrays, Content, Expected
 from pdojo.library.guarded import GuardedArray, Placement
 from pdojo.library.manifest import Entry, Manifest
 from pdojo.library.plain import plain_kernel
 from pdojo.library.schema import read_manifest
-from pdojo.library.client.runtime import Library
 
 CALLERS, CALLS = 4, 3
 """Concurrent callers, each with its own handle, and the calls of each."""
@@ -59,7 +59,8 @@ class Case:
         contents = "random inputs" if self.content == "random" else "inputs with NaN and infinities"
         at_once = f", {self.callers} callers at once" if self.callers > 1 else ""
         rows = "" if self.rest is None else ", two chunks and single rows"
-        return f"level {self.level}, {contents}, {self.placement}, {self.threads} thread{'s' * (self.threads > 1)}{at_once}{rows}"
+        threads = f"{self.threads} thread{'s' * (self.threads > 1)}"
+        return f"level {self.level}, {contents}, {self.placement}, {threads}{at_once}{rows}"
 
 
 def cases_of(manifest: Manifest, levels: Sequence[str]) -> list[Case]:
@@ -154,7 +155,7 @@ class Runner:
         return [Piece(own, 0, rows), Piece(own, rows, 2 * rows), *singles]
 
     def _calls(self, case: Case, pieces: Sequence[Piece], calls: int, ready: Callable[[], object]) -> str | None:
-        """Call with a handle of its own; returns a message about the first fault. `ready` is called before each call."""
+        """Call with a handle of its own; returns a message about a fault. `ready` is called before each call."""
         parameters = pieces[0].expected.parameters
         sizes = self._sizes(case, pieces)
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(sizes), *[ctypes.c_void_p] * len(parameters)]

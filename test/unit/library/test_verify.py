@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pdojo_tools import lib
 
-from pdojo.errors import MeasurementError, UsageError
 from loaded_library import require_compiler
+from pdojo.errors import MeasurementError, UsageError
 from pdojo.library.build import build_library
 from pdojo.library.findings import Finding, Listener
 from pdojo.library.manifest import MANIFEST, digest, digests

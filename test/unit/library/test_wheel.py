@@ -197,7 +197,7 @@ def test_versions(version: str, wanted: str) -> None:
 
 
 def test_a_version_that_python_does_not_know() -> None:
-    with pytest.raises(UsageError, match="1.0.0-nightly"):
+    with pytest.raises(UsageError, match=r"1\.0\.0-nightly"):
         python_version("1.0.0-nightly")
 
 
