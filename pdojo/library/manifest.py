@@ -123,7 +123,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def _variant_from_json(data: Mapping[str, Any]) -> Variant:
-    return Variant(**{**data, "workspace": tuple(data["workspace"])})
+    values: dict[str, Any] = {**data, "workspace": tuple(data["workspace"])}
+    return Variant(**values)
 
 
 def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
@@ -135,4 +136,5 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
     arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
     variants = tuple(map(_variant_from_json, data["variants"]))
-    return Entry(**{**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants})
+    values: dict[str, Any] = {**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
+    return Entry(**values)

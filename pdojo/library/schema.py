@@ -154,4 +154,5 @@ def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
     values = {name: value for name, value in data.items() if name not in ("format", "format_version")}
     lists = {name: tuple(values[name]) for name in ("triples", "levels")}
     entries, devices = map(entry_from_json, values["entries"]), map(device_from_json, values["devices"])
-    return Manifest(**{**values, **lists, "entries": tuple(entries), "devices": tuple(devices)})
+    made: dict[str, Any] = {**values, **lists, "entries": tuple(entries), "devices": tuple(devices)}
+    return Manifest(**made)

@@ -61,7 +61,11 @@ class _Steps(Listener):
     """Shows the steps of the proof as steps of the build."""
 
     def __init__(self, reporter: BuildReporter) -> None:
-        self.step = lambda what: reporter.detail(f"checking: {what}")
+        self._reporter = reporter
+
+    def step(self, what: str) -> None:
+        """Show a step."""
+        self._reporter.detail(f"checking: {what}")
 
 
 def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:

@@ -19,8 +19,12 @@ class _Reporter(Listener):
     """Shows steps as details of a phase, and collects notes."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self.step = tell
+        self._tell = tell
         self.notes: list[str] = []
+
+    def step(self, what: str) -> None:
+        """Show a step."""
+        self._tell(what)
 
     def note(self, what: str) -> None:
         """Keep a note for the end."""

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -61,8 +61,9 @@ def empty(shape: Sequence[int], dtype: str) -> Any:
 def view(value: Any, argument: Argument) -> Any:
     """The memory of an array or tensor as a NumPy array, without a copy. Raises TypeError or ValueError."""
     name = argument.name
+    array: Any
     if isinstance(value, np.ndarray):
-        array: Any = value
+        array = cast("Any", value)
     elif is_tensor(value):
         array = _of_tensor(value, name)
     elif hasattr(value, "__dlpack__"):
@@ -84,8 +85,8 @@ def results_like(given: Sequence[Any], arrays: Sequence[Any], dtypes: Sequence[s
     if any(map(is_tensor, given)):
         return [_tensor(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
     # NumPy has the type bfloat16 if the caller's package adds it.
-    kinds = [each.dtype for each in given if isinstance(each, np.ndarray)]
-    bits = next((kind for kind in kinds if kind.name == "bfloat16"), np.dtype(np.uint16))
+    kinds = [cast("Any", each).dtype for each in given if isinstance(each, np.ndarray)]
+    bits: Any = next((kind for kind in kinds if kind.name == "bfloat16"), np.dtype(np.uint16))
     return [a.view(bits) if dtype == "bf16" else a for a, dtype in zip(arrays, dtypes, strict=True)]
 
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -134,11 +134,11 @@ class Operator:
         `out` is None, the output, or a sequence of outputs. Returns the output, or a tuple of outputs, of the inputs'
         kind: tensors for tensors. Raises TypeError or ValueError for arrays that do not fit.
         """
-        outs = () if out is None else out if isinstance(out, tuple | list) else (out,)
+        outs: Sequence[Any] = () if out is None else cast("Any", out) if isinstance(out, tuple | list) else (out,)
         inputs = [a for a in self.arguments if a.direction != "out"]
         arrays = [view(value, a) for value, a in zip(given, inputs, strict=True)]
         served = self._choose([array.shape for array in arrays], [tuple(each.shape) for each in outs], wanted)
-        results = outs or self._new(served, given)
+        results: Sequence[Any] = outs or self._new(served, given)
         written = [a for a in self.arguments if a.direction == "out"]
         if len(results) != len(written):
             raise ValueError(f"{self.name} has {len(written)} outputs, not {len(results)}")

@@ -76,7 +76,12 @@ def test_without_a_result_there_is_no_contest() -> None:
 
 
 def test_charts() -> None:
-    settings = {"threads": 2, "libraries": ["torch"], "started": "2026-01-01T00:00:00", "environment": {}}
+    settings: dict[str, Any] = {
+        "threads": 2,
+        "libraries": ["torch"],
+        "started": "2026-01-01T00:00:00",
+        "environment": {},
+    }
     drawn = chart_of([_record(ours=[1.0], torch=[2.0])], settings)
     assert drawn is not None
     assert drawn.startswith("<svg")

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from pdojo_tools import lib
@@ -19,6 +19,7 @@ from pdojo.library.manifest import MANIFEST, digest, digests
 from pdojo.library.spec import spec_of
 from pdojo.library.verify import check_proof, verify
 
+Change: TypeAlias = Callable[[dict[str, Any]], object]
 SPEC: dict[str, Any] = {
     "name": "small",
     "version": "1.0.0",
@@ -45,7 +46,7 @@ def library(sound: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(sound, tmp_path / "dist"))
 
 
-def _edit(library: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def _edit(library: Path, change: Change) -> None:
     """Change the manifest."""
     data = json.loads((library / MANIFEST).read_text())
     change(data)
@@ -196,21 +197,21 @@ def _first(data: dict[str, Any]) -> dict[str, Any]:
     return data["entries"][0]["variants"][0]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda data: _first(data).update(workspace=[1 << 20, 0]), "the manifest says workspace"),
-        (lambda data: _first(data).update(symbol="other"), "the manifest says symbol other"),
-        (lambda data: data["entries"][0].update(numerics=[]), "the kernel has the numerics"),
-        (lambda data: data["entries"][0]["arrays"][0].update(dtype="f64"), "the kernel has the arrays"),
-        (lambda data: data["entries"][0]["variants"].clear(), "the entry has no program for level"),
-        (lambda data: data["entries"].append(data["entries"][0]), "the manifest lists the entry twice"),
-        (lambda data: data["entries"][0].update(kernel="../spec.toml"), "is no file of the library"),
-        (lambda data: data.update(licence="GPL-3.0-only"), "the rebuilt"),
-        (lambda data: data["tools"].update(LLVM="1.0.0"), "other tools made them: LLVM 1.0.0, here"),
-    ],
-)
-def test_forged_facts(library: Path, change: Callable[[dict[str, Any]], object], message: str) -> None:
+FORGED: list[tuple[Change, str]] = [
+    (lambda data: _first(data).update(workspace=[1 << 20, 0]), "the manifest says workspace"),
+    (lambda data: _first(data).update(symbol="other"), "the manifest says symbol other"),
+    (lambda data: data["entries"][0].update(numerics=[]), "the kernel has the numerics"),
+    (lambda data: data["entries"][0]["arrays"][0].update(dtype="f64"), "the kernel has the arrays"),
+    (lambda data: data["entries"][0]["variants"].clear(), "the entry has no program for level"),
+    (lambda data: data["entries"].append(data["entries"][0]), "the manifest lists the entry twice"),
+    (lambda data: data["entries"][0].update(kernel="../spec.toml"), "is no file of the library"),
+    (lambda data: data.update(licence="GPL-3.0-only"), "the rebuilt"),
+    (lambda data: data["tools"].update(LLVM="1.0.0"), "other tools made them: LLVM 1.0.0, here"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), FORGED, ids=[message for _, message in FORGED])
+def test_forged_facts(library: Path, change: Change, message: str) -> None:
     _edit(library, change)
     found = verify(library)
     assert any(message in each.what for each in found), found
