@@ -65,7 +65,7 @@ class _Steps(Listener):
 
     def step(self, what: str) -> None:
         """Show a step."""
-        self._reporter.detail(f"checking: {what}")
+        self._reporter.detail(what)
 
 
 def _models(given: argparse.Namespace) -> Sequence[tuple[str, KernelOp]]:
