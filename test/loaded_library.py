@@ -31,13 +31,13 @@ def require_compiler(architecture: str | None = None) -> None:
         pytest.skip(str(error))
 
 
-def small_spec(levels: Sequence[str] = (), **changes: Any) -> LibrarySpec:
+def small_spec(**changes: Any) -> LibrarySpec:
     """A specification of a few tiny operators, chosen by the pass."""
     data: dict[str, Any] = {
         "name": "small",
         "version": "2.1.0",
         "licence": "MIT",
-        "levels": list(levels) or [*SHIPPED[host().architecture], "host"],
+        "levels": [*SHIPPED[host().architecture], "host"],
         "threads": 2,
         "tuning": {"measure": False},
         "operators": [

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import StringAttr
 
 from pdojo.backends.common.placement import plan_memory
-from pdojo.backends.llvm import optimize
-from pdojo.backends.llvm.build import module_text
-from pdojo.backends.llvm.lowering import lower
-from pdojo.backends.llvm.openmp import FUNCTIONS
+from pdojo.backends.llvm.described import described_object
 from pdojo.dialect.machines.machine import Machine
 from pdojo.dialect.names import symbol
 from pdojo.dialect.ops import KernelOp
@@ -41,17 +38,6 @@ def compile_program(kernel: KernelOp, machine: Machine, name: str) -> CompiledPr
     """
     named = kernel.clone()
     named.properties["sym_name"] = StringAttr(name)
-    processor = optimize.described_processor(machine)
-    lowered = lower(named, features=processor.enabled, described=machine)
-    target = processor.target_machine("full", jit=False)
-    module = optimize.parse(module_text(lowered, processor, machine))
-    optimize.run_passes(module, target, "full")
+    made = described_object(named, machine)
     plan = plan_memory(nest_of(named))
-    called = {function.name for function in module.functions if function.is_declaration}
-    return CompiledProgram(
-        target.emit_object(module),
-        symbol(name),
-        plan.shared_bytes,
-        plan.thread_bytes,
-        not called.isdisjoint(FUNCTIONS),
-    )
+    return CompiledProgram(made.code, symbol(name), plan.shared_bytes, plan.thread_bytes, made.is_parallel)

@@ -10,10 +10,9 @@ from importlib.metadata import version
 from time import perf_counter
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from pdojo.backends.calling.arrays import parameters_of
 from pdojo.backends.common.source_digest import whole_digest
+from pdojo.backends.llvm.described import llvm_version
 from pdojo.dialect.assumptions import with_alignment
 from pdojo.dialect.notation import print_notation
 from pdojo.dialect.view.build import nest_of
@@ -202,7 +201,7 @@ def tool_versions() -> dict[str, str]:
         "pdojo": version("pdojo"),
         "xdsl": version("xdsl"),
         "llvmlite": version("llvmlite"),
-        "LLVM": ".".join(map(str, llvm.llvm_version_info)),
+        "LLVM": llvm_version(),
     }
 
 

@@ -18,6 +18,7 @@ from pdojo.search.contract.names import STRATEGIES
 from pdojo.search.contract.progress import Budget
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 CHUNK = 32
 """Rows of a chunk kernel, if the specification does not say how many."""
@@ -179,7 +180,7 @@ def _operator(table: _Table) -> OperatorSpec:
     name = table.get("name", _text, None)
     if name is not None:
         checked_name(name, table.error)
-    dtypes = tuple(table.get("dtypes", _texts, []))
+    dtypes = tuple(table.get("dtypes", _texts, list[str]()))
     for dtype in dtypes:
         if dtype not in ELEMENT_TYPES:
             raise table.error("dtypes", f"unknown element type '{dtype}'; {did_you_mean(dtype, ELEMENT_TYPES)}")
@@ -191,8 +192,8 @@ def _operator(table: _Table) -> OperatorSpec:
         table.key,
         table.required("kernel", _text),
         name,
-        tuple(table.get("shapes", _texts, [])),
-        tuple(table.get("plain", _texts, [])),
+        tuple(table.get("shapes", _texts, list[str]())),
+        tuple(table.get("plain", _texts, list[str]())),
         dtypes,
         None if classes is None else tuple(Numerics(each) for each in classes if each != Numerics.EXACT),
         _rows(table),
@@ -230,20 +231,19 @@ class _Table:
     def has(self, key: str) -> bool:
         return key in self.data
 
-    def get(self, key: str, kind: tuple[Callable[[object], T | None], str], default: Any) -> T:
+    def get(self, key: str, kind: tuple[Callable[[object], T | None], str], default: D) -> T | D:
         """The value of a key, of the kind; the default if the key is missing."""
+        return self.required(key, kind) if key in self.data else default
+
+    def required(self, key: str, kind: tuple[Callable[[object], T | None], str]) -> T:
+        """The value of a key, of the kind. Raises UsageError if it is missing."""
         if key not in self.data:
-            return default
+            raise self.error(key, "missing")
         reader, wanted = kind
         found = reader(self.data[key])
         if found is None:
             raise self.error(key, f"must be {wanted}, not {self.data[key]!r:.60}")
         return found
-
-    def required(self, key: str, kind: tuple[Callable[[object], T | None], str]) -> T:
-        if key not in self.data:
-            raise self.error(key, "missing")
-        return self.get(key, kind, None)
 
     def table(self, key: str) -> _Table:
         """The table below a key; an empty one if it is missing."""
