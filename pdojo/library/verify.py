@@ -12,7 +12,7 @@ from pdojo.library.findings import Finding, Listener
 from pdojo.library.levels import read_level, runs_here, triple_of
 from pdojo.library.manifest import MANIFEST, Entry, Manifest, digests
 from pdojo.library.publishing import Workplace
-from pdojo.library.rebuilding import rebuild
+from pdojo.library.rebuilding import Rebuild
 from pdojo.library.replaying import Replay
 from pdojo.library.schema import read_manifest
 from pdojo.library.supervising import run_entries
@@ -52,7 +52,7 @@ def verify(folder: str | Path, listener: Listener | None = None) -> list[Finding
     with tempfile.TemporaryDirectory(prefix="pdojo-verify-") as temporary:
         workplace = Workplace(Path(temporary) / "library")
         workplace.programs.mkdir(parents=True)
-        findings = list(rebuild(folder, manifest, machines, programs, workplace, listener))
+        findings = Rebuild(folder, manifest, machines, workplace, listener).differences(programs)
         return findings or _run(workplace.library, manifest, machines, listener)
 
 

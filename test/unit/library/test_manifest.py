@@ -100,3 +100,9 @@ def test_the_schema_is_valid_json_schema() -> None:
             check(rules["items"])
 
     check(schema())
+
+
+def test_the_manifest_of_a_library_satisfies_the_schema_beside_it(built: Path) -> None:
+    assert (built / "manifest.schema.json").read_text() == schema_text()
+    data = json.loads((built / "manifest.json").read_text())
+    assert list(faults(data, json.loads((built / "manifest.schema.json").read_text()))) == []
