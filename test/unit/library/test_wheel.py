@@ -425,3 +425,46 @@ def test_the_example_runs_in_an_environment_with_numpy_only(tmp_path: Path) -> N
     done = subprocess.run([python, EXAMPLE / "numpy_user.py"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "softmax and matmul agree with NumPy" in done.stdout
+
+
+TYPED = """
+from typing import Any, assert_type
+
+import demo
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Tensor:
+    def data_ptr(self) -> int:
+        return 0
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        return None
+
+
+def use(x: NDArray[np.float32], n: NDArray[np.int32], t: Tensor) -> None:
+    assert_type(demo.scale_f32(x, x), NDArray[np.float32])
+    assert_type(demo.scale_f32(t, t, out=t), Tensor)
+    assert_type(demo.split_f32(x), tuple[NDArray[np.float32], NDArray[np.float32]])
+    assert_type(demo.bump_i32(n), None)
+    demo.window_f32(x, S=2)
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_know_the_functions(library: bytes, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(wheel(MANIFEST, library, "text").data)) as archive:
+        archive.extractall(tmp_path)
+    (tmp_path / "right.py").write_text(TYPED)
+    (tmp_path / "wrong.py").write_text(f"{TYPED}    demo.scale_f32(n, x)\n    demo.window_f32(x, S='2')\n")
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+
+    def errors(name: str) -> str:
+        command = [sys.executable, "-m", "basedpyright", "--pythonpath", sys.executable, name]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return "\n".join(line for line in done.stdout.splitlines() if " - error: " in line)
+
+    assert errors("right.py") == ""
+    wrong = errors("wrong.py").splitlines()
+    assert len(wrong) == 2, wrong
