@@ -22,12 +22,12 @@ from pdojo.dialect.view.build import nest_of
 from pdojo.dialect.view.nest import Nest
 
 Content: TypeAlias = Literal["random", "special"]
-"""Contents of floating-point inputs: random numbers, or these with NaN, infinities, zeros and a denormal."""
+"""Contents of floating-point inputs: random numbers, or these with NaN, infinities, zeros and a denormal (of f32)."""
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 
 INTERPRETED = 1 << 28
 """Limit of statement instances for the interpreter: some seconds."""
-_SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
+_SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40)
 
 
 @dataclass(eq=False)
