@@ -51,6 +51,7 @@ def search_on_cluster(
             with phase(console, "starting workers"):
                 cluster = Cluster(connection, tasks[0].machine, most=given.workers)
             try:
+                session.environment = cluster.environment
                 tune_on_cluster(session, tasks, cluster)
             finally:
                 cluster.close()
