@@ -69,6 +69,8 @@ def levels_of(spec: LibrarySpec, *, measure: bool) -> tuple[Level, ...]:
     if twice is not None:
         raise UsageError(f"key 'levels': two levels are called '{twice}'")
     here = next((number for number, level in enumerate(found) if measure and runs_here(level.machine)), None)
+    if here is None and spec.tuning.search is not None:
+        raise UsageError("key 'tuning.search': this computer runs no level of the library, so nothing can be searched")
     return tuple(replace(level, is_measured=number == here) for number, level in enumerate(found))
 
 

@@ -27,7 +27,9 @@ from pdojo.library.spec import LibrarySpec
 from pdojo.search.tuning.workflow import TuneListener
 from pdojo.transforms.trace import Trace
 
-PLAIN_SECONDS, PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 0.2, 2.0, 20.0, 0.5
+MEASURED = "measured"
+"""The kind of programs that are tuned by measurements."""
+PLAIN_SECONDS, PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 0.2, 2.0, 12.0, 1.0
 """Seconds that a program takes, before any was made: without moves, by the pass, by a race of variants, and for each
 evaluation of a search.
 """
@@ -57,13 +59,6 @@ class Job:
         """The place among the variants of an entry and a level."""
         return 0 if self.align == ALIGNED else 1
 
-    @property
-    def kind(self) -> str:
-        """Jobs of a kind take about the same time."""
-        if not self.entry.is_tuned:
-            return "plain"
-        return "measured" if self.level.is_measured and self.align == ALIGNED else "pass"
-
 
 @dataclass(frozen=True)
 class Made:
@@ -90,8 +85,9 @@ class Finished:
 class BuildListener(TuneListener):
     """Receives the progress of a build; all methods do nothing by default."""
 
-    def planned(self, jobs: Sequence[Job], kept: int, seconds: float) -> None:
-        """Called first: the programs, the number of those that are there, and an estimate of the time for others."""
+    def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
+        """Called first: the programs, the numbers of those that are kept from an earlier build and of those that will
+        be measured, and an estimate of the time."""
 
     def begins(self, job: Job) -> None:
         """Called before a program is chosen."""
@@ -125,20 +121,25 @@ class ProgramMaker:
         self._chooser = chooser
         self._listener = listener
         self._times: dict[str, list[float]] = defaultdict(list)
+        self._kinds: dict[str, str] = {}
+        """Kinds of programs by name: those of a kind take about the same time."""
 
     def made(self, jobs: Sequence[Job]) -> list[Made]:
         """All programs with their facts, in the order of the jobs."""
         keys = {job.name: self._key(job) for job in jobs}
         known = {job.name: self._workplace.find(job.name, keys[job.name]) for job in jobs}
         done = {name: facts for name, facts in known.items() if facts is not None}
-        self._listener.planned(jobs, len(done), self._left([job for job in jobs if job.name not in done]))
+        missing = [job for job in jobs if job.name not in done]
+        self._kinds = {job.name: self._kind(job) for job in missing}
+        measured = sum(kind == MEASURED for kind in self._kinds.values())
+        self._listener.planned(jobs, len(done), measured, self._left(missing))
         for number, job in enumerate(jobs):
             is_kept, begun = job.name in done, perf_counter()
             if not is_kept:
                 self._listener.begins(job)
                 aligned = None if job.align == ALIGNED else Trace.parse(done[job.aligned_name]["trace"])
                 done[job.name] = self._make(job, keys[job.name], aligned)
-                self._times[job.kind].append(perf_counter() - begun)
+                self._times[self._kinds[job.name]].append(perf_counter() - begun)
             left = self._left([each for each in jobs[number + 1 :] if each.name not in done])
             facts, seconds = done[job.name], perf_counter() - begun
             self._listener.made(Finished(job, facts["moves"], facts["how"], seconds, left, is_kept))
@@ -155,9 +156,15 @@ class ProgramMaker:
 
     def _left(self, jobs: Sequence[Job]) -> float:
         """Seconds for these jobs: the mean of those of their kind, or a guess before there is one."""
-        guesses = {"plain": PLAIN_SECONDS, "pass": PASS_SECONDS, "measured": _guess(self._spec)}
-        means = {kind: sum(times) / len(times) for kind, times in self._times.items()}
-        return sum(means.get(job.kind, guesses[job.kind]) for job in jobs)
+        seconds = {"plain": PLAIN_SECONDS, "pass": PASS_SECONDS, MEASURED: _guess(self._spec)}
+        seconds |= {kind: sum(times) / len(times) for kind, times in self._times.items()}
+        return sum(seconds[self._kinds[job.name]] for job in jobs)
+
+    def _kind(self, job: Job) -> str:
+        if not job.entry.is_tuned:
+            return "plain"
+        is_measured = job.level.is_measured and job.align == ALIGNED
+        return MEASURED if is_measured and self._chooser.known(job.entry, job.level) is None else "pass"
 
     def _key(self, job: Job) -> str:
         """A digest of everything that determines a program, besides the database."""

@@ -30,9 +30,7 @@ def search_on_cluster(
     """Search the programs that the database lacks, and store the results. Raises PdojoError."""
     if spec.tuning.search is None:
         raise UsageError('--ray is for searches; name one in the specification: [tuning] search = "evolve"')
-    level = next((each for each in levels_of(spec, measure=True) if each.is_measured), None)
-    if level is None:
-        raise UsageError("--ray: this computer runs no level of the library, so nothing is measured")
+    (level,) = (each for each in levels_of(spec, measure=True) if each.is_measured)
     entries = entries_of(spec, models)
     with Database(given.database) as database:
         chooser = Chooser(spec.tuning, database)
@@ -51,6 +49,7 @@ def search_on_cluster(
             with phase(console, "starting workers"):
                 cluster = Cluster(connection, tasks[0].machine, most=given.workers)
             try:
+                session.environment = cluster.environment
                 tune_on_cluster(session, tasks, cluster)
             finally:
                 cluster.close()

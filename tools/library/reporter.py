@@ -37,12 +37,11 @@ class BuildReporter(BuildListener):
     ) -> None:
         self._phase.close()
 
-    def planned(self, jobs: Sequence[Job], kept: int, seconds: float) -> None:
+    def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
         """Print the estimate."""
         self._count = len(jobs)
-        measured = sum(job.kind == "measured" for job in jobs)
         there = f", {kept} of them made before" if kept else ""
-        timed = f", {measured} with measurements" if measured else ""
+        timed = f", {measured} to be measured" if measured else ""
         self._say(f"{many(len(jobs), 'program')}{timed}{there}; about {duration(seconds)}")
 
     def begins(self, job: Job) -> None:

@@ -203,6 +203,44 @@ def test_measured_choices_are_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
+def test_programs_of_searches_are_taken(tmp_path: Path) -> None:
+    """The best program of `pdojo.tune` for this computer is that of the library's own level."""
+    require_compiler()
+    path = tmp_path / "search.sqlite"
+    tuned = pdojo.tune("relu:4x8", threads=2, search="evolve", evaluations=3, seed=1, database=path)
+    hows: list[str] = []
+
+    class Hows(BuildListener):
+        def made(self, finished: Finished) -> None:
+            hows.append(finished.how)
+
+    with Database(path) as database:
+        spec = small_spec(**{**TINY, "tuning": {"measure": True}})
+        found = build_library(spec, tmp_path / "dist", database=database, listener=Hows())
+    assert hows == ["database", "adapted"]
+    assert found.entries[0].variants[0].program == digest(print_notation(tuned.kernel).encode())
+
+
+def test_models_of_onnx(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnx")
+    require_compiler()
+    model, spec = tmp_path / "digits.onnx", tmp_path / "spec.toml"
+    script = Path(__file__).parents[3] / "examples" / "small_model.py"
+    subprocess.run([sys.executable, str(script), str(model)], check=True)
+    spec.write_text('name = "digits"\nlevels = ["host"]\ntuning = { measure = false }\n')
+    folder = tmp_path / "dist"
+    assert lib.main(["build", str(spec), "--from", str(model), "--shape", "batch=2", "-o", str(folder)]) == 0
+    assert "library 'digits' 0.1.0" in capsys.readouterr().out
+    header = (folder / "include" / "digits.h").read_text()
+    assert "int digits_softmax(digits_handle *handle, const float *x, float *y);" in header
+    library = Loaded.of(folder, "digits")
+    handle = library.create()
+    x, y = placed(np.random.default_rng(1).normal(size=(2, 10)).astype(np.float32)), poisoned((2, 10))
+    assert library.call("softmax", handle, [], [x, y]) == 0
+    np.testing.assert_allclose(y, np.exp(x) / np.exp(x).sum(1, keepdims=True), rtol=1e-5)
+    library.function("destroy")(handle)
+
+
 def test_kernels_of_models(tmp_path: Path) -> None:
     """Kernels with fixed sizes are operators without size arguments; equal ones are one operator."""
     require_compiler()

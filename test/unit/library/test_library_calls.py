@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 import pdojo
-from loaded_library import Loaded, placed, poisoned
+from differential.compiled import random_inputs
+from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from pdojo.backends.calling.arrays import parameters_of
 from pdojo.dialect.semantics.interpreter import interpret
+from pdojo.dialect.view.build import nest_of
+from pdojo.library.build import build_library
 
 CODES = ("OK", "NULL", "SIZES", "ALIGNMENT", "OVERLAP", "BUSY", "MEMORY", "THREADS", "LEVEL", "ARGUMENT")
 CODE = {name: number for number, name in enumerate(CODES)}
@@ -97,6 +102,25 @@ def test_inputs_may_overlap(small: Loaded, handle: object) -> None:
     assert small.call("matmul_f32", handle, (6, 10, 8), [both, both, c]) == 0
     a, b = both[:60].reshape(6, 10), both.reshape(10, 8)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f64"])
+def test_element_types(dtype: str, tmp_path: Path) -> None:
+    """Types of 16 bits are passed as their bits."""
+    require_compiler()
+    row = {"kernel": "relu", "plain": ["4x8"], "dtypes": [dtype]}
+    build_library(small_spec(operators=[row], levels=["host"]), tmp_path / "dist")
+    library = Loaded.of(tmp_path / "dist")
+    kernel = pdojo.load("relu:4x8", dtype=dtype)
+    (x,) = random_inputs(parameters_of(nest_of(kernel)), 1).values()
+    given, y = placed(x), placed(np.full_like(x, 7))
+    made = library.create()
+    assert library.call(f"relu_{dtype}", made, (4, 8), [given, y]) == 0
+    assert y.tobytes() == interpret(kernel, {"x": x})["y"].tobytes()
+    library.function("destroy")(made)
+    kind = {"f64": "double"}.get(dtype, "uint16_t")
+    header = (tmp_path / "dist" / "include" / "small.h").read_text()
+    assert f"int64_t R, int64_t C, const {kind} *x, {kind} *y);" in header
 
 
 def test_levels(small: Loaded) -> None:

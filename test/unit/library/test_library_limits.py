@@ -8,9 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from loaded_library import Loaded, require_compiler, small_spec
+from loaded_library import Loaded, placed, poisoned, require_compiler, small_spec
+from pdojo.dialect.machines.registry import host
+from pdojo.errors import UsageError
+from pdojo.library import linking
 from pdojo.library.build import build_library
 
 ALONE = """
@@ -94,6 +98,30 @@ def test_no_threads(built: Path) -> None:
 def test_fork(built: Path) -> None:
     """In a forked process a handle of the parent computes on one thread; new handles have all threads."""
     assert printed(FORKED, built) == ["0", "0"]
+
+
+def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linking.shutil, "which", lambda _: None)
+    monkeypatch.setattr(linking, "find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"no C compiler for riscv64.*gcc-riscv64-linux-gnu .*pip install ziglang"):
+        linking.compiler_for("riscv64")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_zig(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without another compiler, that of the package ziglang links."""
+    pytest.importorskip("ziglang")
+    monkeypatch.setattr(linking.shutil, "which", lambda _: None)
+    level = {"x86_64": "x86-64-avx2", "aarch64": "neoverse-v2"}[architecture]
+    row = {"kernel": "softmax", "plain": ["4x8"]}
+    found = build_library(small_spec(operators=[row], levels=[level]), tmp_path / "dist")
+    assert found.tools[f"compiler for {architecture}"]
+    if architecture == host().architecture and "avx2" in host().features:
+        library = Loaded.of(tmp_path / "dist")
+        x, y = placed(np.ones((4, 8), np.float32)), poisoned((4, 8))
+        assert library.call("softmax_f32", library.create(), (4, 8), [x, y]) == 0
+        assert np.allclose(y, 1 / 8)
 
 
 MAIN = """

@@ -191,6 +191,12 @@ def test_refused_levels(level: str, message: str) -> None:
         levels_of(spec_of({**GOOD, "levels": [level]}, "spec.toml", Path()), measure=False)
 
 
+def test_a_search_needs_a_level_that_runs_here() -> None:
+    other = "rv64gcv" if pdojo.machine().architecture != "riscv64" else "neoverse-v2"
+    with pytest.raises(UsageError, match=r"'tuning\.search': this computer runs no level"):
+        levels_of(spec_of({**GOOD, "levels": [other], "tuning": {"search": "evolve"}}, "s", Path()), measure=True)
+
+
 def test_the_level_of_this_computer() -> None:
     """It has the features that a program can detect, and its file reads as the same machine."""
     (level,) = levels_of(spec_of({**GOOD, "levels": ["host"]}, "spec.toml", Path()), measure=True)
