@@ -21,7 +21,7 @@
 #define MOST_THREADS 4096
 #define LINE 64
 #define STACK (4 << 20) /* bytes; the frames of a program have at most 1 MiB of arrays */
-#define SPINS 1000      /* looks at a value before a thread sleeps: some microseconds */
+#define SPINS 1000      /* looks at a value before a thread sleeps: less than 50 microseconds */
 #define ALONE (32 << 10) /* bytes of arrays below which one thread computes all rows */
 
 static inline void relax(void) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -286,6 +287,57 @@ def test_other_architectures(target: str, tmp_path: Path) -> None:
     assert ran.stdout == f"{target}\n"
 
 
+CHOSEN = """
+#include <small.h>
+#include <stdio.h>
+
+int main(void) {
+  float x[32] __attribute__((aligned(64))), y[32];
+  small_handle *handle;
+  const int code = small_create(&handle, 1);
+  if (code == SMALL_LEVEL) puts("none");
+  if (code != SMALL_OK) return code != SMALL_LEVEL;
+  for (int k = 0; k < 32; k++) x[k] = (float)(k - 16);
+  if (small_relu_f32(handle, 4, 8, x, y) != SMALL_OK) return 2;
+  for (int k = 0; k < 32; k++)
+    if (y[k] != (x[k] > 0 ? x[k] : 0)) return 3;
+  puts(small_level(handle));
+  small_destroy(handle);
+  return 0;
+}
+"""
+VECTORS = "rv64,v=true,vext_spec=v1.0"
+PROCESSORS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "x86_64": (["x86-64-amx", "x86-64-avx512", "x86-64-avx2"], {"Haswell": "x86-64-avx2", "Nehalem": "none"}),
+    "aarch64": (
+        ["neoverse-v2", "aarch64-neon"],
+        {"cortex-a57": "aarch64-neon", "max,sve128=on,sve-max-vq=1": "neoverse-v2"},
+    ),
+    "riscv64": (["rv64gcv"], {f"{VECTORS},vlen=256": "rv64gcv", f"{VECTORS},vlen=128": "none", "rv64": "none"}),
+}
+"""Levels, and the one that is chosen on each processor model of qemu-user."""
+
+
+@pytest.mark.parametrize("architecture", PROCESSORS)
+def test_the_level_follows_the_processor(architecture: str, tmp_path: Path) -> None:
+    levels, processors = PROCESSORS[architecture]
+    emulator = f"qemu-{architecture}"
+    if shutil.which(emulator) is None:
+        pytest.skip(f"no {emulator} here; Debian and Ubuntu have it in qemu-user")
+    require_compiler(architecture)
+    row = {"kernel": "relu", "plain": ["4x8"]}
+    build_library(small_spec(levels=levels, operators=[row]), tmp_path / "dist")
+    (tmp_path / "main.c").write_text(CHOSEN)
+    (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
+    command = [*compiler_for(architecture).command, "main.c", "-Idist/include", f"-L{folder}", "-lsmall"]
+    subprocess.run([*command, f"-Wl,-rpath,{folder}", "-o", "main"], cwd=tmp_path, check=True)
+    root = Path(f"/usr/{architecture}-linux-gnu")
+    for model, level in processors.items():
+        run = [emulator, *(["-L", str(root)] if root.exists() else []), "-cpu", model, "./main"]
+        ran = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (ran.returncode, ran.stdout) == (0, f"{level}\n"), (model, ran.stderr)
+
+
 SOFTMAX = """
 #include <math.h>
 #include <small.h>
@@ -319,7 +371,10 @@ def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     if shutil.which("gcc") is None:
         pytest.skip("no gcc here; Debian and Ubuntu have it in gcc")
     assert lib.main(["build", str(EXAMPLE / "spec.toml"), "-o", str(tmp_path / "dist")]) == 0
-    assert "library 'example' 1.0.0" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"12 programs; about \d+ s", lines[0])
+    assert re.fullmatch(r"1 of 12: .*: \d+ moves? \(.*\), \d+ s; about \d+ s left", lines[1])
+    assert lines[-1].startswith("library 'example' 1.0.0 in ")
     (folder,) = (tmp_path / "dist" / "lib").glob("*-linux-gnu")
     options = [
         "-Wall",
