@@ -58,6 +58,7 @@ def _header(name: str, stem: str, vendor: Vendor, operators: Mapping[str, Sequen
     yield f"typedef struct {stem} {stem};\n"
     yield "/* `folder` has the images. They are loaded at the first call, into the context that is current then. */"
     yield f"int {stem}_open({stem} **out, const char *folder);"
+    yield "/* The context of the calls must be current. */"
     yield f"void {stem}_close({stem} *library);"
     yield f"const char *{stem}_message(int code);\n"
     for operator, entries in operators.items():

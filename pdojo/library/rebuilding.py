@@ -32,7 +32,12 @@ class Rebuild:
     """
 
     def __init__(
-        self, folder: Path, manifest: Manifest, machines: Mapping[str, Machine], workplace: Workplace, listener: Listener
+        self,
+        folder: Path,
+        manifest: Manifest,
+        machines: Mapping[str, Machine],
+        workplace: Workplace,
+        listener: Listener,
     ) -> None:
         self._folder = folder
         self._manifest = manifest
@@ -53,7 +58,11 @@ class Rebuild:
         on_devices = [each for each in programs if each.variant.level in self._devices]
         entries = {each.entry.name: _planned(each) for each in programs}
         done: list[Made] = []
-        found = list(self._compile(list(entries.values()), [each for each in programs if each.variant.level not in self._devices], done))
+        found = list(
+            self._compile(
+                list(entries.values()), [each for each in programs if each.variant.level not in self._devices], done
+            )
+        )
         if found:
             return found
         self._workplace.begin()

@@ -18,6 +18,7 @@ from pdojo.library.plain import interface_fault, plain_kernel
 from pdojo.library.sources import KernelSource
 from pdojo.library.spec import OperatorSpec
 from pdojo.search.tuning.scheduled_kernel import ScheduledKernel, make_moves
+from pdojo.search.tuning.shrink import MOST
 from pdojo.search.tuning.verify import Verification, verify_moves
 from pdojo.transforms.trace import Trace
 
@@ -78,12 +79,18 @@ class Replay:
             raise UsageError("the moves of the trace lead to another program than the manifest's")
         key = (print_notation(plain), variant.level, *(str(step.resolved) for step in tuning.game.trace.steps))
         if key not in self._compared:
-            self._compared[key] = verify_moves(tuning, workload_of(entry, plain))
+            self._compared[key] = _compared(tuning, workload_of(entry, plain))
             self.listener.note(f"{variant.symbol}: {self._compared[key].said}")
         compared = self._compared[key]
         if compared.fault is not None:
             raise UsageError(f"the moves change the meaning of the kernel: {compared.fault}")
         return tuning
+
+
+def _compared(tuning: ScheduledKernel, source: Workload | None) -> Verification:
+    """The comparison by the exact oracle, at the kernel's own sizes if the moves fit no small ones and these allow it."""
+    found = verify_moves(tuning, source)
+    return found if found.is_exact or found.fault is not None else verify_moves(tuning, source, MOST)
 
 
 def replayed(folder: Path, variant: Variant, plain: KernelOp, machine: Machine) -> ScheduledKernel:
