@@ -88,7 +88,7 @@ class Replay:
 
 
 def _compared(tuning: ScheduledKernel, source: Workload | None) -> Verification:
-    """The comparison by the exact oracle, at the kernel's own sizes if the moves fit no small ones and these allow it."""
+    """The comparison by the exact oracle: at reduced sizes, or else at the kernel's own if it is small enough."""
     found = verify_moves(tuning, source)
     return found if found.is_exact or found.fault is not None else verify_moves(tuning, source, MOST)
 
