@@ -128,7 +128,7 @@ def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
     threads = table.get("threads", _count, None)
     if threads is not None and not 1 <= threads <= MOST_THREADS:
         raise table.error("threads", f"must be from 1 to {MOST_THREADS}, not {threads}")
-    devices = tuple(table.get("devices", _texts, []))
+    devices = tuple(table.get("devices", _texts, list[str]()))
     if len(set(devices)) < len(devices):
         raise table.error("devices", "must name no machine description twice")
     operators = [_operator(each) for each in table.tables("operators")]
