@@ -24,6 +24,7 @@ shapes = ["64x64", "8x64"]
 
 
 @needs_ray
+@pytest.mark.slow
 def test_programs_are_searched_on_the_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     require_compiler()
     spec, stored = tmp_path / "spec.toml", ["--database", str(tmp_path / "search.sqlite")]
