@@ -159,9 +159,8 @@ def print_contests(console: Console, records: Sequence[Record]) -> None:
     for name, ratios in _ratios(records).items():
         mean = geometric_mean(ratios)
         if mean is not None:
-            text = (
-                f"{name}: {mean:.3f} times as fast, geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
-            )
+            over = f"geometric mean over {len(ratios)} entries (least {min(ratios):.3f})"
+            text = f"{mean:.3f} times as fast as {name}, {over}"
             console.print(text, highlight=False, soft_wrap=True)
 
 
