@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Protocol, cast
 
@@ -48,6 +49,11 @@ class Argument:
     direction: str
     """`in`, `inout` or `out`."""
 
+    @cached_property
+    def kind(self) -> np.dtype[Any]:
+        """NumPy's type of the elements."""
+        return np.dtype(DTYPES[self.dtype])
+
 
 def empty(shape: Sequence[int], dtype: str) -> Any:
     """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
@@ -70,9 +76,9 @@ def view(value: Any, argument: Argument) -> Any:
         array = np.from_dlpack(value)
     else:
         raise TypeError(f"{name} is a {type(value).__name__}; pass a NumPy array, or a PyTorch tensor on the CPU")
-    if argument.dtype == "bf16" and array.dtype.name == "bfloat16":
-        array = array.view(np.uint16)
-    if array.dtype != DTYPES[argument.dtype]:
+    if array.dtype != argument.kind:
+        if argument.dtype == "bf16" and array.dtype.name == "bfloat16":
+            return view(array.view(np.uint16), argument)
         also = " (the bits of bf16)" if argument.dtype == "bf16" else ""
         raise TypeError(f"{name} has element type {array.dtype}, not {DTYPES[argument.dtype]}{also}")
     if not array.flags.c_contiguous:

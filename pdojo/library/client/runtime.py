@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import numpy as np
-
 from .arrays import Argument, empty, results_like, view
 
 _SHOWN = 12
 """Most sizes in a message."""
+_SEVERAL = (tuple, list)
+_KEPT = 256
+"""Most shapes whose sizes an operator remembers."""
 
 
 class LibraryError(RuntimeError):
@@ -123,6 +124,13 @@ class Operator:
     def __post_init__(self) -> None:
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(self.sizes), *[ctypes.c_void_p] * len(self.arguments)]
         self._function = self.library.function(self.name, ctypes.c_int, *kinds)
+        self._read = [a for a in self.arguments if a.direction != "out"]
+        self._written = [a for a in self.arguments if a.direction == "out"]
+        lists = {False: iter(range(len(self.arguments))), True: iter(range(len(self.arguments)))}
+        self._places = [(is_out, next(lists[is_out])) for is_out in (a.direction == "out" for a in self.arguments)]
+        """For each argument: whether it is an output, and its place among outputs or inputs."""
+        self._latest: dict[tuple[tuple[int, ...], ...], Served] = {}
+        """The sizes of calls by the shapes of the inputs."""
         columns = zip(*(each.shapes for each in self.served), strict=True)
         self._free = [any(shape[:1] == (-1,) for shape in column) for column in columns]
         for each in self.served:
@@ -132,22 +140,32 @@ class Operator:
         """Call the function with the inputs `given`; `wanted` are sizes that the shapes of inputs leave open.
 
         `out` is None, the output, or a sequence of outputs. Returns the output, or a tuple of outputs, of the inputs'
-        kind: tensors for tensors. Raises TypeError or ValueError for arrays that do not fit.
+        kind: tensors for tensors. Raises TypeError or ValueError for arrays that do not fit, LibraryError for a code of
+        the library: for arrays that overlap, among others.
         """
-        outs: Sequence[Any] = () if out is None else cast("Any", out) if isinstance(out, tuple | list) else (out,)
-        inputs = [a for a in self.arguments if a.direction != "out"]
-        arrays = [view(value, a) for value, a in zip(given, inputs, strict=True)]
-        served = self._choose([array.shape for array in arrays], [tuple(each.shape) for each in outs], wanted)
-        results: Sequence[Any] = outs or self._new(served, given)
-        written = [a for a in self.arguments if a.direction == "out"]
-        if len(results) != len(written):
-            raise ValueError(f"{self.name} has {len(written)} outputs, not {len(results)}")
-        views = iter([view(value, a) for value, a in zip(results, written, strict=True)])
-        rest = iter(arrays)
-        ordered = [next(views if a.direction == "out" else rest) for a in self.arguments]
-        self._check(ordered, served.shapes)
-        pointers = [array.ctypes.data for array in ordered]
-        self.library.check(self._function(self.library.handle(), *served.sizes, *pointers))
+        outs: Sequence[Any] = () if out is None else cast("Any", out) if isinstance(out, _SEVERAL) else (out,)
+        arrays = [view(value, a) for value, a in zip(given, self._read, strict=True)]
+        shapes, asked = [array.shape for array in arrays], [tuple(each.shape) for each in outs]
+        key = (*shapes, *asked)
+        served = None if wanted else self._latest.get(key)
+        if served is None:
+            served = self._choose(shapes, asked, wanted)
+            if not wanted and len(self._latest) < _KEPT:
+                self._latest[key] = served
+        results = outs
+        if not outs:
+            results = self._new(served, given)
+        elif len(outs) != len(self._written):
+            raise ValueError(f"{self.name} has {len(self._written)} outputs, not {len(outs)}")
+        views = [view(value, a) for value, a in zip(results, self._written, strict=True)]
+        if outs:
+            self._check(views, self._outs(served))
+        ordered = [views[k] if is_out else arrays[k] for is_out, k in self._places]
+        pointers = [array.__array_interface__["data"] for array in ordered]
+        for (_, is_fixed), a in zip(pointers, self.arguments, strict=True):
+            if is_fixed and a.direction != "in":
+                raise ValueError(f"{self.name}: {a.name} is read-only, and the operator writes it")
+        self.library.check(self._function(self.library.handle(), *served.sizes, *[place for place, _ in pointers]))
         return results[0] if len(results) == 1 else tuple(results) or None
 
     def _inputs(self, each: Iterable[Any]) -> list[Any]:
@@ -202,22 +220,15 @@ class Operator:
 
     def _new(self, served: Served, given: Sequence[Any]) -> list[Any]:
         """New outputs, of the kind of the inputs."""
-        written = [a.dtype for a in self.arguments if a.direction == "out"]
-        arrays = [empty(shape, dtype) for shape, dtype in zip(self._outs(served), written, strict=True)]
-        return results_like(given, arrays, written)
+        dtypes = [a.dtype for a in self._written]
+        arrays = [empty(shape, dtype) for shape, dtype in zip(self._outs(served), dtypes, strict=True)]
+        return results_like(given, arrays, dtypes)
 
-    def _check(self, arrays: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> None:
-        """Raise ValueError for a wrong shape, and for a written array that is read-only or shares memory."""
-        for array, shape, a in zip(arrays, shapes, self.arguments, strict=True):
+    def _check(self, views: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> None:
+        """Raise ValueError for an output of a wrong shape."""
+        for array, shape, a in zip(views, shapes, self._written, strict=True):
             if array.shape != shape:
                 raise ValueError(f"{self.name}: {a.name} has shape {list(array.shape)}, not {list(shape)}")
-            if a.direction != "in" and not array.flags.writeable:
-                raise ValueError(f"{self.name}: {a.name} is read-only, and the operator writes it")
-        for position, (one, first) in enumerate(zip(arrays, self.arguments, strict=True)):
-            for other, second in zip(arrays[:position], self.arguments, strict=False):
-                if first.direction == second.direction == "in" or not np.may_share_memory(one, other):
-                    continue
-                raise ValueError(f"{self.name}: {second.name} and {first.name} overlap in memory, and one is written")
 
 
 def _with_rows(served: Served, rows: int) -> Served:
