@@ -100,9 +100,13 @@ def test_fork(built: Path) -> None:
     assert printed(FORKED, built) == ["0", "0"]
 
 
+def nothing(_: str) -> None:
+    """Found nowhere."""
+
+
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linking.shutil, "which", lambda _: None)
-    monkeypatch.setattr(linking, "find_spec", lambda _: None)
+    monkeypatch.setattr(linking.shutil, "which", nothing)
+    monkeypatch.setattr(linking, "find_spec", nothing)
     with pytest.raises(UsageError, match=r"no C compiler for riscv64.*gcc-riscv64-linux-gnu .*pip install ziglang"):
         linking.compiler_for("riscv64")
 
@@ -112,7 +116,7 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_zig(architecture: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without another compiler, that of the package ziglang links."""
     pytest.importorskip("ziglang")
-    monkeypatch.setattr(linking.shutil, "which", lambda _: None)
+    monkeypatch.setattr(linking.shutil, "which", nothing)
     level = {"x86_64": "x86-64-avx2", "aarch64": "neoverse-v2"}[architecture]
     row = {"kernel": "softmax", "plain": ["4x8"]}
     found = build_library(small_spec(operators=[row], levels=[level]), tmp_path / "dist")
