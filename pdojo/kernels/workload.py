@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -146,7 +146,7 @@ def workload(text: str, dtype: str | None = None) -> Workload:
     if name in PRESETS:
         name, shape = PRESETS[name]
     own = Workload(name)
-    given = _sizes(shape, own) if shape else {}
+    given = sizes_in(shape, name, tuple(own.sizes)) if shape else {}
     ordered = tuple((size, given[size]) for size in own.sizes if size in given and given[size] != own.sizes[size])
     found = Workload(name, ordered, dtype, text if dtype is None else f"{text} {dtype}")
     assert found.names
@@ -161,9 +161,12 @@ def library_workload(argument: str, shape: str | None = None, dtype: str | None 
     return workload(f"{name}:{shape}" if shape else argument, dtype)
 
 
-def _sizes(shape: str, own: Workload) -> dict[str, int]:
-    """The sizes in `8x64x56` and `S=2`, separated by commas."""
-    declared = list(own.sizes)
+def sizes_in(shape: str, kernel: str, declared: Sequence[str]) -> dict[str, int]:
+    """The sizes in `8x64x56` and `S=2`, separated by commas; `declared` are the names of the kernel's sizes, in order.
+
+    Raises UsageError, which names the kernel, for a text that is no shape of it.
+    """
+    order = "x".join(declared)
     found: dict[str, int] = {}
     for part in shape.split(","):
         named = re.fullmatch(r"\s*(\w+)\s*=\s*(\d{1,18})\s*", part, re.ASCII)
@@ -171,16 +174,12 @@ def _sizes(shape: str, own: Workload) -> dict[str, int]:
             found[named[1]] = int(named[2])
             continue
         if not re.fullmatch(r"\s*\d{1,18}(x\d{1,18})*\s*", part, re.ASCII):
-            raise UsageError(f"'{part[:60]}' is no shape; write numbers separated by x: {_order(own)}")
+            raise UsageError(f"'{part[:60]}' is no shape; write numbers separated by x: {order}")
         numbers = [int(number) for number in part.split("x")]
         if len(numbers) > len(declared):
-            raise UsageError(f"'{part}' has {len(numbers)} sizes; {own.kernel} has {_order(own)}")
+            raise UsageError(f"'{part}' has {len(numbers)} sizes; {kernel} has {order}")
         found |= dict(zip(declared, numbers, strict=False))
     for name in found:
         if name not in declared:
-            raise UsageError(f"{own.kernel} has no size '{name}'; it has {_order(own)}")
+            raise UsageError(f"{kernel} has no size '{name}'; it has {order}")
     return found
-
-
-def _order(own: Workload) -> str:
-    return "x".join(own.sizes)

@@ -66,6 +66,17 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class DeviceProgram:
+    """The program of an entry for a GPU or a Snitch core."""
+
+    entry: str
+    file: str
+    """Path of the code: a cubin, a code object of HIP, or assembly of a Snitch core."""
+    variant: Variant
+    """The program; `symbol` is a name of it, `object` the digest of the file."""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """All facts of a library."""
 
@@ -83,10 +94,21 @@ class Manifest:
     entries: tuple[Entry, ...]
     files: Mapping[str, str]
     """SHA-256 of every file of the folder but the manifest, by relative path."""
+    devices: tuple[DeviceProgram, ...] = ()
+    """Programs for devices, in the order of devices and entries."""
+
+    def library(self, triple: str) -> str:
+        """Path of the shared library of a triple, relative to the library's folder."""
+        return library_path(self.name, triple)
 
     def text(self) -> str:
         """The manifest as JSON; the same facts give the same bytes."""
         return json.dumps({"format": FORMAT, "format_version": VERSION, **asdict(self)}, indent=2) + "\n"
+
+
+def library_path(name: str, triple: str) -> str:
+    """Path of the shared library of a triple, relative to the library's folder."""
+    return f"lib/{triple}/lib{name}.so"
 
 
 def digest(data: bytes) -> str:
@@ -100,8 +122,19 @@ def digests(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest(path.read_bytes()) for path in files}
 
 
+def _variant_from_json(data: Mapping[str, Any]) -> Variant:
+    values: dict[str, Any] = {**data, "workspace": tuple(data["workspace"])}
+    return Variant(**values)
+
+
+def device_from_json(data: Mapping[str, Any]) -> DeviceProgram:
+    """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
+    return DeviceProgram(data["entry"], data["file"], _variant_from_json(data["variant"]))
+
+
 def entry_from_json(data: Mapping[str, Any]) -> Entry:
     """The inverse of `asdict`. Raises KeyError or TypeError for other data."""
     arrays = tuple(Array(a["name"], a["dtype"], tuple(a["shape"]), a["direction"]) for a in data["arrays"])
-    variants = tuple(Variant(**{**v, "workspace": tuple(v["workspace"])}) for v in data["variants"])
-    return Entry(**{**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants})
+    variants = tuple(map(_variant_from_json, data["variants"]))
+    values: dict[str, Any] = {**data, "arrays": arrays, "numerics": tuple(data["numerics"]), "variants": variants}
+    return Entry(**values)

@@ -107,14 +107,10 @@ def any_processor(machine: Machine | None = None) -> Processor:
     own = architecture_of(triple)
     if machine is None or not machine.architecture or machine.features == host().features:
         return _own(triple)
-    if machine.architecture not in _TRIPLES:
-        raise LoweringError(
-            f"machine '{machine.name}' is of the architecture {machine.architecture}, which the LLVM backend does not "
-            f"generate code for; it does for {', '.join(sorted(_TRIPLES))}"
-        )
+    described = _triple(machine)
     if machine.architecture != own:
         _initialise_others()
-        triple = _TRIPLES[machine.architecture]
+        triple = described
     elif not machine.features:
         return _own(triple)
     return _described(triple, machine)
@@ -126,6 +122,26 @@ def _own(triple: str) -> Processor:
     if host().features == tuple(sorted(name for name, there in present.items() if there)):
         return Processor(triple, llvm.get_host_cpu_name(), present.flatten())
     return _described(triple, host())
+
+
+def described_processor(machine: Machine) -> Processor:
+    """The processor that a machine description alone determines, on whatever computer it is compiled.
+
+    Raises LoweringError if the backend has no code for the machine's architecture.
+    """
+    _initialise()
+    _initialise_others()
+    return _described(_triple(machine), machine)
+
+
+def _triple(machine: Machine) -> str:
+    """The triple of an architecture for which any processor can compile. Raises LoweringError for others."""
+    if machine.architecture not in _TRIPLES:
+        raise LoweringError(
+            f"machine '{machine.name}' is of the architecture {machine.architecture}, which the LLVM backend does not "
+            f"generate code for; it does for {', '.join(sorted(_TRIPLES))}"
+        )
+    return _TRIPLES[machine.architecture]
 
 
 def _described(triple: str, machine: Machine) -> Processor:

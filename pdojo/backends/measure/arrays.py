@@ -119,7 +119,7 @@ class ArraySet:
             memory[: span.start] = _GUARD
             memory[span.stop :] = _GUARD
             if parameter.intent is Intent.OUT:
-                _poison(array, parameter.dtype)
+                poison(array, parameter.dtype)
             else:
                 array[...] = self.inputs[parameter.name]
 
@@ -161,7 +161,8 @@ def _pages(size: int) -> NDArray[np.uint8]:
     return np.frombuffer(memory, np.uint8)
 
 
-def _poison(array: NDArray[Any], dtype: str) -> None:
+def poison(array: NDArray[Any], dtype: str) -> None:
+    """Fill an output before a call: NaN, or a pattern for integers."""
     if is_float(dtype) or dtype == "i1":
         array[...] = _POISON[dtype]
     else:

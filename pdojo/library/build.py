@@ -1,0 +1,154 @@
+"""Building a library: programs are made, then linked, checked and published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pdojo.dialect.ops import KernelOp
+from pdojo.library.choosing import Chooser, check_search
+from pdojo.library.devices import DeviceFiles, choose_for_devices, device_files, devices_of
+from pdojo.library.dispatch import Program, sources_of
+from pdojo.library.entries import PlannedEntry, entries_of
+from pdojo.library.levels import Level, levels_of
+from pdojo.library.linking import CCompiler, compiler_for
+from pdojo.library.manifest import MANIFEST, Entry, Manifest, Variant, digests, library_path
+from pdojo.library.packaging import package_files
+from pdojo.library.programs import BuildListener, Job, Made, ProgramMaker, jobs_of, tool_versions
+from pdojo.library.publishing import Check, Workplace, check_digests
+from pdojo.library.schema import schema_text
+from pdojo.library.spec import LibrarySpec
+from pdojo.library.wheel import python_version, wheel
+from pdojo.search.database import Database
+
+_RUNTIME = ("runtime.c", "runtime.h")
+
+
+def build_library(
+    spec: LibrarySpec,
+    destination: Path,
+    models: Iterable[tuple[str, KernelOp]] = (),
+    *,
+    database: Database | None = None,
+    listener: BuildListener | None = None,
+    check: Check = check_digests,
+    force: bool = False,
+) -> Manifest:
+    """Build the library of a specification and of the kernels of models in the folder `destination`.
+
+    What the database lacks is tuned on this computer, and stored there. A build that was interrupted goes on where it
+    ended. `check` is called with the finished folder before it takes its place. With `force`, a library in
+    `destination` is replaced. The same specification and database give the same bytes.
+
+    Raises UsageError for a wrong specification and a destination that is taken, LoweringError if the C compiler fails,
+    MeasurementError or InvalidKernel if a program cannot be tuned.
+    """
+    listener = listener or BuildListener()
+    levels = levels_of(spec, measure=spec.tuning.measure)
+    check_search(spec.tuning)
+    python_version(spec.version)
+    devices = devices_of(spec)
+    compilers = {level.machine.architecture: compiler_for(level.machine.architecture) for level in levels}
+    entries = entries_of(spec, models)
+    texts = package_files(spec, _triples(levels))
+    workplace = Workplace(destination.absolute())
+    with workplace.opened(force=force):
+        chooser = Chooser(spec.tuning, database or Database.in_memory(), listener)
+        done = ProgramMaker(spec, workplace, chooser, listener).made(jobs_of(levels, entries))
+        workplace.begin()
+        listener.step("compiling for devices")
+        on_devices = device_files(spec, choose_for_devices(devices, entries))
+        for reason in on_devices.left_out:
+            listener.left_out(reason)
+        listener.step("linking")
+        found = assemble(spec, workplace, levels, entries, done, compilers, texts, on_devices)
+        listener.step("checking")
+        workplace.publish(check)
+    return found
+
+
+def _triples(levels: Sequence[Level]) -> list[str]:
+    return list(dict.fromkeys(level.triple for level in levels))
+
+
+def assemble(
+    spec: LibrarySpec,
+    workplace: Workplace,
+    levels: Sequence[Level],
+    entries: Sequence[PlannedEntry],
+    done: Sequence[Made],
+    compilers: Mapping[str, CCompiler],
+    texts: Mapping[str, str],
+    devices: DeviceFiles,
+) -> Manifest:
+    """Write all files of the library; the manifest last."""
+    programs = {(m.job.entry.name, m.job.level.name, m.job.number): _program(m.facts) for m in done}
+    sources = sources_of(spec, levels, entries, programs)
+    written: dict[str, str | bytes] = {
+        **texts,
+        **devices.files,
+        "manifest.schema.json": schema_text(),
+        **{f"machines/{level.name}.toml": level.text(spec.name) for level in levels},
+        **{f"kernels/{entry.name}.pdojo": entry.text for entry in entries},
+        **{f"traces/{made.job.name}.trace": made.facts["trace"] for made in done},
+        **{f"source/{name}": (Path(__file__).parent / name).read_text(encoding="utf-8") for name in _RUNTIME},
+        f"source/{spec.name}.h": sources.header,
+        "source/dispatch.c": sources.dispatch,
+        "source/exports.map": sources.exports,
+        f"include/{spec.name}.h": sources.header,
+    }
+    for path, data in written.items():
+        workplace.write(path, data)
+    for architecture, compiler in compilers.items():
+        own = [made.job for made in done if made.job.level.machine.architecture == architecture]
+        objects = [f"../programs/{job.name}.o" for job in own]
+        output = library_path(spec.name, own[0].level.triple)
+        (workplace.library / output).parent.mkdir(parents=True, exist_ok=True)
+        compiler.link(workplace.library, objects, spec.name, output)
+    bare = Manifest(
+        spec.name,
+        spec.version,
+        spec.prefix,
+        spec.licence,
+        tuple(_triples(levels)),
+        tuple(level.name for level in levels),
+        {**tools_of(compilers), **devices.tools},
+        tuple(_entry(entry, done) for entry in entries),
+        {},
+        devices.programs,
+    )
+    for triple in bare.triples:
+        made = wheel(bare, (workplace.library / bare.library(triple)).read_bytes(), texts["LICENSE"])
+        workplace.write(f"wheel/{made.name}", made.data)
+    found = replace(bare, files=digests(workplace.library))
+    workplace.write(MANIFEST, found.text())
+    return found
+
+
+def tools_of(compilers: Mapping[str, CCompiler]) -> dict[str, str]:
+    """The versions of all tools that determine the bytes of a library."""
+    return {**tool_versions(), **{f"compiler for {each}": found.version() for each, found in compilers.items()}}
+
+
+def _program(facts: Mapping[str, Any]) -> Program:
+    shared, thread = facts["workspace"]
+    return Program(facts["symbol"], (shared, thread), facts["parallel"], tuple(facts["alignments"]))
+
+
+def _entry(entry: PlannedEntry, done: Sequence[Made]) -> Entry:
+    variants = [_variant(made.job, made.facts) for made in done if made.job.entry is entry]
+    permitted = tuple(each.value for each in entry.kernel.permitted)
+    path = f"kernels/{entry.name}.pdojo"
+    return Entry(
+        entry.name, entry.operator, entry.sizes, entry.arrays, permitted, path, entry.dispatch, tuple(variants)
+    )
+
+
+def _variant(job: Job, facts: Mapping[str, Any]) -> Variant:
+    shared, thread = facts["workspace"]
+    trace = f"traces/{job.name}.trace"
+    return Variant(
+        job.level.name, job.align, trace, facts["symbol"], facts["program"], facts["object"], (shared, thread)
+    )

@@ -1,0 +1,120 @@
+"""Arrays and tensors as the memory that C functions take. This module is part of every generated wheel."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+ALIGNMENT = 64
+"""Bytes to which arrays are aligned for the fastest variants."""
+DTYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "uint16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "i1": "bool",
+}
+"""NumPy's names of element types; bf16 is passed as its bits."""
+
+
+class Tensor(Protocol):
+    """A tensor of PyTorch on the CPU."""
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        ...
+
+    def __dlpack__(self, *, stream: Any = None) -> Any:
+        """The memory as a DLPack capsule."""
+        ...
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An array of an operator."""
+
+    name: str
+    dtype: str
+    """`f32`, `bf16`, `i8` ..."""
+    direction: str
+    """`in`, `inout` or `out`."""
+
+    @cached_property
+    def kind(self) -> np.dtype[Any]:
+        """NumPy's type of the elements."""
+        return np.dtype(DTYPES[self.dtype])
+
+
+def empty(shape: Sequence[int], dtype: str) -> Any:
+    """A new array aligned to 64 bytes, for which the fastest variants run; `dtype` is `f32`, `bf16`, `i8` ..."""
+    kind = np.dtype(DTYPES[dtype])
+    size = prod(shape) * kind.itemsize
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size].view(kind).reshape(tuple(shape))
+
+
+def view(value: Any, argument: Argument) -> Any:
+    """The memory of an array or tensor as a NumPy array, without a copy. Raises TypeError or ValueError."""
+    name = argument.name
+    array: Any
+    if isinstance(value, np.ndarray):
+        array = cast("Any", value)
+    elif is_tensor(value):
+        array = _of_tensor(value, name)
+    elif hasattr(value, "__dlpack__"):
+        array = np.from_dlpack(value)
+    else:
+        raise TypeError(f"{name} is a {type(value).__name__}; pass a NumPy array, or a PyTorch tensor on the CPU")
+    if array.dtype != argument.kind:
+        if argument.dtype == "bf16" and array.dtype.name == "bfloat16":
+            return view(array.view(np.uint16), argument)
+        also = " (the bits of bf16)" if argument.dtype == "bf16" else ""
+        raise TypeError(f"{name} has element type {array.dtype}, not {DTYPES[argument.dtype]}{also}")
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name} is not contiguous; pass a copy (numpy.ascontiguousarray, Tensor.contiguous)")
+    return array
+
+
+def results_like(given: Sequence[Any], arrays: Sequence[Any], dtypes: Sequence[str]) -> list[Any]:
+    """New arrays of these element types as values of the kind of the inputs: tensors for tensors."""
+    if any(map(is_tensor, given)):
+        return [_tensor(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)]
+    # NumPy has the type bfloat16 if the caller's package adds it.
+    kinds = [cast("Any", each).dtype for each in given if isinstance(each, np.ndarray)]
+    bits: Any = next((kind for kind in kinds if kind.name == "bfloat16"), np.dtype(np.uint16))
+    return [a.view(bits) if dtype == "bf16" else a for a, dtype in zip(arrays, dtypes, strict=True)]
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor; False if PyTorch has not been imported."""
+    torch: Any = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _of_tensor(value: Any, name: str) -> Any:
+    torch: Any = sys.modules["torch"]
+    if value.device.type != "cpu":
+        raise ValueError(f"{name} is on device {value.device}; move it to the CPU")
+    if value.requires_grad:
+        raise ValueError(f"{name} requires grad, and no gradient flows through the library; pass {name}.detach()")
+    if value.dtype == torch.bfloat16:
+        return value.view(torch.int16).numpy().view(np.uint16)
+    return value.numpy()
+
+
+def _tensor(array: Any, dtype: str) -> Any:
+    torch: Any = sys.modules["torch"]
+    if dtype == "bf16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

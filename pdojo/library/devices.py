@@ -1,0 +1,158 @@
+"""Programs of a library for GPUs and Snitch cores: compiled without a device, with a loader in C for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from pdojo.backends.gpu.images import Clang, DeviceCompiler, ImageCache, Nvrtc
+from pdojo.backends.gpu.program import compile_program
+from pdojo.backends.gpu.resources import MissingTool
+from pdojo.backends.gpu.targets import device_text
+from pdojo.backends.snitch.targets import snitch_source
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.machines.registry import machine
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import LoweringError, PdojoError, UsageError
+from pdojo.library.choosing import ALIGNED, PASS
+from pdojo.library.entries import PlannedEntry
+from pdojo.library.levels import Level
+from pdojo.library.loader import LoadedEntry, loader_texts
+from pdojo.library.manifest import DeviceProgram, Variant, digest
+from pdojo.library.spec import LibrarySpec
+from pdojo.search.tuning.scheduled_kernel import make_moves
+
+COMPILERS: Mapping[str, DeviceCompiler] = {"cuda": Nvrtc(), "hip": Clang()}
+ENDINGS = {"cuda": ("cu", "cubin"), "hip": ("hip", "hsaco")}
+"""Endings of the source and the image, by backend."""
+SNITCH = "snitch"
+_LOADER = "device_loader.h"
+
+
+@dataclass(frozen=True)
+class DeviceChoice:
+    """An entry on a device, with its moves."""
+
+    entry: PlannedEntry
+    device: Level
+    trace: str
+    kernel: KernelOp
+    """The program after the moves."""
+
+    @property
+    def name(self) -> str:
+        """A unique name, for files."""
+        return f"{self.entry.name}-{self.device.name}"
+
+
+@dataclass(frozen=True)
+class DeviceFiles:
+    """The files of programs for devices, by path relative to the library's folder, and their facts."""
+
+    files: Mapping[str, str | bytes]
+    programs: tuple[DeviceProgram, ...]
+    tools: Mapping[str, str]
+    """Versions of the compilers."""
+    left_out: tuple[str, ...]
+    """Entries that a device has no code for, with the reason."""
+
+
+def devices_of(spec: LibrarySpec) -> tuple[Level, ...]:
+    """The devices of a specification. Raises UsageError for an unknown machine, or one that is no such device."""
+    found: list[Level] = []
+    for name in spec.devices:
+        try:
+            described = machine(str(spec.folder / name) if name.endswith(".toml") else name)
+        except PdojoError as error:
+            raise UsageError(f"key 'devices': {error}") from None
+        if described.backend not in (*COMPILERS, SNITCH):
+            raise UsageError(f"key 'devices': '{name}' is no GPU and no Snitch core; CPUs are levels")
+        found.append(Level(described, described))
+    return tuple(found)
+
+
+def device_tools(devices: Iterable[Level]) -> dict[str, str]:
+    """The versions of the compilers of devices. Raises MissingTool if one is not installed."""
+    found = {device.name: COMPILERS.get(device.machine.backend) for device in devices}
+    return {f"compiler for {name}": compiler.version for name, compiler in found.items() if compiler is not None}
+
+
+def choose_for_devices(devices: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[DeviceChoice]:
+    """The expert pass's programs of all entries with fixed sizes, by device."""
+    exact = [entry for entry in entries if entry.dispatch == "exact"]
+    return [_choose(entry, device) for device in devices for entry in exact]
+
+
+def _choose(entry: PlannedEntry, device: Level) -> DeviceChoice:
+    made = make_moves(with_alignment(entry.kernel, ALIGNED), device.machine, PASS if entry.is_tuned else None)
+    return DeviceChoice(entry, device, made.game.trace.dump(), made.after)
+
+
+def device_files(spec: LibrarySpec, choices: Sequence[DeviceChoice]) -> DeviceFiles:
+    """Compile programs for devices, in the order given. Raises MissingTool if a compiler is not installed."""
+    made = _DeviceFiles(spec)
+    for device, group in groupby(choices, lambda choice: choice.device):
+        made.add(device, list(group))
+    return DeviceFiles(made.files, tuple(made.programs), made.tools, tuple(made.left_out))
+
+
+class _DeviceFiles:
+    def __init__(self, spec: LibrarySpec) -> None:
+        self.files: dict[str, str | bytes] = {}
+        self.programs: list[DeviceProgram] = []
+        self.tools: dict[str, str] = {}
+        self.left_out: list[str] = []
+        self._spec = spec
+        self._loaded: list[LoadedEntry] = []
+
+    def add(self, device: Level, choices: Sequence[DeviceChoice]) -> None:
+        """Compile the programs of a device."""
+        self._loaded = []
+        folder = f"{'snitch' if device.machine.backend == SNITCH else 'device'}/{device.name}"
+        for choice in choices:
+            try:
+                made = self._snitch(choice) if device.machine.backend == SNITCH else self._gpu(choice)
+            except MissingTool:
+                raise
+            except LoweringError as error:
+                self.left_out.append(f"{choice.entry.name} has no program for {device.name}: {error}")
+                continue
+            files, workspace = made
+            self.files |= {f"{folder}/{name}": data for name, data in files.items()}
+            self.files[f"traces/{choice.name}.trace"] = choice.trace
+            image = list(files)[-1]
+            self.programs.append(_facts(choice, f"{folder}/{image}", files[image], workspace))
+        if any(program.variant.level == device.name for program in self.programs):
+            self.files[f"machines/{device.name}.toml"] = device.text(self._spec.name)
+        if self._loaded:
+            stem = "".join(c if c.isalnum() else "_" for c in f"{self._spec.prefix}_{device.name}")
+            texts = loader_texts(self._spec.name, stem, device.machine.backend, self._loaded)
+            texts[_LOADER] = (Path(__file__).parent / _LOADER).read_text(encoding="utf-8")
+            self.files |= {f"{folder}/{name}": text for name, text in texts.items()}
+
+    def _snitch(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
+        """The assembly of a program, and the bytes of its workspace."""
+        source = snitch_source(choice.kernel, choice.device.machine)
+        return {f"{choice.entry.name}.S": source.text}, source.workspace_bytes
+
+    def _gpu(self, choice: DeviceChoice) -> tuple[dict[str, str | bytes], int]:
+        """The source and the image of a program, and the bytes of its workspace."""
+        described = choice.device.machine
+        compiler = COMPILERS[described.backend]
+        made = compile_program(choice.kernel, described, compiler, ImageCache())
+        self.tools |= device_tools([choice.device])
+        printed = device_text(choice.kernel, spelling=compiler.spelling, machine=described)
+        source, image = (f"{choice.entry.name}.{ending}" for ending in ENDINGS[described.backend])
+        self._loaded.append(LoadedEntry(choice.entry, image, made))
+        return {source: printed.text, image: made.image.data}, made.workspace_bytes
+
+
+def _facts(choice: DeviceChoice, file: str, code: str | bytes, workspace: int) -> DeviceProgram:
+    data = code.encode() if isinstance(code, str) else code
+    program = digest(print_notation(choice.kernel).encode())
+    trace = f"traces/{choice.name}.trace"
+    variant = Variant(choice.device.name, ALIGNED, trace, choice.name, program, digest(data), (workspace, 0))
+    return DeviceProgram(choice.entry.name, file, variant)

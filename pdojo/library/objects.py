@@ -1,0 +1,43 @@
+"""Object files of programs, which a machine description alone determines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import StringAttr
+
+from pdojo.backends.common.placement import plan_memory
+from pdojo.backends.llvm.described import described_object
+from pdojo.dialect.machines.machine import Machine
+from pdojo.dialect.names import symbol
+from pdojo.dialect.ops import KernelOp
+from pdojo.dialect.view.build import nest_of
+
+
+@dataclass(frozen=True)
+class CompiledProgram:
+    """The object code of a program."""
+
+    code: bytes
+    """A position-independent ELF file."""
+    symbol: str
+    """The symbol of the program's function."""
+    shared_bytes: int
+    """Bytes of workspace for a call."""
+    thread_bytes: int
+    """Bytes of workspace for each thread."""
+    is_parallel: bool
+    """Whether the code calls functions of an OpenMP runtime."""
+
+
+def compile_program(kernel: KernelOp, machine: Machine, name: str) -> CompiledProgram:
+    """The object file of a program, whose function has the symbol of the name `name`.
+
+    Equal programs and descriptions give equal bytes on every computer with the same LLVM. Raises LoweringError if the
+    machine lacks what the program uses.
+    """
+    named = kernel.clone()
+    named.properties["sym_name"] = StringAttr(name)
+    made = described_object(named, machine)
+    plan = plan_memory(nest_of(named))
+    return CompiledProgram(made.code, symbol(name), plan.shared_bytes, plan.thread_bytes, made.is_parallel)

@@ -1,0 +1,217 @@
+"""The programs of a library: chosen and compiled one after the other, each kept as soon as it is finished."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from time import perf_counter
+from typing import Any
+
+from pdojo.backends.calling.arrays import parameters_of
+from pdojo.backends.common.source_digest import whole_digest
+from pdojo.backends.llvm.described import llvm_version
+from pdojo.dialect.assumptions import with_alignment
+from pdojo.dialect.notation import print_notation
+from pdojo.dialect.view.build import nest_of
+from pdojo.errors import PdojoError
+from pdojo.library.choosing import ALIGNED, UNALIGNED, Choice, Chooser
+from pdojo.library.entries import PlannedEntry
+from pdojo.library.levels import Level
+from pdojo.library.manifest import digest
+from pdojo.library.objects import compile_program
+from pdojo.library.publishing import Workplace
+from pdojo.library.spec import LibrarySpec
+from pdojo.search.tuning.workflow import TuneListener
+from pdojo.transforms.trace import Trace
+
+MEASURED = "measured"
+"""The kind of programs that are tuned by measurements."""
+PLAIN_SECONDS, PASS_SECONDS, RACE_SECONDS, EVALUATION_SECONDS = 0.2, 2.0, 12.0, 1.0
+"""Seconds that a program takes, before any was made: without moves, by the pass, by a race of variants, and for each
+evaluation of a search.
+"""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A program to make: an entry for a level and an alignment."""
+
+    entry: PlannedEntry
+    level: Level
+    align: int
+
+    @property
+    def name(self) -> str:
+        """A unique name, for files and symbols."""
+        ending = "" if self.align == ALIGNED else "-unaligned"
+        return f"{self.entry.name}-{self.level.name}{ending}"
+
+    @property
+    def aligned_name(self) -> str:
+        """The name of the program for aligned arrays."""
+        return replace(self, align=ALIGNED).name
+
+    @property
+    def number(self) -> int:
+        """The place among the variants of an entry and a level."""
+        return 0 if self.align == ALIGNED else 1
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program and its facts."""
+
+    job: Job
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A program that was made now, or by an earlier build that did not end."""
+
+    job: Job
+    moves: int
+    how: str
+    seconds: float
+    left: float
+    """Estimate of the seconds that the other programs take."""
+    is_kept: bool
+    """Whether an earlier build made it."""
+
+
+class BuildListener(TuneListener):
+    """Receives the progress of a build; all methods do nothing by default."""
+
+    def planned(self, jobs: Sequence[Job], kept: int, measured: int, seconds: float) -> None:
+        """Called first: the programs, the numbers of those that are kept from an earlier build and of those that will
+        be measured, and an estimate of the time."""
+
+    def begins(self, job: Job) -> None:
+        """Called before a program is chosen."""
+
+    def made(self, finished: Finished) -> None:
+        """Called after each program."""
+
+    def left_out(self, reason: str) -> None:
+        """Called for each entry that a device has no code for."""
+
+    def step(self, what: str) -> None:
+        """Called before linking, checking and publishing."""
+
+
+def jobs_of(levels: Sequence[Level], entries: Sequence[PlannedEntry]) -> list[Job]:
+    """All programs; those for other alignments follow those that they may be adapted from."""
+    jobs: list[Job] = []
+    for level in levels:
+        for entry in entries:
+            both = [print_notation(with_alignment(entry.kernel, align)) for align in (ALIGNED, UNALIGNED)]
+            jobs += [Job(entry, level, ALIGNED), *([Job(entry, level, UNALIGNED)] if both[0] != both[1] else [])]
+    return jobs
+
+
+class ProgramMaker:
+    """The programs of a build."""
+
+    def __init__(self, spec: LibrarySpec, workplace: Workplace, chooser: Chooser, listener: BuildListener) -> None:
+        self._spec = spec
+        self._workplace = workplace
+        self._chooser = chooser
+        self._listener = listener
+        self._times: dict[str, list[float]] = defaultdict(list)
+        self._kinds: dict[str, str] = {}
+        """Kinds of programs by name: those of a kind take about the same time."""
+
+    def made(self, jobs: Sequence[Job]) -> list[Made]:
+        """All programs with their facts, in the order of the jobs."""
+        keys = {job.name: self._key(job) for job in jobs}
+        known = {job.name: self._workplace.find(job.name, keys[job.name]) for job in jobs}
+        done = {name: facts for name, facts in known.items() if facts is not None}
+        missing = [job for job in jobs if job.name not in done]
+        self._kinds = {job.name: self._kind(job) for job in missing}
+        measured = sum(kind == MEASURED for kind in self._kinds.values())
+        self._listener.planned(jobs, len(done), measured, self._left(missing))
+        for number, job in enumerate(jobs):
+            is_kept, begun = job.name in done, perf_counter()
+            if not is_kept:
+                self._listener.begins(job)
+                aligned = None if job.align == ALIGNED else Trace.parse(done[job.aligned_name]["trace"])
+                done[job.name] = self._make(job, keys[job.name], aligned)
+                self._times[self._kinds[job.name]].append(perf_counter() - begun)
+            left = self._left([each for each in jobs[number + 1 :] if each.name not in done])
+            facts, seconds = done[job.name], perf_counter() - begun
+            self._listener.made(Finished(job, facts["moves"], facts["how"], seconds, left, is_kept))
+        return [Made(job, done[job.name]) for job in jobs]
+
+    def _make(self, job: Job, key: str, aligned: Trace | None) -> dict[str, Any]:
+        try:
+            choice = self._chooser.choose(job.entry, job.level, job.align, aligned)
+            facts, code = compiled_program(self._spec, job, choice)
+        except PdojoError as error:
+            raise type(error)(f"{job.entry.name} for {job.level.name}: {error}") from None
+        self._workplace.keep(job.name, key, facts, code)
+        return facts
+
+    def _left(self, jobs: Sequence[Job]) -> float:
+        """Seconds for these jobs: the mean of those of their kind, or a guess before there is one."""
+        seconds = {"plain": PLAIN_SECONDS, "pass": PASS_SECONDS, MEASURED: _guess(self._spec)}
+        seconds |= {kind: sum(times) / len(times) for kind, times in self._times.items()}
+        return sum(seconds[self._kinds[job.name]] for job in jobs)
+
+    def _kind(self, job: Job) -> str:
+        if not job.entry.is_tuned:
+            return "plain"
+        is_measured = job.level.is_measured and job.align == ALIGNED
+        return MEASURED if is_measured and self._chooser.known(job.entry, job.level) is None else "pass"
+
+    def _key(self, job: Job) -> str:
+        """A digest of everything that determines a program, besides the database."""
+        facts = (job.entry.text, job.entry.is_tuned, job.entry.dispatch, job.level.text(self._spec.name), job.align)
+        plan = self._spec.tuning.text if job.level.is_measured else "pass"
+        return digest(repr((*facts, plan, self._spec.prefix, _versions())).encode())
+
+
+def _guess(spec: LibrarySpec) -> float:
+    """Seconds of tuning for an entry, before one was tuned."""
+    plan = spec.tuning
+    if plan.search is None:
+        return RACE_SECONDS
+    limits = [plan.budget.seconds]
+    limits += [None if plan.budget.evaluations is None else plan.budget.evaluations * EVALUATION_SECONDS]
+    return RACE_SECONDS + min(limit for limit in limits if limit is not None)
+
+
+def compiled_program(spec: LibrarySpec, job: Job, choice: Choice) -> tuple[dict[str, Any], bytes]:
+    """The facts of a program, and its object file."""
+    kernel = choice.tuning.after
+    name = "".join(c if c.isalnum() else "_" for c in f"{spec.prefix}_{job.name}")
+    compiled = compile_program(kernel, job.level.machine, name)
+    facts = {
+        "trace": choice.trace.dump(),
+        "moves": len(choice.trace.steps),
+        "how": choice.how,
+        "program": digest(print_notation(kernel).encode()),
+        "symbol": compiled.symbol,
+        "workspace": [compiled.shared_bytes, compiled.thread_bytes],
+        "parallel": compiled.is_parallel,
+        "alignments": [parameter.alignment for parameter in parameters_of(nest_of(kernel))],
+        "object": digest(compiled.code),
+    }
+    return facts, compiled.code
+
+
+def tool_versions() -> dict[str, str]:
+    """The versions of all code that determines programs and object files."""
+    return {
+        "pdojo": version("pdojo"),
+        "xdsl": version("xdsl"),
+        "llvmlite": version("llvmlite"),
+        "LLVM": llvm_version(),
+    }
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    return (whole_digest("**/*.py", "**/*.toml"), *tool_versions().values())

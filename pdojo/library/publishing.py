@@ -1,0 +1,142 @@
+"""The folder of a library while it is built, and the one step in which it takes its place."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pdojo.errors import MeasurementError, UsageError
+from pdojo.files import read_text, replace_file
+from pdojo.library.manifest import FORMAT, MANIFEST, digests
+
+Check = Callable[[Path], object]
+"""Checks a finished library before it is published; raises PdojoError for a fault."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The folder `.DEST.building` beside the destination: finished programs, and the library that is put together.
+
+    A process that is killed leaves it behind, and the next build goes on with it.
+    """
+
+    destination: Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder itself."""
+        return self.destination.parent / f".{self.destination.name}.building"
+
+    @property
+    def programs(self) -> Path:
+        """The folder of finished programs."""
+        return self.folder / "programs"
+
+    @property
+    def library(self) -> Path:
+        """The library that is put together."""
+        return self.folder / "library"
+
+    @property
+    def _old(self) -> Path:
+        """The library that was replaced, until it is removed."""
+        return self.destination.parent / f".{self.destination.name}.old"
+
+    def keep(self, name: str, key: str, facts: dict[str, Any], code: bytes) -> None:
+        """Store a finished program: its facts last, so that they are there only with the code."""
+        replace_file(self.programs / f"{name}.o", code)
+        replace_file(self.programs / f"{name}.json", json.dumps({"key": key, **facts}).encode())
+
+    def find(self, name: str, key: str) -> dict[str, Any] | None:
+        """The facts of a finished program; None if it is missing, or made from other facts than `key` says."""
+        try:
+            data: object = json.loads(read_text(self.programs / f"{name}.json"))
+        except (OSError, ValueError):
+            return None
+        found = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        return found if found.get("key") == key and (self.programs / f"{name}.o").is_file() else None
+
+    def begin(self) -> None:
+        """Make an empty folder for the library."""
+        shutil.rmtree(self.library, ignore_errors=True)
+        self.library.mkdir()
+
+    def write(self, path: str, text: str | bytes) -> None:
+        """Write a file of the library."""
+        target = self.library / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def publish(self, check: Check) -> None:
+        """Check the library, give it its place, and remove this folder."""
+        check(self.library)
+        if self.destination.exists():
+            # Two renames: a process that is killed between them leaves the old library, which `opened` puts back.
+            shutil.rmtree(self._old, ignore_errors=True)
+            self.destination.rename(self._old)
+        self.library.rename(self.destination)
+        shutil.rmtree(self._old, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def opened(self, *, force: bool) -> Generator[None]:
+        """A context in which this process alone builds. Raises UsageError if the destination is taken.
+
+        With `force`, a library may be replaced, but no other folder.
+        """
+        parent = self.destination.parent
+        if not parent.is_dir():
+            raise UsageError(f"there is no folder '{parent}'")
+        if self._old.exists() and not self.destination.exists():
+            self._old.rename(self.destination)
+        _check_free(self.destination, force=force)
+        try:
+            self.programs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot make the folder '{self.folder}': {error.strerror}") from None
+        lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise UsageError(f"another process builds '{self.destination}' now") from None
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+
+def _check_free(destination: Path, *, force: bool) -> None:
+    if not (destination.exists() or destination.is_symlink()):
+        return
+    if not is_library(destination):
+        raise UsageError(f"'{destination}' exists and is no library of pdojo; name another folder")
+    if not force:
+        raise UsageError(f"'{destination}' exists; --force replaces it")
+
+
+def is_library(folder: Path) -> bool:
+    """Whether a folder is a library that pdojo made."""
+    if folder.is_symlink():
+        return False
+    try:
+        data: object = json.loads(read_text(folder / MANIFEST, largest=1 << 30))
+    except (OSError, ValueError):
+        return False
+    return isinstance(data, dict) and cast("dict[str, object]", data).get("format") == FORMAT
+
+
+def check_digests(folder: Path) -> None:
+    """Raise MeasurementError if a file of a library differs from its manifest."""
+    data = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    there, wanted = digests(folder), cast("dict[str, str]", data["files"])
+    wrong = sorted(path for path in there.keys() | wanted.keys() if there.get(path) != wanted.get(path))
+    if wrong:
+        raise MeasurementError(f"the library is damaged: {', '.join(wrong[:8])}")

@@ -1,0 +1,480 @@
+/* Handles, threads and dispatch. The code needs the C library and nothing else; it has no state but that of handles,
+   and a record for each thread that is inside of a call. */
+#define _GNU_SOURCE
+#include "runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#elif defined(__aarch64__) || defined(__riscv)
+#include <sys/auxv.h>
+#else
+#error "libraries are for x86-64, AArch64 and RISC-V"
+#endif
+
+#define MOST_THREADS 4096
+#define LINE 64
+#define STACK (4 << 20) /* bytes; the frames of a program have at most 1 MiB of arrays */
+#define SPINS 1000      /* looks at a value before a thread sleeps: less than 50 microseconds */
+#define ALONE (32 << 10) /* bytes of arrays below which one thread computes all rows */
+
+static inline void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+/* Handles */
+
+typedef struct { pd_handle *handle; int number; } pd_worker;
+
+struct pd_handle {
+  atomic_int busy;
+  int level, threads, started;
+  const char *level_name;
+  pid_t process;
+  void *workspace;
+  size_t workspace_bytes;
+  pthread_t *workers;
+  pd_worker *records;
+  void (*work)(void *);
+  void *data;
+  /* The number of the job, times 2^16, plus the number of its threads; 0 threads end the workers. */
+  _Alignas(LINE) atomic_ullong ticket;
+  atomic_int sleepers;
+  pthread_mutex_t lock;
+  pthread_cond_t begun, ended;
+  _Alignas(LINE) atomic_int remaining;
+  atomic_int waiting;
+  _Alignas(LINE) atomic_long taken; /* pieces of the job's loop that threads have taken */
+};
+
+/* The place of the running thread in its team; no handle outside of calls. */
+typedef struct {
+  pd_handle *handle;
+  int number, team;
+  atomic_long *taken;
+  long start, end, step, chunk;
+} pd_thread;
+
+static _Thread_local pd_thread self;
+
+static void run_alone(pd_handle *handle, void (*work)(void *), void *data) {
+  const pd_thread before = self;
+  atomic_long taken = 0;
+  self = (pd_thread){.handle = handle, .team = 1, .taken = &taken};
+  work(data);
+  self = before;
+}
+
+static unsigned long long next_ticket(pd_handle *handle, unsigned long long seen) {
+  for (int spin = 0; spin < SPINS; spin++) {
+    const unsigned long long ticket = atomic_load(&handle->ticket);
+    if (ticket != seen) return ticket;
+    relax();
+  }
+  pthread_mutex_lock(&handle->lock);
+  atomic_fetch_add(&handle->sleepers, 1);
+  unsigned long long ticket;
+  while ((ticket = atomic_load(&handle->ticket)) == seen) pthread_cond_wait(&handle->begun, &handle->lock);
+  atomic_fetch_sub(&handle->sleepers, 1);
+  pthread_mutex_unlock(&handle->lock);
+  return ticket;
+}
+
+static void *worker(void *argument) {
+  const pd_worker *own = argument;
+  pd_handle *handle = own->handle;
+  unsigned long long seen = 0;
+  for (;;) {
+    seen = next_ticket(handle, seen);
+    const int team = (int)(seen & 0xffff);
+    if (team == 0) return NULL;
+    if (own->number >= team) continue;
+    self = (pd_thread){.handle = handle, .number = own->number, .team = team, .taken = &handle->taken};
+    handle->work(handle->data);
+    /* Either the caller sees the last thread leave, or this thread sees that the caller waits. */
+    if (atomic_fetch_sub(&handle->remaining, 1) == 1 && atomic_load(&handle->waiting)) {
+      pthread_mutex_lock(&handle->lock);
+      pthread_cond_signal(&handle->ended);
+      pthread_mutex_unlock(&handle->lock);
+    }
+  }
+}
+
+static void call_workers(pd_handle *handle, int team) {
+  const unsigned long long job = (atomic_load(&handle->ticket) >> 16) + 1;
+  atomic_store(&handle->ticket, job << 16 | (unsigned)team);
+  if (atomic_load(&handle->sleepers) > 0) {
+    pthread_mutex_lock(&handle->lock);
+    pthread_cond_broadcast(&handle->begun);
+    pthread_mutex_unlock(&handle->lock);
+  }
+}
+
+/* Run `work` on `team` threads, this one among them. */
+static void run_team(pd_handle *handle, void (*work)(void *), void *data, int team) {
+  /* A process that was forked has none of the workers. */
+  if (team <= 1 || getpid() != handle->process) {
+    run_alone(handle, work, data);
+    return;
+  }
+  handle->work = work;
+  handle->data = data;
+  atomic_store(&handle->taken, 0);
+  atomic_store(&handle->remaining, team - 1);
+  call_workers(handle, team);
+  const pd_thread before = self;
+  self = (pd_thread){.handle = handle, .team = team, .taken = &handle->taken};
+  work(data);
+  self = before;
+  for (int spin = 0; spin < SPINS; spin++) {
+    if (atomic_load(&handle->remaining) == 0) return;
+    relax();
+  }
+  pthread_mutex_lock(&handle->lock);
+  atomic_store(&handle->waiting, 1);
+  while (atomic_load(&handle->remaining) > 0) pthread_cond_wait(&handle->ended, &handle->lock);
+  atomic_store(&handle->waiting, 0);
+  pthread_mutex_unlock(&handle->lock);
+}
+
+static void stop_workers(pd_handle *handle) {
+  if (handle->started == 0) return;
+  call_workers(handle, 0);
+  for (int k = 0; k < handle->started; k++) pthread_join(handle->workers[k], NULL);
+}
+
+/* Start the workers; 0 if the system refuses one. */
+static int start_workers(pd_handle *handle) {
+  const int count = handle->threads - 1;
+  if (count == 0) return 1;
+  handle->workers = calloc((size_t)count, sizeof *handle->workers);
+  handle->records = calloc((size_t)count, sizeof *handle->records);
+  pthread_attr_t attributes;
+  if (handle->workers == NULL || handle->records == NULL || pthread_attr_init(&attributes) != 0) return 0;
+  int started = pthread_attr_setstacksize(&attributes, STACK) == 0;
+  /* Signals are for the threads of the program. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (int k = 0; started && k < count; k++) {
+    handle->records[k] = (pd_worker){handle, k + 1};
+    started = pthread_create(&handle->workers[k], &attributes, worker, &handle->records[k]) == 0;
+    handle->started += started;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return started;
+}
+
+/* The functions of an OpenMP runtime that programs call. A program has at most one loop in a parallel part. */
+
+PD_HIDDEN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
+  (void)flags;
+  pd_handle *handle = self.handle;
+  const int most = handle->threads, team = threads == 0 || threads > (unsigned)most ? most : (int)threads;
+  /* Threads of a team do not start teams of their own. */
+  run_team(handle, work, data, self.team > 1 ? 1 : team);
+}
+
+PD_HIDDEN int omp_get_num_threads(void) { return self.team; }
+PD_HIDDEN int omp_get_thread_num(void) { return self.number; }
+
+PD_HIDDEN char GOMP_loop_dynamic_next(long *first, long *after) {
+  const long before = atomic_fetch_add(self.taken, 1), begin = self.start + before * self.chunk * self.step;
+  if (begin >= self.end) return 0;
+  const long end = begin + self.chunk * self.step;
+  *first = begin;
+  *after = end < self.end ? end : self.end;
+  return 1;
+}
+
+PD_HIDDEN char GOMP_loop_dynamic_start(long start, long end, long step, long chunk, long *first, long *after) {
+  self.start = start;
+  self.end = end;
+  self.step = step;
+  self.chunk = chunk;
+  return GOMP_loop_dynamic_next(first, after);
+}
+
+PD_HIDDEN void GOMP_loop_end_nowait(void) {}
+
+/* Levels */
+
+#if defined(__x86_64__)
+static int reports(const pd_test *test) {
+  unsigned registers[4];
+  if (!__get_cpuid_count(test->leaf, test->subleaf, &registers[0], &registers[1], &registers[2], &registers[3])) return 0;
+  return registers[test->place] >> test->bit & 1;
+}
+
+/* The registers that the system keeps: XCR0. */
+static uint64_t kept(void) {
+  const pd_test xsave = {1, 0, 2, 27};
+  if (!reports(&xsave)) return 0;
+  uint32_t low, high;
+  __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(0)); /* xgetbv */
+  return (uint64_t)high << 32 | low;
+}
+
+static int has_registers(const pd_level *level) {
+  if ((kept() & level->state) != level->state) return 0;
+  /* ARCH_REQ_XCOMP_PERM for tile data, number 18 (Linux, Documentation/arch/x86/xstate.rst). */
+  return !level->tiles || syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+}
+#else
+static int reports(const pd_test *test) { return getauxval(test->leaf) >> test->bit & 1; }
+
+static int has_registers(const pd_level *level) {
+#if defined(__riscv)
+  if (level->vector_bytes > 0) {
+    unsigned long bytes;
+    __asm__ volatile("csrr %0, 0xc22" : "=r"(bytes)); /* vlenb */
+    return bytes >= (unsigned long)level->vector_bytes;
+  }
+#endif
+  (void)level;
+  return 1;
+}
+#endif
+
+static int runs(const pd_level *level) {
+  for (int k = 0; k < level->count; k++)
+    if (!reports(&level->tests[k])) return 0;
+  return has_registers(level);
+}
+
+PD_HIDDEN const char *pd_level_name(const pd_handle *handle) { return handle == NULL ? NULL : handle->level_name; }
+
+static int processors(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  const long count = sysconf(_SC_NPROCESSORS_ONLN);
+  return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (int)count;
+}
+
+PD_HIDDEN int pd_create(pd_handle **out, int threads, const char *level, const pd_level *levels, int count) {
+  if (out == NULL) return PD_NULL;
+  *out = NULL;
+  if (threads < 0 || threads > MOST_THREADS) return PD_ARGUMENT;
+  int found = 0;
+  while (found < count && !((level == NULL || strcmp(level, levels[found].name) == 0) && runs(&levels[found]))) found++;
+  if (found == count) return PD_LEVEL;
+  void *memory = NULL;
+  if (posix_memalign(&memory, LINE, sizeof(pd_handle)) != 0) return PD_MEMORY;
+  pd_handle *handle = memset(memory, 0, sizeof(pd_handle));
+  handle->level = found;
+  handle->level_name = levels[found].name;
+  handle->threads = threads == 0 ? processors() : threads;
+  handle->process = getpid();
+  if (pthread_mutex_init(&handle->lock, NULL) != 0 || pthread_cond_init(&handle->begun, NULL) != 0 ||
+      pthread_cond_init(&handle->ended, NULL) != 0) {
+    free(handle);
+    return PD_MEMORY;
+  }
+  if (!start_workers(handle)) {
+    pd_destroy(handle);
+    return PD_THREADS;
+  }
+  *out = handle;
+  return PD_OK;
+}
+
+PD_HIDDEN void pd_destroy(pd_handle *handle) {
+  if (handle == NULL) return;
+  /* The workers of a process stay behind when it is forked, perhaps with the lock in their hands. */
+  if (handle->process == getpid()) {
+    stop_workers(handle);
+    pthread_cond_destroy(&handle->ended);
+    pthread_cond_destroy(&handle->begun);
+    pthread_mutex_destroy(&handle->lock);
+  }
+  free(handle->workers);
+  free(handle->records);
+  free(handle->workspace);
+  free(handle);
+}
+
+PD_HIDDEN const char *pd_message(int code) {
+  switch (code) {
+    case PD_OK: return "no error";
+    case PD_NULL: return "a handle or an array is NULL";
+    case PD_SIZES: return "the library has no program for these sizes";
+    case PD_ALIGNMENT: return "an array is not aligned to the size of its elements";
+    case PD_OVERLAP: return "an array that is written overlaps another array";
+    case PD_BUSY: return "another call uses the handle; each caller needs a handle of its own";
+    case PD_MEMORY: return "there is not enough memory";
+    case PD_THREADS: return "the system refuses to start a thread";
+    case PD_LEVEL: return "the processor runs no level of the library, or not the named one";
+    case PD_ARGUMENT: return "the number of threads is not from 0 to 4096";
+    default: return "unknown code";
+  }
+}
+
+/* Calls */
+
+/* Where a row of `columns` numbers is in a sorted table; -1 if it is not there. */
+static int64_t find(const int64_t *table, int64_t count, int columns, const int64_t *wanted) {
+  int64_t low = 0;
+  while (count > 0) {
+    const int64_t half = count / 2;
+    const int64_t *row = table + (low + half) * columns;
+    int order = 0;
+    for (int k = 0; k < columns && order == 0; k++) order = (row[k] > wanted[k]) - (row[k] < wanted[k]);
+    if (order == 0) return low + half;
+    if (order < 0) {
+      low += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return -1;
+}
+
+/* Workspace of at least so many bytes; 0 if there is not enough memory. */
+static int reserve(pd_handle *handle, size_t bytes) {
+  if (bytes <= handle->workspace_bytes) return 1;
+  free(handle->workspace);
+  handle->workspace = NULL;
+  handle->workspace_bytes = 0;
+  if (posix_memalign(&handle->workspace, LINE, bytes) != 0) {
+    handle->workspace = NULL;
+    return 0;
+  }
+  handle->workspace_bytes = bytes;
+  return 1;
+}
+
+/* Bytes of an array in a call with `rows` rows; the table of a one-row kernel has the bytes of a row. */
+static inline size_t extent(const pd_array *array, int64_t rows) {
+  return array->row == 0 ? array->bytes : array->row * (size_t)rows;
+}
+
+/* A code for the arrays of a call; `aligned` tells whether the variant for aligned arrays may run. */
+static inline int check(const pd_array *array, int count, void *const *arrays, int64_t rows, int *aligned) {
+  uintptr_t low = 0, bad = 0;
+  for (int k = 0; k < count; k++) {
+    const uintptr_t place = (uintptr_t)arrays[k];
+    if (place == 0) return PD_NULL;
+    low |= place & array[k].aligned;
+    bad |= place & array[k].element;
+  }
+  if (bad != 0) return PD_ALIGNMENT;
+  *aligned = low == 0;
+  for (int k = 0; k < count; k++)
+    for (int other = 0; other < k; other++) {
+      const uintptr_t one = (uintptr_t)arrays[k], two = (uintptr_t)arrays[other];
+      if ((array[k].written || array[other].written) && one < two + extent(&array[other], rows) &&
+          two < one + extent(&array[k], rows))
+        return PD_OVERLAP;
+    }
+  return PD_OK;
+}
+
+static inline int acquire(pd_handle *handle) {
+  return atomic_exchange_explicit(&handle->busy, 1, memory_order_acquire) == 0;
+}
+
+static inline void release(pd_handle *handle) { atomic_store_explicit(&handle->busy, 0, memory_order_release); }
+
+typedef struct {
+  pd_handle *handle;
+  const pd_operator *operation;
+  const pd_family *family;
+  void *const *arrays;
+  int64_t chunks, units;
+  size_t slot; /* bytes of workspace of a thread */
+  atomic_llong next;
+} pd_rows;
+
+/* Run a kernel on rows from `first` on, with the variant for aligned arrays if these rows are aligned. */
+static void run_rows(const pd_rows *job, const pd_entry *entry, int64_t first, void *workspace) {
+  const pd_operator *operation = job->operation;
+  void *arrays[PD_MOST_ARRAYS];
+  uintptr_t low = 0;
+  for (int k = 0; k < operation->arrays; k++) {
+    arrays[k] = (char *)job->arrays[k] + entry->arrays[k].row * (size_t)first;
+    low |= (uintptr_t)arrays[k] & entry->arrays[k].aligned;
+  }
+  const pd_variant *variants = entry->variants + 2 * job->handle->level;
+  operation->call(&variants[low != 0], arrays, workspace, 1);
+}
+
+/* Take units until none is left: chunks first, then single rows. */
+static void take_rows(void *data) {
+  pd_rows *job = data;
+  const pd_family *family = job->family;
+  void *workspace = (char *)job->handle->workspace + job->slot * (size_t)self.number;
+  int64_t unit;
+  while ((unit = atomic_fetch_add(&job->next, 1)) < job->units) {
+    if (unit < job->chunks)
+      run_rows(job, &family->chunk, unit * family->rows, workspace);
+    else
+      run_rows(job, &family->row, job->chunks * family->rows + (unit - job->chunks), workspace);
+  }
+}
+
+static size_t slot_of(const pd_entry *entry, int level) {
+  size_t most = 0;
+  for (int k = 0; k < 2; k++) {
+    const pd_variant *variant = &entry->variants[2 * level + k];
+    const size_t bytes = variant->shared + variant->thread;
+    most = bytes > most ? bytes : most;
+  }
+  return (most + LINE - 1) / LINE * LINE;
+}
+
+static int call_rows(pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays) {
+  const int64_t found = find(operation->family_sizes, operation->family_count, operation->columns - 1, sizes + 1);
+  const int64_t rows = sizes[0];
+  if (found < 0 || rows < 0) return PD_SIZES;
+  const pd_family *family = &operation->families[found];
+  const pd_array *described = family->row.arrays;
+  size_t bytes = 0;
+  for (int k = 0; k < operation->arrays; k++) {
+    if (described[k].row != 0 && (size_t)rows > PTRDIFF_MAX / described[k].row) return PD_SIZES;
+    bytes += extent(&described[k], rows);
+  }
+  if (rows == 0) return PD_OK;
+  int aligned;
+  const int code = check(described, operation->arrays, arrays, rows, &aligned);
+  if (code != PD_OK) return code;
+  const int64_t chunks = rows / family->rows, units = chunks + rows % family->rows;
+  const size_t of_chunk = slot_of(&family->chunk, handle->level), of_row = slot_of(&family->row, handle->level);
+  pd_rows job = {handle, operation, family, arrays, chunks, units, of_chunk > of_row ? of_chunk : of_row, 0};
+  const int team = bytes < ALONE ? 1 : units < handle->threads ? (int)units : handle->threads;
+  if (!acquire(handle)) return PD_BUSY;
+  const int reserved = reserve(handle, job.slot * (size_t)team);
+  if (reserved) run_team(handle, take_rows, &job, team);
+  release(handle);
+  return reserved ? PD_OK : PD_MEMORY;
+}
+
+PD_HIDDEN int pd_run(pd_handle *handle, const pd_operator *operation, const int64_t *sizes, void *const *arrays) {
+  if (handle == NULL) return PD_NULL;
+  const int64_t found = find(operation->sizes, operation->count, operation->columns, sizes);
+  if (found < 0) return operation->family_count > 0 ? call_rows(handle, operation, sizes, arrays) : PD_SIZES;
+  const pd_entry *entry = &operation->entries[found];
+  int aligned;
+  const int code = check(entry->arrays, operation->arrays, arrays, 1, &aligned);
+  if (code != PD_OK) return code;
+  const pd_variant *variant = &entry->variants[2 * handle->level + !aligned];
+  if (!acquire(handle)) return PD_BUSY;
+  const int reserved = reserve(handle, variant->shared + variant->thread * (size_t)handle->threads);
+  if (reserved) {
+    if (variant->parallel) self = (pd_thread){.handle = handle, .team = 1};
+    operation->call(variant, arrays, handle->workspace, handle->threads);
+  }
+  release(handle);
+  return reserved ? PD_OK : PD_MEMORY;
+}

@@ -1,0 +1,158 @@
+"""The JSON schema of manifests, from their records, and the check of a manifest against it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+
+from pdojo.errors import UsageError
+from pdojo.files import read_text
+from pdojo.library.manifest import FORMAT, MANIFEST, VERSION, Manifest, device_from_json, entry_from_json
+
+JSON: TypeAlias = dict[str, Any]
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+LARGEST = 1 << 26
+"""Most bytes of a manifest."""
+_WORDS = {"string": str, "integer": int, "array": list, "object": dict}
+
+
+@cache
+def schema() -> JSON:
+    """The schema of a manifest, as JSON Schema 2020-12; do not modify it."""
+    own = _record(Manifest)
+    fixed = {"format": {"const": FORMAT}, "format_version": {"const": VERSION}}
+    properties = {**fixed, **own["properties"]}
+    return {"$schema": DIALECT, "title": FORMAT, **own, "properties": properties, "required": list(properties)}
+
+
+def schema_text() -> str:
+    """The file `manifest.schema.json`."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+def _record(kind: type[Any]) -> JSON:
+    """The schema of a dataclass; its docstrings become descriptions."""
+    hints, notes = get_type_hints(kind), _notes(kind)
+    properties: JSON = {}
+    for field in fields(kind):
+        note = {"description": notes[field.name]} if field.name in notes else {}
+        properties[field.name] = {**_of_type(hints[field.name]), **note}
+    return {
+        "type": "object",
+        "description": inspect.getdoc(kind),
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _notes(kind: type[Any]) -> dict[str, str]:
+    """The docstrings of a class's attributes, by name."""
+    (definition,) = ast.parse(inspect.getsource(kind)).body
+    assert isinstance(definition, ast.ClassDef)
+    found: dict[str, str] = {}
+    for before, after in zip(definition.body, definition.body[1:], strict=False):
+        match before, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = inspect.cleandoc(text)
+            case _:
+                pass
+    return found
+
+
+def _of_type(hint: Any) -> JSON:
+    if hint in (str, int):
+        return {"type": "string" if hint is str else "integer"}
+    if is_dataclass(hint):
+        return _record(cast("type[Any]", hint))
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Literal:
+        return {"enum": list(inner)}
+    if origin is tuple and inner[-1] is Ellipsis:
+        return {"type": "array", "items": _of_type(inner[0])}
+    if origin is tuple and len(set(inner)) == 1:
+        return {"type": "array", "items": _of_type(inner[0]), "minItems": len(inner), "maxItems": len(inner)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _of_type(inner[1])}
+    raise TypeError(f"no schema for {hint}")
+
+
+def faults(data: object, rules: JSON | None = None, place: str = "") -> Iterator[str]:
+    """The ways in which data differs from a schema (None: a manifest's), each with its place in the data.
+
+    The check knows the words of schemas that `schema` writes, and raises KeyError for others.
+    """
+    rules = schema() if rules is None else rules
+    where = place or "the manifest"
+    if "const" in rules or "enum" in rules:
+        known = rules["enum"] if "enum" in rules else [rules["const"]]
+        if data not in known:
+            yield f"{where} is {_shown(data)}, not {' or '.join(map(_shown, known))}"
+        return
+    word = rules["type"]
+    if not isinstance(data, _WORDS[word]) or isinstance(data, bool):
+        yield f"{where} is {_shown(data)}, which is no {word}"
+    elif word == "array":
+        items = cast("list[object]", data)
+        least, most = rules.get("minItems", 0), rules.get("maxItems", len(items))
+        if not least <= len(items) <= most:
+            yield f"{where} has {len(items)} elements, not {least}"
+        for number, item in enumerate(items):
+            yield from faults(item, rules["items"], f"{place}[{number}]")
+    elif word == "object":
+        yield from _members(cast("Mapping[str, object]", data), rules, place, where)
+
+
+def _members(data: Mapping[str, object], rules: JSON, place: str, where: str) -> Iterator[str]:
+    known, others = rules.get("properties", {}), rules["additionalProperties"]
+    missing = [name for name in rules.get("required", ()) if name not in data]
+    if missing:
+        yield f"{where} lacks {', '.join(missing)}"
+    for name, value in data.items():
+        inside = f"{place}.{name}" if place else name
+        if name in known:
+            yield from faults(value, known[name], inside)
+        elif others is False:
+            yield f"{where} has {_shown(name)}, which the format does not know"
+        else:
+            yield from faults(value, others, inside)
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a library's folder. Raises UsageError if it is missing or does not satisfy the schema."""
+    path = folder / MANIFEST
+    try:
+        text = read_text(path, LARGEST)
+    except FileNotFoundError:
+        raise UsageError(f"'{folder}' is no generated library: it has no {MANIFEST}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read '{path}': {error}") from None
+    return parse_manifest(text, str(path))
+
+
+def parse_manifest(text: str, source: str = MANIFEST) -> Manifest:
+    """A manifest from its text. Raises UsageError, with the place, for a text that does not satisfy the schema."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"'{source}' is no JSON: {error}") from None
+    wrong = next(faults(data), None)
+    if wrong is not None:
+        raise UsageError(f"'{source}' is no manifest of format {VERSION}: {wrong}")
+    values = {name: value for name, value in data.items() if name not in ("format", "format_version")}
+    lists = {name: tuple(values[name]) for name in ("triples", "levels")}
+    entries, devices = map(entry_from_json, values["entries"]), map(device_from_json, values["devices"])
+    made: dict[str, Any] = {**values, **lists, "entries": tuple(entries), "devices": tuple(devices)}
+    return Manifest(**made)

@@ -1,0 +1,133 @@
+"""Kernels of a specification at any sizes and element types: library kernels, files, and given kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.dialects.builtin import ArrayAttr
+
+from pdojo.api.programs import named
+from pdojo.dialect.attributes import Numerics, NumericsAttr
+from pdojo.dialect.notation import parse_notation, print_notation
+from pdojo.dialect.notation.sizes import names_of
+from pdojo.dialect.notation.source import Source
+from pdojo.dialect.ops import KernelOp
+from pdojo.errors import UsageError, did_you_mean
+from pdojo.kernels import PRESETS, Workload, kernel_names
+from pdojo.kernels.workload import sizes_in
+from pdojo.library.spec import OperatorSpec
+
+_TYPE = "T"
+"""The name of the element type in a kernel's text."""
+
+
+@dataclass(frozen=True)
+class SizedKernel:
+    """A plain kernel at sizes."""
+
+    kernel: KernelOp
+    sizes: Mapping[str, int]
+    """All sizes of the kernel's text, in its order; empty for a kernel with fixed sizes."""
+    element: str | None
+    """The element type that the text names; None for a text without such a name."""
+    source: Workload | str | None = None
+    """The kernel at other sizes, for verification (`pdojo.search.tuning.task`)."""
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload of a library kernel."""
+        return self.source if isinstance(self.source, Workload) else None
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """The kernel of an operator, at any sizes."""
+
+    title: str
+    """The kernel's name."""
+    declared: Mapping[str, int]
+    """Names of its sizes in order, with the values of the text."""
+    has_type: bool
+    """Whether the text names an element type that may be replaced."""
+    text: str | None = None
+    """The text of a file in the notation; None for a library kernel and for a given kernel."""
+    given: KernelOp | None = None
+    """A kernel with fixed sizes."""
+    numerics: tuple[Numerics, ...] | None = None
+    """Classes of rounding changes to permit; None for the kernel's own."""
+
+    @staticmethod
+    def of(spec: OperatorSpec, folder: Path) -> KernelSource:
+        """The kernel that a specification names. Raises UsageError, and the errors of reading a file."""
+        if spec.kernel in PRESETS:
+            kernel, shape = PRESETS[spec.kernel]
+            raise UsageError(f"'{spec.kernel}' is {kernel} at {shape}; write kernel = \"{kernel}\" and these sizes")
+        if spec.kernel in kernel_names():
+            own = Workload(spec.kernel)
+            return KernelSource(spec.kernel, own.sizes, own.element_type is not None, numerics=spec.numerics)
+        path = folder / spec.kernel
+        if not path.exists():
+            hint = did_you_mean(spec.kernel, kernel_names())
+            raise UsageError(f"there is no library kernel and no file '{spec.kernel}'; {hint}")
+        found = named(path)
+        title = found.kernel.sym_name.data
+        if not isinstance(found.source, str):
+            return KernelSource(title, {}, has_type=False, given=found.kernel, numerics=spec.numerics)
+        names = names_of(Source(found.source, str(path)))
+        values = {name: names.values[name] for name in names.parameters}
+        sizes = {name: value for name, value in values.items() if isinstance(value, int)}
+        return KernelSource(title, sizes, _TYPE in values, found.source, numerics=spec.numerics)
+
+    def sizes(self, shape: str) -> dict[str, int]:
+        """All sizes for a shape (`64x512`, `8x64x56,S=2`). Raises UsageError for a text that is none."""
+        if not self.declared:
+            raise UsageError(f"'{self.title}' has fixed sizes; leave out '{shape}'")
+        return {**self.declared, **sizes_in(shape, self.title, tuple(self.declared))}
+
+    def at(self, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+        """The plain kernel at sizes. Raises UsageError or NotationError for impossible ones."""
+        if dtype is not None and not self.has_type:
+            raise UsageError(f"'{self.title}' has the element types that its text says; leave out '{dtype}'")
+        if self.given is not None:
+            return SizedKernel(self._prepared(self.given), {}, None)
+        if self.text is None:
+            return self._of_library(sizes, dtype)
+        values = {**sizes, **({} if dtype is None else {_TYPE: dtype})}
+        kernels = {kernel.sym_name.data: kernel for kernel in parse_notation(self.text, self.title, values)}
+        kernel = self._prepared(kernels[self.title])
+        element = names_of(Source(self.text, self.title), values).values.get(_TYPE)
+        follows = dtype is None and not _constants(kernels[self.title])
+        return SizedKernel(kernel, sizes, str(element) if self.has_type else None, self.text if follows else None)
+
+    def _of_library(self, sizes: Mapping[str, int], dtype: str | None) -> SizedKernel:
+        changed = tuple((name, sizes[name]) for name in self.declared if sizes[name] != self.declared[name])
+        shape = "x".join(map(str, sizes.values()))
+        label = f"{self.title}:{shape}" if dtype is None else f"{self.title}:{shape} {dtype}"
+        workload = Workload(self.title, changed, dtype, label)
+        kernel = workload.instantiate()
+        follows = not _constants(kernel)
+        return SizedKernel(self._prepared(kernel), sizes, workload.element_type, workload if follows else None)
+
+    def _prepared(self, kernel: KernelOp) -> KernelOp:
+        """A copy without constants, which operators compute in each call, and with the permitted classes."""
+        found = kernel.clone()
+        found.properties.pop("constants", None)
+        for buffer in (*found.buffers(), *found.guests()):
+            buffer.properties.pop("constant", None)
+        if self.numerics is not None:
+            found.properties["numerics"] = ArrayAttr(NumericsAttr(each) for each in self.numerics)
+        # Parsed again: traces store the identifiers of the program as printed.
+        (parsed,) = parse_notation(print_notation(found), self.title)
+        return parsed
+
+
+def given_source(kernel: KernelOp, numerics: Sequence[Numerics] | None = None) -> KernelSource:
+    """A kernel with fixed sizes, such as those of a model."""
+    permitted = None if numerics is None else tuple(numerics)
+    return KernelSource(kernel.sym_name.data, {}, has_type=False, given=kernel, numerics=permitted)
+
+
+def _constants(kernel: KernelOp) -> bool:
+    return bool(kernel.constant_names) or any("constant" in buffer.properties for buffer in kernel.buffers())

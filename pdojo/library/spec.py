@@ -1,0 +1,285 @@
+"""The specification of a library: a TOML file with the operators, the levels and the tuning (docs/library.md)."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from pdojo.dialect.attributes import Numerics
+from pdojo.dialect.element_types import ELEMENT_TYPES
+from pdojo.errors import UsageError, did_you_mean
+from pdojo.files import read_text
+from pdojo.library.manifest import MANIFEST
+from pdojo.search.contract.names import STRATEGIES
+from pdojo.search.contract.progress import Budget
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+CHUNK = 32
+"""Rows of a chunk kernel, if the specification does not say how many."""
+BUDGET = Budget(250)
+"""Limits of each search, if the specification does not give any."""
+MOST_ROWS, MOST_THREADS = 1 << 20, 4096
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_VERSION = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}(?:[-+][0-9A-Za-z.-]{1,60})?")
+_SPDX = re.compile(r"[A-Za-z0-9.+() -]{1,200}")
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """A kernel at several sizes and element types."""
+
+    key: str
+    """The place in the specification, for messages: `operators[0]`."""
+    kernel: str
+    """A kernel of the operator library, or the path of a file, relative to the specification."""
+    name: str | None = None
+    """The C function without prefix and element type; None for the kernel's name."""
+    shapes: tuple[str, ...] = ()
+    """Sizes to tune for: `64x512`, `8x64x56,S=2`; none for a kernel with fixed sizes."""
+    plain: tuple[str, ...] = ()
+    """Sizes for which the kernel is compiled without a move."""
+    dtypes: tuple[str, ...] = ()
+    """Element types; none for the kernel's own."""
+    numerics: tuple[Numerics, ...] | None = None
+    """Classes of rounding changes to permit; None for the kernel's own."""
+    rows: int = 0
+    """Rows of the chunk kernel that serves sizes not listed; 0 if there is none."""
+
+
+@dataclass(frozen=True)
+class TuningSpec:
+    """The effort for programs of the level that this computer measures."""
+
+    measure: bool = True
+    """Whether programs are timed; otherwise the expert pass alone chooses."""
+    search: str | None = None
+    """A strategy; None for the expert pass and a race of its variants."""
+    budget: Budget = BUDGET
+    """Limits of the search of each program."""
+    seed: int = 0
+
+    @property
+    def text(self) -> str:
+        """The effort in words; equal efforts have equal texts."""
+        if not self.measure:
+            return "pass"
+        if self.search is None:
+            return "race"
+        return f"{self.search} {self.budget.evaluations} {self.budget.seconds} seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class LibrarySpec:
+    """A library to be built."""
+
+    name: str
+    version: str = "0.1.0"
+    prefix: str = ""
+    """Beginning of all C names, without the underscore; the library's name by default."""
+    licence: str = "NOASSERTION"
+    """SPDX expression."""
+    licence_file: str | None = None
+    levels: tuple[str, ...] = ("host",)
+    """Names or files of machine descriptions; `host` is this computer's processor."""
+    devices: tuple[str, ...] = ()
+    """Names or files of descriptions of GPUs and Snitch cores, whose programs the expert pass chooses."""
+    threads: int | None = None
+    """Threads to tune for; None for those of each description."""
+    tuning: TuningSpec = field(default_factory=TuningSpec)
+    operators: tuple[OperatorSpec, ...] = ()
+    folder: Path = field(default=Path(), compare=False)
+    """The folder to which paths are relative."""
+
+
+def read_spec(path: Path) -> LibrarySpec:
+    """The specification in a file. Raises UsageError with the file, the key and the mistake."""
+    try:
+        data = tomllib.loads(read_text(path))
+    except OSError as error:
+        raise UsageError(f"cannot read the specification '{path}': {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"cannot read the specification '{path}': it is no UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"specification '{path}' is no TOML: {error}") from None
+    return spec_of(data, str(path), path.parent)
+
+
+def spec_of(data: Mapping[str, Any], source: str, folder: Path) -> LibrarySpec:
+    """The specification in parsed TOML; `source` names it in messages. Raises UsageError like `read_spec`."""
+    table = _Table(source, "", data)
+    table.check("name version prefix licence licence_file levels devices threads tuning operators".split())
+    name = checked_name(table.required("name", _text), table.error)
+    prefix = checked_name(table.get("prefix", _text, name), lambda _, why: table.error("prefix", why))
+    version = table.get("version", _text, "0.1.0")
+    if not _VERSION.fullmatch(version):
+        raise table.error("version", f"'{version}' is no version; write three numbers: 1.0.0")
+    licence = table.get("licence", _text, "NOASSERTION")
+    if not _SPDX.fullmatch(licence):
+        raise table.error("licence", f"'{licence}' is no SPDX expression, such as Apache-2.0")
+    levels = tuple(table.get("levels", _texts, ["host"]))
+    if not levels or len(set(levels)) < len(levels):
+        raise table.error("levels", "must name at least one machine description, and none twice")
+    threads = table.get("threads", _count, None)
+    if threads is not None and not 1 <= threads <= MOST_THREADS:
+        raise table.error("threads", f"must be from 1 to {MOST_THREADS}, not {threads}")
+    devices = tuple(table.get("devices", _texts, list[str]()))
+    if len(set(devices)) < len(devices):
+        raise table.error("devices", "must name no machine description twice")
+    operators = [_operator(each) for each in table.tables("operators")]
+    return LibrarySpec(
+        name,
+        version,
+        prefix,
+        licence,
+        table.get("licence_file", _text, None),
+        levels,
+        devices,
+        threads,
+        _tuning(table.table("tuning")),
+        tuple(operators),
+        folder,
+    )
+
+
+def checked_name(name: str, error: Callable[[str, str], UsageError]) -> str:
+    """The name of a library or a function; `error` makes the error for a text that is none."""
+    if not _NAME.fullmatch(name) or name == MANIFEST:
+        raise error("name", f"'{name}' is no name: at most 63 of a-z, 0-9 and _, a letter first")
+    return name
+
+
+def _tuning(table: _Table) -> TuningSpec:
+    table.check("measure search budget seed".split())
+    search = table.get("search", _text, None)
+    if search is not None and search not in STRATEGIES:
+        raise table.error("search", f"unknown strategy '{search}'; {did_you_mean(search, STRATEGIES)}")
+    measure = table.get("measure", _flag, default=True)
+    for key in ("search", "budget", "seed"):
+        if table.has(key) and not measure:
+            raise table.error(key, "belongs to measured programs, and measure is false")
+    for key in ("budget", "seed"):
+        if table.has(key) and search is None:
+            raise table.error(key, f'belongs to a search; say which one: search = "{STRATEGIES[2]}"')
+    if not table.has("budget"):
+        return TuningSpec(measure, search, seed=table.get("seed", _count, 0))
+    try:
+        budget = Budget.parse(table.get("budget", _text, ""))
+    except UsageError as error:
+        raise table.error("budget", str(error)) from None
+    return TuningSpec(measure, search, budget, table.get("seed", _count, 0))
+
+
+def _operator(table: _Table) -> OperatorSpec:
+    table.check("kernel name shapes plain dtypes numerics rows".split())
+    name = table.get("name", _text, None)
+    if name is not None:
+        checked_name(name, table.error)
+    dtypes = tuple(table.get("dtypes", _texts, list[str]()))
+    for dtype in dtypes:
+        if dtype not in ELEMENT_TYPES:
+            raise table.error("dtypes", f"unknown element type '{dtype}'; {did_you_mean(dtype, ELEMENT_TYPES)}")
+    classes = table.get("numerics", _texts, None)
+    for each in classes or ():
+        if each not in list(Numerics):
+            raise table.error("numerics", f"unknown class '{each}'; {did_you_mean(each, list(Numerics))}")
+    return OperatorSpec(
+        table.key,
+        table.required("kernel", _text),
+        name,
+        tuple(table.get("shapes", _texts, list[str]())),
+        tuple(table.get("plain", _texts, list[str]())),
+        dtypes,
+        None if classes is None else tuple(Numerics(each) for each in classes if each != Numerics.EXACT),
+        _rows(table),
+    )
+
+
+def _rows(table: _Table) -> int:
+    """The rows of the chunk kernel; 0 if there is none."""
+    if isinstance(table.data.get("rows", False), bool):
+        return CHUNK if table.data.get("rows", False) else 0
+    rows = table.get("rows", _count, 0)
+    if not 2 <= rows <= MOST_ROWS:
+        raise table.error("rows", f"a chunk has from 2 to {MOST_ROWS} rows, not {rows}")
+    return rows
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of the file, with its place for messages."""
+
+    source: str
+    key: str
+    data: Mapping[str, Any]
+
+    def error(self, key: str, problem: str) -> UsageError:
+        place = f"{self.key}.{key}" if self.key else key
+        return UsageError(f"specification '{self.source}': key '{place}': {problem}")
+
+    def check(self, known: Sequence[str]) -> None:
+        """Raise UsageError for a key that is not known."""
+        for key in self.data:
+            if key not in known:
+                raise self.error(key, f"no such key; {did_you_mean(key, known)}")
+
+    def has(self, key: str) -> bool:
+        return key in self.data
+
+    def get(self, key: str, kind: tuple[Callable[[object], T | None], str], default: D) -> T | D:
+        """The value of a key, of the kind; the default if the key is missing."""
+        return self.required(key, kind) if key in self.data else default
+
+    def required(self, key: str, kind: tuple[Callable[[object], T | None], str]) -> T:
+        """The value of a key, of the kind. Raises UsageError if it is missing."""
+        if key not in self.data:
+            raise self.error(key, "missing")
+        reader, wanted = kind
+        found = reader(self.data[key])
+        if found is None:
+            raise self.error(key, f"must be {wanted}, not {self.data[key]!r:.60}")
+        return found
+
+    def table(self, key: str) -> _Table:
+        """The table below a key; an empty one if it is missing."""
+        found = self.data.get(key, {})
+        if not isinstance(found, dict):
+            raise self.error(key, f"must be a table: begin it with [{key}]")
+        return _Table(self.source, key, cast("dict[str, Any]", found))
+
+    def tables(self, key: str) -> list[_Table]:
+        """The tables in a list below a key."""
+        found = self.data.get(key, [])
+        rows = cast("list[object]", found) if isinstance(found, list) else [None]
+        if not all(isinstance(row, dict) for row in rows):
+            raise self.error(key, f"must be tables: begin each with [[{key}]]")
+        return [_Table(self.source, f"{key}[{k}]", cast("dict[str, Any]", row)) for k, row in enumerate(rows)]
+
+
+def _is_text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _is_flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _is_count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _is_texts(value: object) -> list[str] | None:
+    rows = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = [row for row in rows if isinstance(row, str) and row]
+    return texts if len(texts) == len(rows) else None
+
+
+_text = _is_text, "a text in quotes"
+_texts = _is_texts, 'a list of texts, such as ["64x512"]'
+_flag = _is_flag, "true or false"
+_count = _is_count, "a whole number of at least 0"

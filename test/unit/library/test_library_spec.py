@@ -1,0 +1,209 @@
+"""Specifications of libraries: every mistake is one error with its key."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pdojo
+from pdojo.errors import UsageError
+from pdojo.kernels import Workload
+from pdojo.library.entries import entries_of
+from pdojo.library.features import detectable, feature_tests
+from pdojo.library.levels import levels_of
+from pdojo.library.rows import rows_problem
+from pdojo.library.spec import CHUNK, TuningSpec, read_spec, spec_of
+
+GOOD: dict[str, Any] = {
+    "name": "small",
+    "levels": ["x86-64-avx2"],
+    "operators": [{"kernel": "relu", "shapes": ["4x8"]}],
+}
+
+
+def operator(**keys: Any) -> dict[str, Any]:
+    return {**GOOD, "operators": [{"kernel": "softmax", "shapes": ["4x8"], **keys}]}
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "name": ({"name": "Not-a-name"}, "key 'name': 'Not-a-name' is no name"),
+    "missing": ({"version": "1.0.0"}, "key 'name': missing"),
+    "key": ({**GOOD, "versoin": "1"}, "key 'versoin': no such key; did you mean 'version'?"),
+    "version": ({**GOOD, "version": "1.0"}, "key 'version': '1.0' is no version"),
+    "levels": ({**GOOD, "levels": []}, "key 'levels': must name at least one"),
+    "threads": ({**GOOD, "threads": True}, "key 'threads': must be a whole number"),
+    "table": ({**GOOD, "tuning": 3}, "key 'tuning': must be a table: begin it with [tuning]"),
+    "tables": ({**GOOD, "operators": {}}, "key 'operators': must be tables: begin each with [[operators]]"),
+    "search": (
+        {**GOOD, "tuning": {"search": "evolv"}},
+        "key 'tuning.search': unknown strategy 'evolv'; did you mean 'evo",
+    ),
+    "budget": ({**GOOD, "tuning": {"search": "evolve", "budget": "x"}}, "key 'tuning.budget': 'x' is no budget"),
+    "no search": ({**GOOD, "tuning": {"budget": "10"}}, "key 'tuning.budget': belongs to a search"),
+    "unmeasured": (
+        {**GOOD, "tuning": {"measure": False, "search": "evolve"}},
+        "key 'tuning.search': belongs to measured",
+    ),
+    "kernel": ({**GOOD, "operators": [{}]}, "key 'operators[0].kernel': missing"),
+    "shapes": (operator(shapes="4x8"), "key 'operators[0].shapes': must be a list of texts"),
+    "type": (operator(dtypes=["f31"]), "key 'operators[0].dtypes': unknown element type 'f31'; did you mean"),
+    "numerics": (
+        operator(numerics=["contrakt"]),
+        "key 'operators[0].numerics': unknown class 'contrakt'; did you mean",
+    ),
+    "rows": (operator(rows=1), "key 'operators[0].rows': a chunk has from 2"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_refused_specifications(case: str) -> None:
+    data, message = WRONG[case]
+    with pytest.raises(UsageError, match=re.escape(message)):
+        spec_of(data, "spec.toml", Path())
+
+
+KERNELS: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown": (
+        {"kernel": "sofmax", "shapes": ["4x8"]},
+        "no library kernel and no file 'sofmax'; did you mean 'softmax'?",
+    ),
+    "preset": ({"kernel": "conv_1"}, "'conv_1' is conv at 8x10x3x512x512x5"),
+    "no shape": ({"kernel": "softmax"}, "key 'shapes': missing; write numbers separated by x: RxC"),
+    "bad shape": ({"kernel": "softmax", "shapes": ["4by8"]}, "'4by8' is no shape"),
+    "twice": ({"kernel": "softmax", "shapes": ["4x8"], "plain": ["4x8"]}, "the sizes 4x8 are listed twice"),
+    "no type": ({"kernel": "matmul_i8", "shapes": ["4x8x4"], "dtypes": ["f32"]}, "'matmul_i8' has the element types"),
+    "rows": (
+        {"kernel": "colsum", "shapes": ["4x8"], "rows": True},
+        "key 'rows': the rows of 'colsum' are not independent",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", KERNELS)
+def test_refused_kernels(case: str) -> None:
+    keys, message = KERNELS[case]
+    with pytest.raises(UsageError, match=f"operators\\[0\\]: .*{re.escape(message)}"):
+        entries_of(spec_of({**GOOD, "operators": [keys]}, "spec.toml", Path()))
+
+
+def test_operators_need_names_of_their_own() -> None:
+    data = {**GOOD, "operators": [GOOD["operators"][0]] * 2}
+    with pytest.raises(UsageError, match=r"operators\[1\]: there is an operator 'relu_f32' already"):
+        entries_of(spec_of(data, "spec.toml", Path()))
+
+
+def test_files_that_are_no_specification(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    with pytest.raises(UsageError, match="cannot read the specification"):
+        read_spec(path)
+    path.write_text('name = "small\n')
+    with pytest.raises(UsageError, match=r"is no TOML: .*line 1"):
+        read_spec(path)
+
+
+def test_entries() -> None:
+    """Sorted by operator and sizes; types, rows and kernels of files in one library."""
+    data = {**GOOD, "operators": [operator(shapes=["8x4", "4x8"], dtypes=["f32", "bf16"], rows=True)["operators"][0]]}
+    entries = entries_of(spec_of(data, "spec.toml", Path()))
+    exact = [entry.name for entry in entries if entry.dispatch == "exact"]
+    assert exact == ["softmax_bf16_4x8", "softmax_bf16_8x4", "softmax_f32_4x8", "softmax_f32_8x4"]
+    chunks = [(dict(entry.sizes), entry.arrays[0].shape) for entry in entries if entry.dispatch == "chunk"]
+    assert chunks == [({"R": CHUNK, "C": c}, (CHUNK, c)) for c in (4, 8)] * 2
+    assert [a.direction for a in entries[0].arrays] == ["in", "out"]
+
+
+def test_kernels_of_files(tmp_path: Path) -> None:
+    (tmp_path / "mine.pdojo").write_text(
+        "size N = 4\ntype T = f32\n\nkernel mine(x) -> (y)\nx T [N, 3] heap\ny T [N, 3] heap\n\n"
+        "N 3 y[{0},{1}] = x[{0},{1}]\n"
+    )
+    row = {"kernel": "mine.pdojo", "shapes": ["5", "N=7"], "dtypes": ["f64"], "rows": True}
+    entries = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", tmp_path))
+    assert [entry.name for entry in entries] == [
+        "mine_f64_5",
+        "mine_f64_7",
+        f"mine_f64_{CHUNK}_chunk",
+        "mine_f64_1_row",
+    ]
+    assert entries[1].arrays[0].shape == (7, 3)
+
+
+def test_numerics_and_constants() -> None:
+    row = {"kernel": "softmax", "shapes": ["4x8"], "numerics": ["contract"]}
+    (entry,) = entries_of(spec_of({**GOOD, "operators": [row]}, "spec.toml", Path()))
+    assert [each.value for each in entry.kernel.permitted] == ["contract"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "independent"),
+    [
+        *(("softmax", True), ("layernorm", True), ("add", True), ("bmm", True), ("matmul", True), ("dot", True)),
+        *(("colsum", False), ("transpose", False), ("reducesum", True)),
+    ],
+)
+def test_kernels_with_independent_rows(kernel: str, independent: bool) -> None:
+    own = Workload(kernel)
+    first = next(iter(own.sizes))
+    small = {name: 3 + k for k, name in enumerate(own.sizes)}
+
+    def at(rows: int) -> pdojo.KernelOp:
+        return Workload(kernel, tuple({**small, first: rows}.items())).instantiate()
+
+    assert (rows_problem(at) is None) == independent, rows_problem(at)
+
+
+ROWS = "kernel k(x) -> (y)\nx f32 [{n}, 4] heap\ny f32 [{n}, 4] heap\n\n{body}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * {n}", "occurs elsewhere"),
+        ("{n} 4 y[{{0}},{{1}}] = x[{n}-1-{{0}},{{1}}]", "other sizes follow"),
+        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}] * ({{0}})", "used as a value"),
+        ("{n} 4 y[{{0}},{{1}}] = x[0,{{1}}]", "is accessed at other rows"),
+        ("{n} 4 y[{{0}},{{1}}] = x[{{0}},{{1}}]", None),
+    ],
+)
+def test_rows_that_depend_on_each_other(body: str, problem: str | None) -> None:
+    found = rows_problem(lambda n: pdojo.parse(ROWS.format(n=n, body=body.format(n=n))))
+    assert (found is None) if problem is None else problem in (found or "")
+
+
+def test_levels() -> None:
+    data = {**GOOD, "levels": ["x86-64-avx2", "neoverse-v2", "x86-64-amx", "x86-64-avx512", "aarch64-neon", "rv64gcv"]}
+    levels = levels_of(spec_of(data, "spec.toml", Path()), measure=False)
+    names = [level.name for level in levels]
+    assert names == ["neoverse-v2", "aarch64-neon", "rv64gcv", "x86-64-amx", "x86-64-avx512", "x86-64-avx2"]
+    assert not any(level.is_measured for level in levels)
+    assert all(feature_tests(level.machine) for level in levels)
+
+
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [("nvidia-sm90", "is no CPU"), ("x86-64-avx3", "unknown machine"), ("toy", "is no CPU")],
+)
+def test_refused_levels(level: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        levels_of(spec_of({**GOOD, "levels": [level]}, "spec.toml", Path()), measure=False)
+
+
+def test_a_search_needs_a_level_that_runs_here() -> None:
+    other = "rv64gcv" if pdojo.machine().architecture != "riscv64" else "neoverse-v2"
+    with pytest.raises(UsageError, match=r"'tuning\.search': this computer runs no level"):
+        levels_of(spec_of({**GOOD, "levels": [other], "tuning": {"search": "evolve"}}, "s", Path()), measure=True)
+
+
+def test_the_level_of_this_computer() -> None:
+    """It has the features that a program can detect, and its file reads as the same machine."""
+    (level,) = levels_of(spec_of({**GOOD, "levels": ["host"]}, "spec.toml", Path()), measure=True)
+    assert level.is_measured
+    assert level.machine.features == detectable(pdojo.machine())
+    assert len(feature_tests(level.machine)) > 0
+
+
+def test_budgets_are_part_of_the_effort() -> None:
+    assert TuningSpec().text != TuningSpec(search="evolve").text != TuningSpec(search="evolve", seed=1).text

@@ -1,0 +1,108 @@
+"""The schema of manifests: it follows the records, and the check names the place of a mistake."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pdojo.errors import UsageError
+from pdojo.library.manifest import Array, Entry, Manifest, Variant
+from pdojo.library.schema import faults, parse_manifest, read_manifest, schema, schema_text
+
+
+def _manifest() -> Manifest:
+    variant = Variant("x86-64-avx2", 64, "traces/a.trace", "a", "1" * 64, "2" * 64, (0, 128))
+    arrays = (Array("x", "f32", (4, 8), "in"), Array("y", "f32", (), "out"))
+    entry = Entry("sum_f32_4x8", "sum_f32", {"R": 4, "C": 8}, arrays, ("contract",), "kernels/a", "exact", (variant,))
+    return Manifest("sums", "1.0.0", "sums", "MIT", ("t",), ("x86-64-avx2",), {"pdojo": "1"}, (entry,), {"a": "3" * 64})
+
+
+def test_a_manifest_satisfies_the_schema_and_is_read_back() -> None:
+    made = _manifest()
+    assert list(faults(json.loads(made.text()))) == []
+    assert parse_manifest(made.text()) == made
+
+
+def test_the_schema_describes_the_records() -> None:
+    found = json.loads(schema_text())
+    variant = found["properties"]["entries"]["items"]["properties"]["variants"]["items"]
+    assert variant["required"] == list(Variant.__dataclass_fields__)
+    assert variant["properties"]["align"] == {
+        "type": "integer",
+        "description": "Bytes to which callers align all arrays.",
+    }
+    assert found["properties"]["entries"]["items"]["properties"]["dispatch"]["enum"] == ["exact", "chunk", "row"]
+    assert found["properties"]["format"] == {"const": "pdojo library"}
+
+
+def _set(data: Any, path: tuple[str | int, ...], value: object) -> None:
+    for step in path[:-1]:
+        data = data[step]
+    if value is None:
+        del data[path[-1]]
+    else:
+        data[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("format",), "other", 'format is "other", not "pdojo library"'),
+        (("format_version",), 2, "format_version is 2, not 1"),
+        (("name",), 3, "name is 3, which is no string"),
+        (("entries",), None, "the manifest lacks entries"),
+        (("extra",), 1, 'the manifest has "extra", which the format does not know'),
+        (("entries", 0, "sizes", "R"), "4", 'entries[0].sizes.R is "4", which is no integer'),
+        (("entries", 0, "sizes", "R"), True, "entries[0].sizes.R is true, which is no integer"),
+        (("entries", 0, "dispatch"), "none", 'entries[0].dispatch is "none", not "exact" or "chunk" or "row"'),
+        (("entries", 0, "arrays", 1, "shape"), [1.5], "entries[0].arrays[1].shape[0] is 1.5, which is no integer"),
+        (("entries", 0, "variants", 0, "workspace"), [1], "entries[0].variants[0].workspace has 1 elements, not 2"),
+        (("entries", 0, "variants", 0, "symbol"), None, "entries[0].variants[0] lacks symbol"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(path: tuple[str | int, ...], value: object, message: str) -> None:
+    data = copy.deepcopy(json.loads(_manifest().text()))
+    _set(data, path, value)
+    assert list(faults(data)) == [message]
+    with pytest.raises(UsageError, match="is no manifest of format 1"):
+        parse_manifest(json.dumps(data))
+
+
+def test_texts_that_are_no_manifest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no JSON"):
+        parse_manifest("{")
+    with pytest.raises(UsageError, match="which is no object"):
+        parse_manifest("[]")
+    with pytest.raises(UsageError, match="is no generated library"):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.json").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="cannot read"):
+        read_manifest(tmp_path)
+
+
+def test_the_schema_is_valid_json_schema() -> None:
+    """All objects are closed or have a type for their members, and say which members they need."""
+
+    def check(rules: dict[str, Any]) -> None:
+        if rules.get("type") == "object":
+            assert "additionalProperties" in rules
+            assert set(rules.get("required", ())) == set(rules.get("properties", ()))
+            inner = [*rules.get("properties", {}).values()]
+            if rules["additionalProperties"] is not False:
+                inner.append(rules["additionalProperties"])
+            for each in inner:
+                check(each)
+        if rules.get("type") == "array":
+            check(rules["items"])
+
+    check(schema())
+
+
+def test_the_manifest_of_a_library_satisfies_the_schema_beside_it(built: Path) -> None:
+    assert (built / "manifest.schema.json").read_text() == schema_text()
+    data = json.loads((built / "manifest.json").read_text())
+    assert list(faults(data, json.loads((built / "manifest.schema.json").read_text()))) == []
