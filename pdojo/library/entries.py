@@ -93,7 +93,7 @@ def _entries(spec: OperatorSpec, source: KernelSource) -> Iterator[PlannedEntry]
     for dtype in spec.dtypes or (None,):
         rows = [(source.sizes(shape), True) for shape in spec.shapes] + [(source.sizes(s), False) for s in spec.plain]
         if not source.declared:
-            rows = [({}, True)]
+            rows = [(dict[str, int](), True)]
         listed = [tuple(sizes.values()) for sizes, _ in rows]
         twice = next((each for each in listed if listed.count(each) > 1), None)
         if twice is not None:

@@ -65,15 +65,17 @@ def test_the_folder(built: Path) -> None:
 def test_programs_are_replayed_from_the_folder(built: Path) -> None:
     """Kernel, trace and machine as text give the digests of program and object file in the manifest."""
     data = json.loads((built / MANIFEST).read_text())
-    for entry in map(entry_from_json, data["entries"]):
+    chosen = ("matmul_f32_6x10x8", "matmul_f32_3x5x7", "softmax_f32_4x16_chunk")
+    entries = [entry for entry in map(entry_from_json, data["entries"]) if entry.name in chosen]
+    assert len(entries) == len(chosen)
+    for entry in entries:
         (plain,) = parse_notation((built / entry.kernel).read_text())
         for variant in entry.variants:
             machine = read_level(built, variant.level)
             made = make_moves(with_alignment(plain, variant.align), machine, None, Trace.load(built / variant.trace))
             assert digest(print_notation(made.after).encode()) == variant.program
-            if entry.operator == "matmul_f32":
-                assert digest(compile_program(made.after, machine, variant.symbol).code) == variant.object
-            assert (len(made.game.trace.steps) == 0) == ("matmul" in entry.name and entry.name != "matmul_f32_6x10x8")
+            assert digest(compile_program(made.after, machine, variant.symbol).code) == variant.object
+            assert (len(made.game.trace.steps) == 0) == (entry.name == "matmul_f32_3x5x7")
 
 
 def test_nothing_is_exported_but_the_functions(built: Path, small: Loaded) -> None:
@@ -204,6 +206,7 @@ def test_measured_choices_are_kept(tmp_path: Path) -> None:
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_programs_of_searches_are_taken(tmp_path: Path) -> None:
     """The best program of `pdojo.tune` for this computer is that of the library's own level."""
     require_compiler()
