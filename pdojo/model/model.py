@@ -38,6 +38,7 @@ class Model:
     memory: MemoryPlan = field(init=False)
 
     def __post_init__(self) -> None:
+        self._check_order()
         object.__setattr__(self, "memory", plan_memory(self.steps, self.results))
 
     @staticmethod
@@ -52,6 +53,18 @@ class Model:
             places = group.operations[0].pieces if group.is_in_place else ()
             steps.append(replace(step, places=places))
         return Model(graph.name, graph.inputs, graph.outputs, tuple(steps))
+
+    def _check_order(self) -> None:
+        """Raise AssertionError if something is read that is neither an input nor the result of an earlier step."""
+        known = {tensor.memory for tensor in self.inputs}
+        for step in self.steps:
+            missing = [each for each in step.inputs if isinstance(each, Tensor) and each.memory not in known]
+            if missing:
+                raise AssertionError(f"no step before {step.kernel.sym_name.data} computes {missing}")
+            known.update(step.outputs)
+        lost = [name for name, each in self.outputs if isinstance(each, Tensor) and each.memory not in known]
+        if lost:
+            raise AssertionError(f"no step computes {lost}")
 
     @staticmethod
     def of_step(step: Step) -> Model:

@@ -191,10 +191,13 @@ class _Partition:
                 and all(self.homes.get(t) is not group or self._is_in_memory(t) for t in self._operands(operation))
             ):
                 group.operations.remove(operation)
-                moved = dict.fromkeys([*self._read_through(operation), operation])
-                rest = [each for each in target.operations if each not in moved]
-                place = min(rest.index(each) for each in readers)
-                target.operations = [*rest[:place], *moved, *rest[place:]]
+                place = min(target.operations.index(each) for each in readers)
+                # Operations before it may read through the same copies: these stay where they are.
+                ahead = target.operations[:place]
+                through = dict.fromkeys(self._read_through(operation))
+                moved = [*(each for each in through if each not in ahead), operation]
+                behind = [each for each in target.operations[place:] if each not in moved]
+                target.operations = [*ahead, *moved, *behind]
                 self.homes.update(dict.fromkeys(operation.made, target))
 
     def _operands(self, operation: Operation) -> list[Tensor]:

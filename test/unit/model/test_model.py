@@ -146,6 +146,17 @@ def test_copies_in_another_order_are_read_through() -> None:
     assert np.allclose(second, given.T @ weights, atol=1e-6)
 
 
+def test_copies_stay_before_their_first_reader_if_another_one_joins_the_kernel() -> None:
+    made = Graphs()
+    turned = made("turn", build.transpose, made.input("x", 4, 8))
+    first = made("product", lambda a, b: a * b, turned, made.input("v", 8, 4))
+    second = made("quotient", lambda a, b: a / b, turned, made.input("w", 8, 4))
+    graph = made.finish(made("difference", lambda a, b: b - a, first, second))
+    assert names(graph) == [["turn", "quotient", "product", "difference"]]
+    x, v, w = constant(4, 8), constant(8, 4), constant(8, 4) + 2
+    assert np.allclose(run(graph, x, v, w)[0], x.T / w - x.T * v, atol=1e-6)
+
+
 def test_the_only_use_of_an_array_in_another_order_is_written_in_that_order() -> None:
     made = Graphs()
     product = made("product", build.matmul, made.input("x", 4, 8), made.input("w", 8, 4))
