@@ -101,6 +101,17 @@ def test_integer_divisions(name: str, bits: int) -> None:
     assert core_cycles(text_of(name)) == BEFORE + 2 + 4 + bits + 2
 
 
+def test_a_program_that_divides() -> None:
+    """About 14,930 cycles on RTL."""
+    program = assemble(text_of("sigmoid-16x16-f64"), "sigmoid.s")
+    placement = Placement(RECENT, program)
+    x = placement.place(np.random.default_rng(0).standard_normal((16, 16)))
+    y = placement.output((16, 16), np.float64)
+    result = simulate(program, RECENT, arguments=[x.address, y.address], memory=placement.memory)
+    np.testing.assert_allclose(y.values, 1 / (1 + np.exp(-x.values)), rtol=1e-14)
+    assert result.cycles == pytest.approx(14_930, rel=0.003)
+
+
 # Classes of programs against the model
 
 
