@@ -182,7 +182,9 @@ class _Graph:
                 continue
             wanted = {names[p] for p in self.partners.get(number, ()) if p in names}
             avoided = self._avoided(number, names)
-            names[number] = min(allowed, key=lambda n: (n not in wanted, _number(n) in avoided))
+            names[number] = allowed[0]
+            if wanted or avoided:
+                names[number] = min(allowed, key=lambda n: (n not in wanted, _number(n) in avoided))
         return {self.numbering.registers[k]: name for k, name in names.items()}
 
     def _avoided(self, number: int, names: Mapping[int, str]) -> set[int]:
