@@ -15,7 +15,7 @@ FENCE = "fmv.x.w t2, fa0\nmv zero, t2\n"
 """What the cluster's run-time library calls snrt_fpu_fence."""
 RECENT = Configuration()
 OLD = Configuration(
-    name="snitch-2024", ring=16, nesting=1, waiting_loops=8, integers_queue=False, inner_repetition=True
+    name="snitch-2024", ring=16, nesting=1, waiting_loops=8, crossings=frozenset(), inner_repetition=True
 )
 
 

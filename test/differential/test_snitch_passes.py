@@ -97,6 +97,11 @@ def test_single_precision(name: str) -> None:
     ran(name, "f32", "heuristic")
 
 
+@pytest.mark.parametrize("name", ["axpy:1x64", "dot:1x64", "matmul:8x8x8", "relu:8x16", "gemv:8x16", "softmax:8x16"])
+def test_half_precision(name: str) -> None:
+    ran(name, "f16", "heuristic")
+
+
 @pytest.mark.parametrize("name", ["matmul:8x8x8", "conv:1x1x1x6x6x3", "reducemax:8x16"])
 def test_older_cores(name: str) -> None:
     """Shorter hardware loops, which do not nest."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from pdojo.backends.snitch.assembly import Line
+from pdojo.backends.snitch.assignment import Assignment, is_left_out
 from pdojo.backends.snitch.code import ARGUMENT, ARRAYS, SLOT, CodeLine, FrameOffset, Kind, SnitchCode
 from pdojo.backends.snitch.liveness import bodies, without_dead_code
-from pdojo.backends.snitch.registers import SAVED, Assignment, assign, is_left_out
+from pdojo.backends.snitch.registers import SAVED, assign
 from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.errors import LoweringError
 

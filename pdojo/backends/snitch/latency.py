@@ -7,7 +7,7 @@ from pdojo.backends.snitch.simulator.configuration import Timing
 
 _SIMPLE = ("fmin", "fmax", "fsgnj", "fsgnjn", "fsgnjx", "fmv")
 _QUEUE = 1
-"""Additional cycles of results for the core, which wait in a queue behind earlier instructions."""
+"""Cycles in the ring, or behind instructions in the ring, of moves to integer registers."""
 _DIVIDED = 16
 """Assumed number of quotient bits."""
 
@@ -23,7 +23,7 @@ def latency(instruction: CodeLine, timing: Timing) -> int:
     if not is_float(instruction):
         if instruction.name in LOADS:
             return timing.load
-        if name in ("mul", "mulh", "mulhu", "mulhsu"):
+        if name in ("mul", "mulh", "mulhsu", "mulhu"):
             return timing.multiply
         return timing.divide + _DIVIDED if name in ("div", "divu", "rem", "remu") else 1
     if instruction.name in STORES:
@@ -31,15 +31,14 @@ def latency(instruction: CodeLine, timing: Timing) -> int:
     if instruction.name in LOADS:
         return timing.float_load
     if instruction.defs[0].kind == "x":
-        return _QUEUE + timing.for_core(instruction.name.removesuffix(".rtz"))
+        return _QUEUE + (timing.conversion if name == "fcvt" else timing.simple) + timing.answer
     return _arithmetic(name, types, timing)
 
 
 def _arithmetic(name: str, types: str, timing: Timing) -> int:
-    if name in ("vfdiv", "vfsqrt"):
-        return timing.division_packed
+    name = name.removeprefix("v")
     if name in ("fdiv", "fsqrt"):
-        return timing.division_double if types == "d" else timing.division_single
-    if name in ("fcvt", "vfcpka"):
+        return timing.divided(types[-1])
+    if name in ("fcvt", "fcpka"):
         return timing.conversion
-    return timing.simple if name.removeprefix("v") in _SIMPLE else timing.fma
+    return timing.simple if name in _SIMPLE else timing.fma

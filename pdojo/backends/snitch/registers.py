@@ -1,4 +1,4 @@
-"""Register allocation by graph colouring, and an independent check of the result.
+"""Register allocation by graph colouring.
 
 Values that do not fit are spilled: a constant is recomputed; other values are stored in the stack frame after each
 write and loaded before each use. If values in the body of a hardware loop do not fit, the kernel is rejected.
@@ -6,12 +6,13 @@ write and loaded before each use. If values in the body of a hardware loop do no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Collection, Mapping, Sequence
 
+from pdojo.backends.snitch.assembler.registers import FLOAT, INTEGER
+from pdojo.backends.snitch.assignment import Assignment, check, is_left_out
 from pdojo.backends.snitch.code import COPIES, SLOT, SP, CodeLine, FrameOffset, Kind, Register, SnitchCode
-from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, tracked
+from pdojo.backends.snitch.liveness import Flow, Numbering, bodies, live_after, tracked
+from pdojo.backends.snitch.meetings import meetings
 from pdojo.backends.snitch.schedule import Schedule
 from pdojo.backends.snitch.simulator.configuration import Timing
 from pdojo.errors import LoweringError
@@ -31,18 +32,6 @@ _ROUNDS = 20
 _FOREVER = float("inf")
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """Code and the names of its registers."""
-
-    code: list[CodeLine]
-    names: Mapping[Register, str]
-
-    def name(self, register: Register) -> str:
-        """The name of a register."""
-        return register.fixed or self.names[register]
-
-
 def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
     """Schedule the code where that adds no spills, and name its registers.
 
@@ -51,6 +40,7 @@ def assign(code: list[CodeLine], function: SnitchCode, name: str) -> Assignment:
     graph = _scheduled(code)
     for _ in range(_ROUNDS):
         if not graph.spilled:
+            graph.settle()
             assignment = Assignment(graph.code, graph.names)
             check(assignment)
             return assignment
@@ -75,16 +65,56 @@ class _Graph:
 
     def __init__(self, code: list[CodeLine]) -> None:
         self.code = code
+        self.flow = Flow(code)
         self.numbering = Numbering(code)
         self.count = len(self.numbering.registers)
         self.neighbours = [0] * self.count
         self.in_streams = 0
         self.weights = [0.0] * self.count
         self.partners: dict[int, list[int]] = {}
+        self.apart: dict[Register, set[Register | int]] = {}
+        """Registers and numbers that a register's number should not equal, so that the core does not wait for it."""
         self.spilled: list[Register] = []
         self._kinds = {kind: self._mask_of(kind) for kind in ("x", "f")}
         self._build()
+        self._separate(())
         self.names = self._coloured()
+        if self.spilled and self.apart:
+            self.apart.clear()
+            self.names = self._coloured()
+
+    def settle(self) -> None:
+        """Name the registers again, now that copies inside one register are known, if numbers still meet.
+
+        The offsets of branches depend on these copies.
+        """
+        assignment, before = Assignment(self.code, self.names), self.names
+        repeated = bodies(self.code)
+        self._separate(
+            {i for i, kept in zip(self.code, repeated, strict=True) if not kept and is_left_out(assignment, i)}
+        )
+        met = self._met()
+        if met:
+            self.names = self._coloured()
+            if self.spilled or self._met() >= met:
+                self.names = before
+                self.spilled.clear()
+
+    def _separate(self, left_out: Collection[CodeLine]) -> None:
+        self.apart = {}
+        for register, other in meetings(self.code, self.flow, left_out, Timing()):
+            self.apart.setdefault(register, set()).add(other)
+            if isinstance(other, Register):
+                self.apart.setdefault(other, set()).add(register)
+
+    def _met(self) -> int:
+        """The number of meetings."""
+        names = self.names
+        return sum(
+            _number(names[register]) == (_number(names[other]) if isinstance(other, Register) else other)
+            for register, others in self.apart.items()
+            for other in others
+        )
 
     @property
     def spill_cost(self) -> float:
@@ -95,7 +125,7 @@ class _Graph:
         return self.numbering.mask([r for r in self.numbering.registers if r.kind == kind])
 
     def _build(self) -> None:
-        numbering, flow = self.numbering, Flow(self.code)
+        numbering, flow = self.numbering, self.flow
         after = live_after(flow, numbering)
         streaming = False
         for position, instruction in enumerate(self.code):
@@ -137,8 +167,9 @@ class _Graph:
         return tuple(n for n in names if n not in STREAM_NAMES) if self.in_streams >> number & 1 else names
 
     def _coloured(self) -> dict[Register, str]:
-        """Names of registers by colouring; registers without a name are added to `spilled`."""
+        """Names of registers by colouring; registers without a name become `spilled`."""
         names: dict[int, str] = {}
+        self.spilled.clear()
         free = [k for k, r in enumerate(self.numbering.registers) if r.fixed is None]
         for number, register in enumerate(self.numbering.registers):
             if register.fixed is not None:
@@ -150,8 +181,21 @@ class _Graph:
                 self.spilled.append(self.numbering.registers[number])
                 continue
             wanted = {names[p] for p in self.partners.get(number, ()) if p in names}
-            names[number] = next((n for n in allowed if n in wanted), allowed[0])
+            avoided = self._avoided(number, names)
+            names[number] = allowed[0]
+            if wanted or avoided:
+                names[number] = min(allowed, key=lambda n: (n not in wanted, _number(n) in avoided))
         return {self.numbering.registers[k]: name for k, name in names.items()}
+
+    def _avoided(self, number: int, names: Mapping[int, str]) -> set[int]:
+        """The numbers that a register should not have."""
+        found: set[int] = set()
+        for other in self.apart.get(self.numbering.registers[number], ()):
+            if isinstance(other, int):
+                found.add(other)
+            elif (name := names.get(self.numbering.bits[other].bit_length() - 1)) is not None:
+                found.add(_number(name))
+        return found
 
     def _order(self, free: list[int]) -> list[int]:
         """The order in which registers are removed from the graph; they are named in reverse order."""
@@ -197,6 +241,11 @@ class _Graph:
         return found
 
 
+def _number(name: str) -> int:
+    """The number of a register in instructions."""
+    return FLOAT[name] if name in FLOAT else INTEGER[name]
+
+
 def _spill(code: list[CodeLine], spilled: Sequence[Register], function: SnitchCode, name: str) -> list[CodeLine]:
     """The code with the spilled registers kept in the stack frame, or recomputed before their uses."""
     for register in spilled:
@@ -231,67 +280,3 @@ def _reload(register: Register, to: Register, slots: Mapping[Register, FrameOffs
         return CodeLine("li", (to,), (), register.constant)
     assert slots[register].area == SLOT
     return CodeLine("lw" if register.kind == "x" else "fld", (to,), (SP,), slots[register])
-
-
-State: TypeAlias = tuple[int, int]
-"""Two sets, as masks: registers whose value is still in its named register, and registers overwritten since."""
-
-
-def check(assignment: Assignment) -> None:
-    """Trace the values through the named registers. Raises AssertionError if an operand is overwritten before its use.
-
-    An operand that some path to its use does not write is no error, because guards exclude such paths. The check shares
-    no code with the allocation, so a mistake there becomes an error and not a wrong result.
-    """
-    code, flow, numbering = assignment.code, Flow(assignment.code), Numbering(assignment.code)
-    sharing: dict[str, int] = {}
-    for register, bit in numbering.bits.items():
-        name = assignment.name(register)
-        sharing[name] = sharing.get(name, 0) | bit
-    states: list[State | None] = [None] * len(code)
-    states[0] = (0, 0)
-    pending = [0]
-    while pending:
-        position = pending.pop()
-        state = states[position]
-        assert state is not None
-        following = _after(assignment, numbering, sharing, code[position], state)
-        for target in flow.successors[position]:
-            known = states[target]
-            merged = following if known is None else _merged(known, following)
-            if merged != known:
-                states[target] = merged
-                pending.append(target)
-    for instruction, state in zip(code, states, strict=True):
-        wrong = 0 if state is None else numbering.mask(instruction.uses) & state[1]
-        for register in numbering.members(wrong):
-            name = assignment.name(register)
-            assert register.fixed, f"{instruction} does not find its operand in {name}"
-            assert name in ("zero", "sp"), f"{instruction} does not find what was passed in {name}"
-
-
-def _after(
-    assignment: Assignment, numbering: Numbering, sharing: Mapping[str, int], instruction: CodeLine, state: State
-) -> State:
-    kept, lost = state
-    if is_left_out(assignment, instruction):
-        # A copy inside one named register overwrites nothing.
-        bit = numbering.mask(instruction.defs)
-        return kept | bit, lost & ~bit
-    for register in tracked(instruction.defs):
-        bit = numbering.bits[register]
-        overwritten = kept & sharing[assignment.name(register)] & ~bit
-        kept, lost = (kept & ~overwritten) | bit, (lost | overwritten) & ~bit
-    return kept, lost
-
-
-def _merged(one: State, other: State) -> State:
-    lost = one[1] | other[1]
-    return (one[0] | other[0]) & ~lost, lost
-
-
-def is_left_out(assignment: Assignment, instruction: CodeLine) -> bool:
-    """Whether an instruction copies a register to itself, and so is omitted."""
-    if instruction.name not in COPIES:
-        return False
-    return assignment.name(instruction.uses[0]) == assignment.name(instruction.defs[0])

@@ -1,8 +1,8 @@
 # kernel: dot:1x256 f32
 # strategy: heuristic
 # machine: snitch
-# cycles: 180
-# cycles_of_pdojo_snitch: 180
+# cycles: 183
+# cycles_of_pdojo_snitch: 183
 # arguments, in a0 and so on:
 #   --arg 'f32[1,256]'
 #   --arg 'f32[1,256]'
@@ -12,10 +12,14 @@
 .p2align 2
 dot:
     addi sp, sp, -32
+    fmv.w.x ft3, zero
+    fsw ft3, 0(a2)
+    fcvt.d.w ft3, zero
+    fmv.d ft4, ft3
+    fmv.d ft5, ft3
+    fmv.d ft6, ft3
     li a3, 127
     li a4, 8
-    fmv.w.x ft3, zero
-    fcvt.d.w ft4, zero
     li a5, 31
     scfgwi zero, 63
     scfgwi a3, 95
@@ -23,35 +27,33 @@ dot:
     scfgwi a0, 768
     scfgwi a1, 769
     csrrsi zero, 1984, 1
-    fmv.d ft5, ft4
-    fmv.d ft6, ft4
-    fmv.d ft7, ft4
     frep.o a5, 4, 0, 0
+    vfmac.s ft3, ft0, ft1
     vfmac.s ft4, ft0, ft1
     vfmac.s ft5, ft0, ft1
     vfmac.s ft6, ft0, ft1
-    vfmac.s ft7, ft0, ft1
-    fsd ft4, 0(sp)
-    flw ft4, 0(sp)
-    flw ft8, 4(sp)
-    fsd ft5, 8(sp)
-    flw ft5, 8(sp)
-    fadd.s ft4, ft4, ft8
-    flw ft8, 12(sp)
-    fsd ft6, 16(sp)
-    flw ft6, 16(sp)
-    fadd.s ft3, ft3, ft4
-    fadd.s ft4, ft5, ft8
-    flw ft5, 20(sp)
-    fsd ft7, 24(sp)
-    fadd.s ft5, ft6, ft5
-    fadd.s ft3, ft3, ft4
-    flw ft4, 24(sp)
-    flw ft6, 28(sp)
-    fadd.s ft4, ft4, ft6
-    fadd.s ft3, ft3, ft5
-    fadd.s ft3, ft3, ft4
     csrrci zero, 1984, 1
-    fsw ft3, 0(a2)
+    fsd ft3, 0(sp)
+    flw ft3, 0(sp)
+    flw ft7, 4(sp)
+    flw ft8, 0(a2)
+    fsd ft4, 8(sp)
+    fadd.s ft3, ft3, ft7
+    flw ft4, 8(sp)
+    flw ft7, 12(sp)
+    fadd.s ft8, ft8, ft3
+    fsd ft5, 16(sp)
+    fadd.s ft3, ft4, ft7
+    flw ft4, 16(sp)
+    flw ft5, 20(sp)
+    fadd.s ft8, ft8, ft3
+    fsd ft6, 24(sp)
+    fadd.s ft3, ft4, ft5
+    flw ft4, 24(sp)
+    flw ft5, 28(sp)
+    fadd.s ft8, ft8, ft3
+    fadd.s ft3, ft4, ft5
+    fadd.s ft8, ft8, ft3
+    fsw ft8, 0(a2)
     addi sp, sp, 32
     ret

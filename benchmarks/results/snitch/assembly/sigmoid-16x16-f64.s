@@ -1,8 +1,8 @@
 # kernel: sigmoid:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 15694
-# cycles_of_pdojo_snitch: 15703
+# cycles: 14355
+# cycles_of_pdojo_snitch: 14366
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -11,8 +11,8 @@
 sigmoid_constants:
 .word 0x00000000, 0xc0875000
 .word 0x00000000, 0x40863000
-.word 0x00000040, 0x43380000
-.word 0xffffffc0, 0x4337ffff
+.word 0x0000043f, 0x43380000
+.word 0x000003bf, 0x43380000
 .word 0x00000000, 0x3bf00000
 .word 0x00000000, 0x43f00000
 .word 0x652b82fe, 0x3ff71547
@@ -36,8 +36,7 @@ sigmoid:
     addi sp, sp, -96
     li a2, 255
     li a3, 8
-    la a6, sigmoid_constants
-    li a7, 1072693248
+    la a7, sigmoid_constants
     li t0, 1
     scfgwi zero, 63
     scfgwi a2, 95
@@ -45,10 +44,10 @@ sigmoid:
     scfgwi a0, 768
     scfgwi a1, 897
     csrrsi zero, 1984, 1
-    li t3, 64
+    li t2, 64
 .Lsigmoid_loop17:
     fsgnjn.d ft3, ft0, ft0
-    fld ft4, 0(a6)
+    fld ft4, 0(a7)
     fsgnjn.d ft5, ft0, ft0
     fsgnjn.d ft6, ft0, ft0
     feq.d a0, ft3, ft3
@@ -56,7 +55,7 @@ sigmoid:
     feq.d a1, ft5, ft5
     fmax.d ft8, ft3, ft4
     fmax.d ft9, ft5, ft4
-    fld ft10, 8(a6)
+    fld ft10, 8(a7)
     feq.d a2, ft6, ft6
     bne a0, zero, .Lsigmoid_ordered1
     fadd.d ft8, ft3, ft4
@@ -81,7 +80,7 @@ sigmoid:
     fadd.d ft6, ft9, ft10
 .Lsigmoid_ordered6:
     fsd ft5, 0(sp)
-    fld ft9, 16(a6)
+    fld ft9, 16(a7)
     fsd ft6, 24(sp)
     bne a2, zero, .Lsigmoid_ordered10
     fadd.d ft8, ft3, ft10
@@ -89,14 +88,14 @@ sigmoid:
     lw a0, 4(sp)
     lw a1, 28(sp)
     fsd ft8, 48(sp)
-    fld ft3, 24(a6)
-    fld ft11, 48(a6)
+    fld ft3, 24(a7)
+    fld ft11, 48(a7)
     fmv.d fa0, ft9
     fmax.d fa1, ft7, ft4
     feq.d a2, ft7, ft7
     lw a3, 52(sp)
     slt a0, a0, zero
-    fmv.d fa2, ft9
+    fmv.d fa4, ft9
     bne a0, zero, .Lsigmoid_chosen3
     fmv.d fa0, ft3
 .Lsigmoid_chosen3:
@@ -108,7 +107,7 @@ sigmoid:
     fmin.d ft4, fa1, ft10
     fmadd.d fa3, ft5, ft11, fa0
     bne a1, zero, .Lsigmoid_chosen7
-    fmv.d fa2, ft3
+    fmv.d fa4, ft3
 .Lsigmoid_chosen7:
     bne a2, zero, .Lsigmoid_ordered14
     fadd.d ft4, fa1, ft10
@@ -116,115 +115,111 @@ sigmoid:
     slt a2, a3, zero
     fmv.d ft7, ft9
     fsd ft4, 72(sp)
-    fmadd.d fa1, ft6, ft11, fa2
+    fmadd.d fa1, ft6, ft11, fa4
     bne a2, zero, .Lsigmoid_chosen11
     fmv.d ft9, ft3
 .Lsigmoid_chosen11:
     lw a3, 76(sp)
-    fmadd.d fa4, ft8, ft11, ft9
+    fmadd.d fa2, ft8, ft11, ft9
     fsub.d ft10, fa3, fa0
-    fld fa0, 56(a6)
+    fld fa0, 56(a7)
     slt a3, a3, zero
     bne a3, zero, .Lsigmoid_chosen15
     fmv.d ft7, ft3
 .Lsigmoid_chosen15:
     fmadd.d fa5, ft4, ft11, ft7
-    fsub.d ft3, fa1, fa2
-    fsub.d ft9, fa4, ft9
+    fsub.d ft3, fa1, fa4
+    fsub.d ft9, fa2, ft9
     fmadd.d ft5, ft10, fa0, ft5
     fsub.d ft7, fa5, ft7
-    fld ft11, 64(a6)
+    fld ft11, 64(a7)
     fmadd.d ft6, ft3, fa0, ft6
     fmadd.d ft8, ft9, fa0, ft8
     fmadd.d ft4, ft7, fa0, ft4
     fmadd.d fa0, ft10, ft11, ft5
-    fld ft5, 72(a6)
-    fld ft10, 80(a6)
-    fmadd.d fa2, ft3, ft11, ft6
+    fld ft5, 72(a7)
+    fld ft10, 80(a7)
+    fmadd.d fa4, ft3, ft11, ft6
     fmadd.d ft9, ft9, ft11, ft8
     fmadd.d ft11, ft7, ft11, ft4
     fmadd.d ft3, ft5, fa0, ft10
-    fld ft4, 88(a6)
-    fmadd.d ft6, ft5, fa2, ft10
+    fld ft4, 88(a7)
+    fmadd.d ft6, ft5, fa4, ft10
     fmadd.d ft7, ft5, ft9, ft10
     fmadd.d ft5, ft5, ft11, ft10
     fmadd.d ft3, ft3, fa0, ft4
-    fld ft8, 96(a6)
-    fmadd.d ft6, ft6, fa2, ft4
+    fld ft8, 96(a7)
+    fmadd.d ft6, ft6, fa4, ft4
     fmadd.d ft7, ft7, ft9, ft4
     fmadd.d ft4, ft5, ft11, ft4
     fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 104(a6)
-    fmadd.d ft6, ft6, fa2, ft8
+    fld ft5, 104(a7)
+    fmadd.d ft6, ft6, fa4, ft8
     fmadd.d ft7, ft7, ft9, ft8
     fmadd.d ft4, ft4, ft11, ft8
     fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 112(a6)
-    fmadd.d ft6, ft6, fa2, ft5
+    fld ft8, 112(a7)
+    fmadd.d ft6, ft6, fa4, ft5
     fmadd.d ft7, ft7, ft9, ft5
     fmadd.d ft4, ft4, ft11, ft5
     fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 120(a6)
-    fmadd.d ft6, ft6, fa2, ft8
+    fld ft5, 120(a7)
+    fmadd.d ft6, ft6, fa4, ft8
     fmadd.d ft7, ft7, ft9, ft8
     fmadd.d ft4, ft4, ft11, ft8
     fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 128(a6)
-    fmadd.d ft6, ft6, fa2, ft5
+    fld ft8, 128(a7)
+    fmadd.d ft6, ft6, fa4, ft5
     fmadd.d ft7, ft7, ft9, ft5
     fmadd.d ft4, ft4, ft11, ft5
     fmadd.d ft3, ft3, fa0, ft8
-    fld ft5, 136(a6)
-    fmadd.d ft6, ft6, fa2, ft8
+    fld ft5, 136(a7)
+    fmadd.d ft6, ft6, fa4, ft8
     fmadd.d ft7, ft7, ft9, ft8
     fmadd.d ft4, ft4, ft11, ft8
     fmadd.d ft3, ft3, fa0, ft5
-    fld ft8, 144(a6)
-    fmadd.d ft6, ft6, fa2, ft5
+    fld ft8, 144(a7)
+    fmadd.d ft6, ft6, fa4, ft5
     fmadd.d ft7, ft7, ft9, ft5
     fmadd.d ft4, ft4, ft11, ft5
     fmadd.d ft3, ft3, fa0, ft8
-    fld ft10, 152(a6)
+    fld ft10, 152(a7)
+    fmadd.d ft5, ft6, fa4, ft8
     fsd fa3, 8(sp)
-    fmadd.d ft5, ft6, fa2, ft8
-    fsd fa1, 32(sp)
     fmadd.d ft6, ft7, ft9, ft8
-    lw a4, 8(sp)
-    fsd fa4, 56(sp)
-    lw a5, 32(sp)
+    fsd fa1, 32(sp)
     fmadd.d ft4, ft4, ft11, ft8
+    lw a4, 8(sp)
     fmadd.d ft3, ft3, fa0, ft10
-    lw t1, 56(sp)
+    lw a5, 32(sp)
+    fsd fa2, 56(sp)
+    fmadd.d ft5, ft5, fa4, ft10
     fsd fa5, 80(sp)
-    fmadd.d ft5, ft5, fa2, ft10
-    slli a4, a4, 20
     fmadd.d ft6, ft6, ft9, ft10
-    lw t2, 80(sp)
-    add a4, a4, a7
-    slli a5, a5, 20
+    lw a6, 56(sp)
+    slli a4, a4, 20
+    lw t1, 80(sp)
     fmadd.d ft4, ft4, ft11, ft10
     fmadd.d ft3, ft3, fa0, ft10
     sw zero, 16(sp)
     sw a4, 20(sp)
-    add a4, a5, a7
-    slli a5, t1, 20
+    slli a4, a5, 20
     fld ft7, 16(sp)
-    fmadd.d ft5, ft5, fa2, ft10
+    fmadd.d ft5, ft5, fa4, ft10
     sw zero, 40(sp)
     sw a4, 44(sp)
-    add a4, a5, a7
-    slli a5, t2, 20
-    fld ft8, 32(a6)
+    slli a4, a6, 20
+    fld ft8, 32(a7)
     fld fa0, 40(sp)
     fmadd.d ft6, ft6, ft9, ft10
     sw zero, 64(sp)
     sw a4, 68(sp)
-    add a4, a5, a7
+    slli a4, t1, 20
     fld ft9, 64(sp)
     fmadd.d ft4, ft4, ft11, ft10
     sw zero, 88(sp)
     sw a4, 92(sp)
-    fld ft11, 40(a6)
+    fld ft11, 40(a7)
     fmul.d ft3, ft3, ft7
     fld ft7, 88(sp)
     fmv.d fa1, ft8
@@ -257,8 +252,8 @@ sigmoid:
     fdiv.d ft1, ft10, ft5
     fdiv.d ft1, ft10, ft6
     fdiv.d ft1, ft10, ft7
-    addi t3, t3, -1
-    bne t3, zero, .Lsigmoid_loop17
+    addi t2, t2, -1
+    bne t2, zero, .Lsigmoid_loop17
     csrrci zero, 1984, 1
 .Lsigmoid_written18:
     scfgr a0, t0

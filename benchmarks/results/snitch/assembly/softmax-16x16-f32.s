@@ -1,8 +1,8 @@
 # kernel: softmax:16x16 f32
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 18119
-# cycles_of_pdojo_snitch: 18119
+# cycles: 17913
+# cycles_of_pdojo_snitch: 17913
 # arguments, in a0 and so on:
 #   --arg 'f32[16,16]'
 #   --arg 'f32[16,16]=out'
@@ -28,7 +28,7 @@ softmax:
     fsd fs9, 152(sp)
     fsd fs10, 160(sp)
     fsd fs11, 168(sp)
-    mv t0, a0
+    mv a3, a0
     li a0, -8388608
     fmv.w.x ft3, a0
     fsd ft3, 72(sp)
@@ -49,9 +49,9 @@ softmax:
     fmv.w.x ft8, a0
     li a0, 1118961664
     fmv.w.x ft9, a0
-    li a0, 1262485528
+    li a0, 1262485655
     fmv.w.x ft10, a0
-    li a0, 1262485480
+    li a0, 1262485607
     fmv.w.x ft11, a0
     li a0, 864026624
     fmv.w.x fa0, a0
@@ -73,10 +73,11 @@ softmax:
     fmv.w.x fs0, a0
     li a0, 1056964606
     fmv.w.x fs1, a0
-    li t1, 1065353216
-    fmv.w.x fs2, t1
+    li a0, 1065353216
+    fmv.w.x fs2, a0
     fcvt.d.w fs3, zero
-    mv t2, t0
+    mv t0, a3
+    mv t1, a3
     mv a5, a1
     addi a6, t0, 1024
 .Lsoftmax_loop34:
@@ -129,12 +130,12 @@ softmax:
     fmax.s fs6, fs6, ft6
     fmax.s fs7, fs7, ft3
     mv a7, a2
-    addi t3, t2, 64
+    addi t2, t1, 64
 .Lsoftmax_loop33:
-    fld ft3, 0(t2)
+    fld ft3, 0(t1)
     vfcpka.s.s ft4, fs4, fs4
     vfsub.s ft3, ft3, ft4
-    fld ft4, 64(t2)
+    fld ft4, 64(t1)
     fsd ft3, 0(a7)
     flw ft3, 0(a7)
     vfcpka.s.s ft5, fs5, fs5
@@ -144,7 +145,7 @@ softmax:
     bne a0, zero, .Lsoftmax_ordered1
     fadd.s ft5, ft3, ft8
 .Lsoftmax_ordered1:
-    fld ft3, 128(t2)
+    fld ft3, 128(t1)
     fsd ft4, 64(a7)
     vfcpka.s.s ft4, fs6, fs6
     feq.s a0, ft5, ft5
@@ -153,7 +154,7 @@ softmax:
     bne a0, zero, .Lsoftmax_ordered2
     fadd.s ft6, ft5, ft9
 .Lsoftmax_ordered2:
-    fld ft4, 192(t2)
+    fld ft4, 192(t1)
     fsd ft3, 128(a7)
     vfcpka.s.s ft3, fs7, fs7
     fmv.x.w a0, ft6
@@ -180,24 +181,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered6
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered6:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen4
     fmv.d ft4, fa1
 .Lsoftmax_chosen4:
+    fmv.x.w a0, ft5
     fmul.s ft3, ft3, ft4
     fmv.d ft4, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen7
     fmv.d ft4, ft11
 .Lsoftmax_chosen7:
@@ -218,24 +218,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered10
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered10:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen8
     fmv.d ft4, fa1
 .Lsoftmax_chosen8:
+    fmv.x.w a0, ft5
     fmul.s ft3, ft3, ft4
     fmv.d ft4, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen11
     fmv.d ft4, ft11
 .Lsoftmax_chosen11:
@@ -256,24 +255,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered14
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered14:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen12
     fmv.d ft4, fa1
 .Lsoftmax_chosen12:
+    fmv.x.w a0, ft5
     fmul.s ft3, ft3, ft4
     fmv.d ft4, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen15
     fmv.d ft4, ft11
 .Lsoftmax_chosen15:
@@ -294,24 +292,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered18
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered18:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen16
     fmv.d ft4, fa1
 .Lsoftmax_chosen16:
+    fmv.x.w a0, ft5
     fmul.s ft3, ft3, ft4
     fmv.d ft4, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen19
     fmv.d ft4, ft11
 .Lsoftmax_chosen19:
@@ -332,24 +329,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered22
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered22:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen20
     fmv.d ft4, fa1
 .Lsoftmax_chosen20:
+    fmv.x.w a0, ft5
     fmul.s ft3, ft3, ft4
     fmv.d ft4, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen23
     fmv.d ft4, ft11
 .Lsoftmax_chosen23:
@@ -370,24 +366,23 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs0
     fmadd.s ft3, ft3, ft4, fs1
     fmadd.s ft3, ft3, ft4, fs2
-    slli a1, a1, 23
     feq.s a3, ft6, ft6
     fmadd.s ft3, ft3, ft4, fs2
     fmin.s ft5, ft6, ft9
-    add a1, a1, t1
+    slli a1, a1, 23
     bne a3, zero, .Lsoftmax_ordered26
     fadd.s ft5, ft6, ft9
 .Lsoftmax_ordered26:
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
-    fmv.x.w a1, ft5
     bne a0, zero, .Lsoftmax_chosen24
     fmv.d ft4, fa1
 .Lsoftmax_chosen24:
+    fmv.x.w a0, ft5
     fmul.s ft6, ft3, ft4
     fmv.d ft3, ft10
-    slt a0, a1, zero
+    slt a0, a0, zero
     bne a0, zero, .Lsoftmax_chosen27
     fmv.d ft3, ft11
 .Lsoftmax_chosen27:
@@ -401,9 +396,8 @@ softmax:
     fmadd.s ft3, ft3, ft5, fs0
     fmadd.s ft3, ft3, ft5, fs1
     fmadd.s ft3, ft3, ft5, fs2
-    slli a1, a1, 23
     fmadd.s ft3, ft3, ft5, fs2
-    add a1, a1, t1
+    slli a1, a1, 23
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
@@ -440,7 +434,6 @@ softmax:
     fmadd.s ft3, ft3, ft4, fs2
     fmadd.s ft3, ft3, ft4, fs2
     slli a1, a1, 23
-    add a1, a1, t1
     fmv.w.x ft4, a1
     fmul.s ft3, ft3, ft4
     fmv.d ft4, fa0
@@ -450,10 +443,10 @@ softmax:
     fmul.s ft3, ft3, ft4
     fsw ft6, 132(a7)
     fsw ft0, 192(a7)
-    addi t2, t2, 8
+    addi t1, t1, 8
     fsw ft3, 196(a7)
     addi a7, a7, 8
-    bne t2, t3, .Lsoftmax_loop33
+    bne t1, t2, .Lsoftmax_loop33
     fmv.d ft0, fs3
     fmv.d ft1, fs3
     fld ft3, 0(a2)
@@ -638,10 +631,10 @@ softmax:
     fsd ft2, 112(a5)
     fsd fs5, 176(a5)
     fsd fs6, 240(a5)
-    fsd fs7, 56(a5)
     addi t0, t0, 256
+    fsd fs7, 56(a5)
+    addi t1, t1, 192
     fsd ft3, 120(a5)
-    addi t2, t2, 192
     fsd ft4, 184(a5)
     fsd ft6, 248(a5)
     addi a5, a5, 256

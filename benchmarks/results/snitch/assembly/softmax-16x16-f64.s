@@ -1,8 +1,8 @@
 # kernel: softmax:16x16 f64
 # strategy: heuristic
 # machine: snitch, with a divider
-# cycles: 18690
-# cycles_of_pdojo_snitch: 18691
+# cycles: 18678
+# cycles_of_pdojo_snitch: 18679
 # arguments, in a0 and so on:
 #   --arg 'f64[16,16]'
 #   --arg 'f64[16,16]=out'
@@ -13,8 +13,8 @@ softmax_constants:
 .word 0x00000000, 0xfff00000
 .word 0x00000000, 0xc0875000
 .word 0x00000000, 0x40863000
-.word 0x00000040, 0x43380000
-.word 0xffffffc0, 0x4337ffff
+.word 0x0000043f, 0x43380000
+.word 0x000003bf, 0x43380000
 .word 0x00000000, 0x3bf00000
 .word 0x00000000, 0x43f00000
 .word 0x652b82fe, 0x3ff71547
@@ -35,18 +35,17 @@ softmax_constants:
 .globl softmax
 .p2align 2
 softmax:
-    addi sp, sp, -192
+    addi sp, sp, -176
     sw s0, 96(sp)
     sw s1, 104(sp)
-    sw s2, 112(sp)
-    fsd fs0, 120(sp)
-    fsd fs1, 128(sp)
-    fsd fs2, 136(sp)
-    fsd fs3, 144(sp)
-    fsd fs4, 152(sp)
-    fsd fs5, 160(sp)
-    fsd fs6, 168(sp)
-    fsd fs7, 176(sp)
+    fsd fs0, 112(sp)
+    fsd fs1, 120(sp)
+    fsd fs2, 128(sp)
+    fsd fs3, 136(sp)
+    fsd fs4, 144(sp)
+    fsd fs5, 152(sp)
+    fsd fs6, 160(sp)
+    fsd fs7, 168(sp)
     mv a5, a2
     la a6, softmax_constants
     fld ft11, 0(a6)
@@ -60,17 +59,16 @@ softmax:
     scfgwi a7, 96
     li a4, -376
     scfgwi a4, 224
-    li t0, 1072693248
     scfgwi zero, 33
     scfgwi a2, 65
     scfgwi a3, 193
     scfgwi a7, 97
     scfgwi a4, 225
     li a2, 2048
+    mv t0, a0
     mv t1, a0
-    mv t2, a0
-    mv t3, a1
-    add t4, t1, a2
+    mv t2, a1
+    add t3, t0, a2
 .Lsoftmax_loop19:
     fmv.d fa1, ft11
     fmv.d fa2, ft11
@@ -83,7 +81,7 @@ softmax:
 .Lsoftmax_written1:
     scfgr a0, zero
     bge a0, zero, .Lsoftmax_written1
-    scfgwi t1, 800
+    scfgwi t0, 800
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
     fmax.d fa1, fa1, ft0
@@ -92,12 +90,12 @@ softmax:
     fmax.d fa4, fa4, ft0
     csrrci zero, 1984, 1
     mv a4, a5
-    addi t5, t2, 128
+    addi t4, t1, 128
 .Lsoftmax_loop18:
-    fld ft3, 0(t2)
-    fld ft4, 128(t2)
-    fld ft5, 256(t2)
-    fld ft6, 384(t2)
+    fld ft3, 0(t1)
+    fld ft4, 128(t1)
+    fld ft5, 256(t1)
+    fld ft6, 384(t1)
     fsub.d ft3, ft3, fa1
     fsub.d ft4, ft4, fa2
     fsub.d ft5, ft5, fa3
@@ -156,24 +154,24 @@ softmax:
     feq.d a3, ft4, ft4
     fmax.d ft8, ft4, ft5
     fmv.d ft9, ft3
-    slt t6, a0, zero
-    slt s0, a1, zero
+    slt s1, a0, zero
+    slt a0, a1, zero
     bne a3, zero, .Lsoftmax_ordered14
     fadd.d ft8, ft4, ft5
 .Lsoftmax_ordered14:
-    slt s1, a2, zero
-    bne t6, zero, .Lsoftmax_chosen4
+    slt a1, a2, zero
+    bne s1, zero, .Lsoftmax_chosen4
     fmv.d ft3, ft2
 .Lsoftmax_chosen4:
-    feq.d a0, ft8, ft8
+    feq.d a2, ft8, ft8
     fmin.d fs4, ft8, ft10
-    bne s0, zero, .Lsoftmax_chosen8
+    bne a0, zero, .Lsoftmax_chosen8
     fmv.d ft6, ft2
 .Lsoftmax_chosen8:
-    bne s1, zero, .Lsoftmax_chosen12
+    bne a1, zero, .Lsoftmax_chosen12
     fmv.d ft7, ft2
 .Lsoftmax_chosen12:
-    bne a0, zero, .Lsoftmax_ordered15
+    bne a2, zero, .Lsoftmax_ordered15
     fadd.d fs4, ft8, ft10
 .Lsoftmax_ordered15:
     fmadd.d ft10, fs3, fs6, ft3
@@ -182,12 +180,12 @@ softmax:
     fmadd.d ft1, fs1, fs6, ft7
     fsub.d ft3, ft10, ft3
     fsub.d ft4, ft0, ft6
-    lw a0, 76(sp)
+    lw a2, 76(sp)
     fsub.d ft5, ft1, ft7
     fld fs7, 64(a6)
     fld fs5, 72(a6)
-    slt s2, a0, zero
-    bne s2, zero, .Lsoftmax_chosen16
+    slt a2, a2, zero
+    bne a2, zero, .Lsoftmax_chosen16
     fmv.d ft9, ft2
 .Lsoftmax_chosen16:
     fmadd.d ft2, fs4, fs6, ft9
@@ -251,34 +249,30 @@ softmax:
     fsd ft0, 32(sp)
     fsd ft1, 56(sp)
     fsd ft2, 80(sp)
-    lw a0, 8(sp)
-    lw a1, 32(sp)
-    lw a2, 56(sp)
-    lw a3, 80(sp)
+    lw a3, 8(sp)
+    lw t5, 32(sp)
+    lw t6, 56(sp)
+    lw s0, 80(sp)
     fmadd.d ft3, ft3, fs1, ft8
     fmadd.d ft5, ft5, fs2, ft8
     fmadd.d ft6, ft6, fs3, ft8
     fmadd.d ft4, ft4, ft9, ft8
-    slli a0, a0, 20
-    slli a1, a1, 20
-    slli a2, a2, 20
     slli a3, a3, 20
-    add a0, a0, t0
-    add a1, a1, t0
-    add a2, a2, t0
-    add a3, a3, t0
+    slli t5, t5, 20
+    slli t6, t6, 20
+    slli s0, s0, 20
     fmadd.d ft3, ft3, fs1, ft8
     sw zero, 16(sp)
-    sw a0, 20(sp)
+    sw a3, 20(sp)
     fmadd.d ft5, ft5, fs2, ft8
     sw zero, 40(sp)
-    sw a1, 44(sp)
+    sw t5, 44(sp)
     fmadd.d ft6, ft6, fs3, ft8
     sw zero, 64(sp)
-    sw a2, 68(sp)
+    sw t6, 68(sp)
     fmadd.d ft4, ft4, ft9, ft8
     sw zero, 88(sp)
-    sw a3, 92(sp)
+    sw s0, 92(sp)
     fld ft7, 16(sp)
     fld ft8, 40(sp)
     fld ft9, 64(sp)
@@ -292,16 +286,16 @@ softmax:
     fmv.d ft7, ft0
     fmv.d ft8, ft0
     fmv.d ft9, ft0
-    bne t6, zero, .Lsoftmax_chosen5
+    bne s1, zero, .Lsoftmax_chosen5
     fmv.d ft0, ft1
 .Lsoftmax_chosen5:
-    bne s0, zero, .Lsoftmax_chosen9
+    bne a0, zero, .Lsoftmax_chosen9
     fmv.d ft7, ft1
 .Lsoftmax_chosen9:
-    bne s1, zero, .Lsoftmax_chosen13
+    bne a1, zero, .Lsoftmax_chosen13
     fmv.d ft8, ft1
 .Lsoftmax_chosen13:
-    bne s2, zero, .Lsoftmax_chosen17
+    bne a2, zero, .Lsoftmax_chosen17
     fmv.d ft9, ft1
 .Lsoftmax_chosen17:
     fmul.d ft3, ft3, ft0
@@ -320,12 +314,12 @@ softmax:
     fadd.d fa6, fa6, ft4
     fadd.d fa7, fa7, ft5
     fadd.d fs0, fs0, ft6
-    addi t2, t2, 8
+    addi t1, t1, 8
     addi a4, a4, 8
-    bne t2, t5, .Lsoftmax_loop18
+    bne t1, t4, .Lsoftmax_loop18
     fence
     scfgwi a5, 801
-    scfgwi t3, 928
+    scfgwi t2, 928
     csrrsi zero, 1984, 1
     frep.o a7, 4, 0, 0
     fdiv.d ft0, ft1, fa5
@@ -333,23 +327,22 @@ softmax:
     fdiv.d ft0, ft1, fa7
     fdiv.d ft0, ft1, fs0
     csrrci zero, 1984, 1
-    addi t1, t1, 512
-    addi t2, t2, 384
-    addi t3, t3, 512
-    bne t1, t4, .Lsoftmax_loop19
+    addi t0, t0, 512
+    addi t1, t1, 384
+    addi t2, t2, 512
+    bne t0, t3, .Lsoftmax_loop19
 .Lsoftmax_written20:
     scfgr a0, zero
     bge a0, zero, .Lsoftmax_written20
     lw s0, 96(sp)
     lw s1, 104(sp)
-    lw s2, 112(sp)
-    fld fs0, 120(sp)
-    fld fs1, 128(sp)
-    fld fs2, 136(sp)
-    fld fs3, 144(sp)
-    fld fs4, 152(sp)
-    fld fs5, 160(sp)
-    fld fs6, 168(sp)
-    fld fs7, 176(sp)
-    addi sp, sp, 192
+    fld fs0, 112(sp)
+    fld fs1, 120(sp)
+    fld fs2, 128(sp)
+    fld fs3, 136(sp)
+    fld fs4, 144(sp)
+    fld fs5, 152(sp)
+    fld fs6, 160(sp)
+    fld fs7, 168(sp)
+    addi sp, sp, 176
     ret

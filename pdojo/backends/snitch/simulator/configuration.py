@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pdojo.dialect.machines.machine import Machine
 from pdojo.errors import UsageError
 
-_LATER = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d"))
-"""Instructions whose results reach the core one cycle later than others of their kind (m)."""
+CROSSINGS = frozenset(("flt.d", "fmv.x.w", "fcvt.w.d", "fcvt.wu.d", "fmv.w.x", "fcvt.d.w", "fcvt.d.wu"))
+"""Moves between integer and FP registers that go through the sequencer's ring, as arithmetic does (snitch_sequencer.sv;
+m). All others wait for an empty ring."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +25,16 @@ class Timing:
     """Minimum, maximum, sign injection, comparison, classification (m)."""
     conversion: int = 3
     """fcvt and vfcpka (m)."""
-    division_double: int = 21
-    """fdiv.d and fsqrt.d (m)."""
-    division_single: int = 14
-    """fdiv.s and fsqrt.s (m)."""
-    division_packed: int = 13
-    """vfdiv.s (about; m)."""
-    division_double_interval: int = 18
-    """Cycles from one fdiv.d or fsqrt.d to the next (about 18; m)."""
-    division_single_interval: int = 10
-    """Cycles from one fdiv.s or fsqrt.s to the next (about 10.4; m)."""
-    to_integer: int = 3
-    """From the issue of a comparison or classification in the FP subsystem to a use of the result in the core; 4 from
-    the core's issue (m). `for_core` has the other latencies."""
+    division: int = 8
+    """A division or root whose result needs no iteration: zero, infinity, NaN, out of range (m)."""
+    double_iterations: int = 13
+    """Most iterations of fdiv.d and fsqrt.d; each finds 4 bits and adds a cycle (m)."""
+    single_iterations: int = 6
+    """Most iterations of fdiv.s, fsqrt.s, and packed ones (m)."""
+    half_iterations: int = 3
+    """Most iterations of fdiv.h, fsqrt.h, and packed ones (ct_vfdsu_ctrl.v)."""
+    answer: int = 1
+    """Cycles of a result for the core in the register between FPU and core (m)."""
     load: int = 4
     """lw (m): request register, TCDM, response register, register file."""
     float_load: int = 3
@@ -51,9 +49,13 @@ class Timing:
     stream_restart: tuple[int, int, int] = (3, 3, 2)
     """Cycles from a job's last request to the first request of a waiting job (snitch_ssr_addr_gen.sv)."""
 
-    def for_core(self, name: str) -> int:
-        """Cycles from the issue of an instruction in the FP subsystem to a use of its result in the core."""
-        return self.to_integer + (self.conversion - self.simple if name.startswith("fcvt") else 0) + (name in _LATER)
+    def iterations(self, letter: str) -> int:
+        """Most iterations of a division or root in the format `d`, `s` or `h`."""
+        return {"d": self.double_iterations, "s": self.single_iterations, "h": self.half_iterations}[letter]
+
+    def divided(self, letter: str) -> int:
+        """Latency of a division or root with all its iterations."""
+        return self.division + self.iterations(letter)
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,9 @@ class Configuration:
     waiting_loops: int = 0
     """Number of loops that can be configured while another runs. Before June 2025 they queued (fifo_v3, depth 8); since
     then the core waits until the nest ends (m)."""
-    integers_queue: bool = True
-    """Whether moves and conversions from integer registers go through the ring like other instructions (m). Before June
-    2025 they waited until it was empty, as moves to integer registers still do."""
+    crossings: frozenset[str] = CROSSINGS
+    """Moves between integer and FP registers that go through the ring; all others wait until it is empty. Before June
+    2025 all of them waited."""
     inner_repetition: bool = False
     """Whether the core has `frep.i`, which repeats each instruction by itself."""
     trips: int = 1 << 16
@@ -106,7 +108,7 @@ class Configuration:
             ring=machine.snitch.frep_instructions,
             nesting=machine.snitch.frep_nesting,
             waiting_loops=8 if old else 0,
-            integers_queue=not old,
+            crossings=frozenset() if old else CROSSINGS,
             inner_repetition=old,
             trips=machine.snitch.frep_trips,
             lanes=machine.snitch.stream_registers,

@@ -183,6 +183,11 @@ class Core:
         """Accept another unit's result, which arrives at `time`."""
         insort(self.responses, (time, register, value))
 
+    def accepts(self, now: int) -> bool:
+        """Whether the register between FPU and core, of two entries, takes a result in this cycle."""
+        responses = self.responses
+        return len(responses) < 2 or responses[1][0] > now
+
     def retire_float_access(self) -> None:
         """Record the end of an FP load or store, which the core sees in the next cycle."""
         self._retiring += 1
@@ -214,7 +219,7 @@ class Core:
         if self.sequencer.full(now):
             self.blocked = causes.QUEUE
             return False
-        if item.operation.takes_integer:
+        if item.operation.crosses:
             self._refuse_repetition(item.instruction, self.sequencer.filled)
         self.sequencer.write(item.operation, item.first)
         return True

@@ -23,11 +23,9 @@ def _at(i: Instruction) -> str:
 
 
 def _results(machine: Complex, now: int) -> list[str]:
-    pipe = machine.floats.pipe
-    if not pipe or pipe[0][0] > now or not 32 <= pipe[0][1] < 32 + len(machine.lanes):
-        return []
-    lane = machine.lanes[pipe[0][1] - 32]
-    return [f"a result for SSR{lane.number} cannot leave the FPU: {_unwritable(lane)}"]
+    stuck = [result[1] - 32 for result in machine.floats.pipe if result[0] <= now]
+    lanes = [machine.lanes[number] for number in dict.fromkeys(stuck) if 0 <= number < len(machine.lanes)]
+    return [f"a result for SSR{lane.number} cannot leave the FPU: {_unwritable(lane)}" for lane in lanes]
 
 
 def _unwritable(lane: Lane) -> str:

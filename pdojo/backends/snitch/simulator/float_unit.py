@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, TypeAlias
 
 from pdojo.backends.snitch.simulator import causes
 from pdojo.backends.snitch.simulator.configuration import Configuration
+from pdojo.backends.snitch.simulator.fpu import INNER, OUTER, Block, FpuPipeline
 from pdojo.backends.snitch.simulator.lane import Lane
-from pdojo.backends.snitch.simulator.memory import MemoryRequest, SimulatedMemory
+from pdojo.backends.snitch.simulator.memory import MemoryRequest, Response, SimulatedMemory
 from pdojo.backends.snitch.simulator.operation import (
     COMPUTE,
     LOAD,
@@ -16,7 +16,6 @@ from pdojo.backends.snitch.simulator.operation import (
     STORE,
     TO_INTEGER,
     FloatOperation,
-    FpuPipeline,
     OperandView,
 )
 from pdojo.backends.snitch.simulator.rounding import CANONICAL
@@ -24,18 +23,23 @@ from pdojo.backends.snitch.simulator.rounding import CANONICAL
 if TYPE_CHECKING:
     from pdojo.backends.snitch.simulator.core import Core
 
-Result: TypeAlias = tuple[int, int, float, FpuPipeline, int]
-"""A result in the FPU: time of leaving, destination, value, pipeline, and extra cycles on the way to the core."""
+Result: TypeAlias = tuple[int, int, float, FpuPipeline]
+"""A result in the FPU: the earliest cycle in which it can leave, destination, value, pipeline."""
+Choice: TypeAlias = tuple[int, int, int]
+"""A choice of the arbiters: a result's position in the pipe, and the next turns of the arbiters of FPU and block."""
 
 
 class FloatUnit:
     """Executes floating-point operations in order, one per cycle."""
 
     __slots__ = (
+        "_answer",
         "_depth",
+        "_division",
         "_freed",
         "_in_flight",
         "_limit",
+        "_turn",
         "core",
         "issued",
         "lanes",
@@ -53,16 +57,20 @@ class FloatUnit:
         """Contents of FP registers (0 to 31), stream elements (from 32), and spare places."""
         self.ready = [0] * 64
         """The cycle from which each register can be read."""
-        self.pipe: deque[Result] = deque()
-        """Results in the FPU, in the order in which they will leave."""
+        self.pipe: list[Result] = []
+        """Results in the FPU, by the cycle in which they can leave; without the divider's input register."""
         self.streaming = False
         self.issued = 0
         """Number of operations that the FPU has executed: arithmetic, comparisons, conversions and moves."""
         self.trace: list[tuple[int, str, int, int]] | None = None
+        self._turn = 0
+        """The turn of the arbiter of the FPU's blocks."""
         self._in_flight = 0
         self._freed = -1
         self._limit = configuration.outstanding
         self._depth = configuration.stream_fifo
+        self._answer = configuration.timing.answer
+        self._division = configuration.timing.division
 
     def issue(self, operation: FloatOperation, argument: int, first: bool, now: int) -> int:
         """Issue an operation; returns `causes.NONE`, or the cause of a wait."""
@@ -83,8 +91,8 @@ class FloatUnit:
 
     def _compute(self, operation: FloatOperation, view: OperandView, argument: int, now: int) -> int:
         """Start an operation whose operands are ready; returns like `issue`."""
-        group = operation.group
-        if group.count >= group.stages or group.free > now:
+        pipeline = operation.pipeline
+        if pipeline.count >= pipeline.stages:
             return causes.BUSY
         values = self.values
         for lane in view.lanes:
@@ -97,15 +105,11 @@ class FloatUnit:
             if not lane.writes and lane.unread:
                 raise self.core.trap(operation.instruction, writes_a_reader(lane))
         result = operation.function(values[view.a], values[view.b], values[view.c])
-        leaves = now + operation.latency
-        pipe = self.pipe
-        if pipe and pipe[-1][0] >= leaves:
-            self._insert((leaves, destination, result, group, operation.order))
+        if operation.iterations is not None:
+            self._divide(pipeline, operation.iterations(values[view.a], values[view.b]), (destination, result), now)
         else:
-            pipe.append((leaves, destination, result, group, operation.order))
-        group.count += 1
-        if operation.interval:
-            group.free = now + operation.interval
+            self._enter((now + pipeline.stages, destination, result, pipeline))
+        pipeline.count += 1
         if destination < 32:
             self.ready[destination] = causes.INFINITE
         self.issued += 1
@@ -114,16 +118,25 @@ class FloatUnit:
             self.trace.append((now, "fp", operation.index, 0))
         return 0
 
-    def _insert(self, result: Result) -> None:
-        """Add a result. Only one leaves the FPU per cycle, so it takes the next free cycle."""
-        pipe = list(self.pipe)
-        leaves = result[0]
-        times = {entry[0] for entry in pipe}
-        while leaves in times:
-            leaves += 1
-        at = sum(entry[0] < leaves for entry in pipe)
-        pipe.insert(at, (leaves, *result[1:]))
-        self.pipe = deque(pipe)
+    def _divide(self, pipeline: FpuPipeline, iterations: int, result: tuple[int, float], now: int) -> None:
+        """Start a division or root: a destination and a value; or let it wait in the input register."""
+        # From the input register's cycle to the one in which the result can leave.
+        cycles = self._division - 2 + iterations
+        if pipeline.count:
+            pipeline.waiting = cycles, *result
+        else:
+            self._enter((now + 1 + cycles, *result, pipeline))
+
+    def _enter(self, result: Result) -> None:
+        """Add a result to the pipe."""
+        pipe = self.pipe
+        if not pipe or pipe[-1][0] <= result[0]:
+            pipe.append(result)
+            return
+        at = len(pipe) - 1
+        while at and pipe[at - 1][0] > result[0]:
+            at -= 1
+        pipe.insert(at, result)
 
     def _other(self, operation: FloatOperation, view: OperandView, argument: int, first: bool, now: int) -> int:
         """Issue a load or store, or switch streams on or off; returns like `issue`."""
@@ -156,7 +169,8 @@ class FloatUnit:
         port = False
         moved = False
         if pipe and pipe[0][0] <= now:
-            _, destination, value, group, order = pipe[0]
+            at, turn, inner = self._chosen(now)
+            _, destination, value, pipeline = pipe[at]
             if destination < 32:
                 self.values[destination] = value
                 self.ready[destination] = now + 1
@@ -167,29 +181,67 @@ class FloatUnit:
                 if lane is not None and lane.writes and len(lane.out) < self._depth:
                     lane.out.append((now + 1, value))
                     moved = True
-            else:
-                self.core.respond(now + order, destination - TO_INTEGER, int(value))
+            elif self.core.accepts(now):
+                self.core.respond(now + self._answer, destination - TO_INTEGER, int(value))
                 moved = True
             if moved:
-                pipe.popleft()
-                group.count -= 1
+                del pipe[at]
+                pipeline.count -= 1
+                self._turn, pipeline.block.turn = turn, inner
+                if pipeline.waiting is not None:
+                    self._start(pipeline, now)
         responses = self.memory.float_responses
         if responses and responses[0].time <= now and (responses[0].store or not port):
-            response = responses.popleft()
-            if not response.store:
-                self.values[response.register] = response.value
-                self.ready[response.register] = now + 1
-            self._in_flight -= 1
-            self._freed = now
-            if response.first:
-                self.core.retire_float_access()
+            self._respond(responses.popleft(), now)
             moved = True
         return moved
+
+    def _respond(self, response: Response, now: int) -> None:
+        """Take the memory's response to a load or store."""
+        if not response.store:
+            self.values[response.register] = response.value
+            self.ready[response.register] = now + 1
+        self._in_flight -= 1
+        self._freed = now
+        if response.first:
+            self.core.retire_float_access()
+
+    def _start(self, pipeline: FpuPipeline, now: int) -> None:
+        """Start the division in the input register."""
+        assert pipeline.waiting is not None
+        cycles, destination, value = pipeline.waiting
+        pipeline.waiting = None
+        self._enter((now + cycles, destination, value, pipeline))
+
+    def _chosen(self, now: int) -> Choice:
+        """The result that the arbiters let leave; at least one can."""
+        pipe = self.pipe
+        if len(pipe) == 1 or pipe[1][0] > now:
+            pipeline = pipe[0][3]
+            return 0, pipeline.block.number, pipeline.number
+        finished = [result[3] for result in pipe if result[0] <= now]
+        blocks = 0
+        for pipeline in finished:
+            blocks |= pipeline.block.bit
+        number, turn = OUTER[self._turn][blocks]
+        block, asking = _asking(finished, number)
+        first, inner = INNER[block.turn][asking]
+        # The results of a pipeline leave in order.
+        return finished.index(block.pipelines[first]), turn, inner
 
     @property
     def busy(self) -> bool:
         """Whether any result or memory access is in flight."""
         return bool(self.pipe or self._in_flight)
+
+
+def _asking(finished: list[FpuPipeline], number: int) -> tuple[Block, int]:
+    """The block with a number, and the mask of its pipelines with finished results."""
+    pipelines = [pipeline for pipeline in finished if pipeline.block.number == number]
+    asking = 0
+    for pipeline in pipelines:
+        asking |= pipeline.bit
+    return pipelines[0].block, asking
 
 
 def reads_a_writer(lane: Lane) -> str:

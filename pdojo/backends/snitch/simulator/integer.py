@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 MASK = 0xFFFFFFFF
 _SIGN = 0x80000000
+_WIDTH = 32
 
 Binary = Callable[[int, int], int]
 
@@ -35,10 +36,14 @@ def _remainder(a: int, b: int) -> int:
 
 
 def quotient_bits(a: int, b: int, *, is_signed: bool) -> int:
-    """Number of steps of the serial divider: bits(a) - bits(b) + 1."""
+    """Number of steps of the serial divider (snitch_shared_muldiv.sv): bits(a) - bits(b) + 1, at least 0.
+
+    It aligns the operands by their leading bits that equal the sign: a negative divisor counts the bits of its
+    complement, a negative dividend one more. A divisor without bits (0; -1 if signed) takes all 32 steps (m).
+    """
     if is_signed:
-        a, b = abs(signed(a)), abs(signed(b))
-    return max(0, a.bit_length() - b.bit_length() + 1)
+        a, b = (a ^ MASK) << 1 & MASK if a & _SIGN else a, b ^ MASK if b & _SIGN else b
+    return max(0, a.bit_length() - b.bit_length() + 1) if b else _WIDTH
 
 
 ALU: dict[str, Binary] = {

@@ -7,11 +7,13 @@ from dataclasses import replace
 from pdojo.backends.snitch.assembler.instruction import Instruction
 from pdojo.backends.snitch.assembler.registers import ROUNDING
 from pdojo.backends.snitch.simulator import causes
-from pdojo.backends.snitch.simulator.configuration import Configuration, Timing
+from pdojo.backends.snitch.simulator.configuration import Configuration
 from pdojo.backends.snitch.simulator.crossing import from_integer, to_integer
+from pdojo.backends.snitch.simulator.division import Iterations, iterations
+from pdojo.backends.snitch.simulator.fpu import Fpu, FpuPipeline, divides, format_of
 from pdojo.backends.snitch.simulator.lane import Lane
-from pdojo.backends.snitch.simulator.packed import packed_compare, packed_functions
-from pdojo.backends.snitch.simulator.scalar import Function, float_functions
+from pdojo.backends.snitch.simulator.packed import lanes_of, packed_compare, packed_functions
+from pdojo.backends.snitch.simulator.scalar import Function, float_functions, getter
 from pdojo.errors import SimulationError
 
 COMPUTE, LOAD, STORE, SWITCH = range(4)
@@ -24,53 +26,6 @@ SIZES = {"flb": 0, "flh": 1, "flw": 2, "fld": 3, "fsb": 0, "fsh": 1, "fsw": 2, "
 _MULTIPLY_ADDS = ("fmadd", "fmsub", "fnmsub", "fnmadd", "vfmac", "vfmre")
 _ARITHMETIC = ("fadd", "fsub", "fmul", "fdiv", "fsqrt", "vfadd", "vfsub", "vfmul", "vfdiv", "vfsqrt")
 _CHOICES = ("fmin", "fmax", "vfmin", "vfmax")
-
-
-class FpuPipeline:
-    """A pipeline of the FPU."""
-
-    __slots__ = ("count", "free", "interval", "latency", "stages")
-
-    def __init__(self, latency: int, stages: int, interval: int = 0) -> None:
-        self.latency = latency
-        """Cycles until a result leaves the pipeline."""
-        self.stages = stages
-        """Number of instructions in the pipeline."""
-        self.interval = interval
-        """Cycles until it accepts another instruction; 0 if it is fully pipelined."""
-        self.count = 0
-        self.free = 0
-
-
-class Groups:
-    """The FPU's pipelines. A result that can be used `n` cycles after issue leaves its pipeline after `n - 1`."""
-
-    def __init__(self, timing: Timing) -> None:
-        self.fma = FpuPipeline(timing.fma - 1, timing.fma - 1)
-        self.sums = FpuPipeline(timing.fma - 1, timing.fma - 1)
-        self.simple = FpuPipeline(timing.simple - 1, timing.simple - 1)
-        self.conversion = FpuPipeline(timing.conversion - 1, timing.conversion - 1)
-        divider = FpuPipeline(0, 1 << 30)
-        self.double = (divider, timing.division_double - 1, timing.division_double_interval)
-        self.single = (divider, timing.division_single - 1, timing.division_single_interval)
-        self.packed = (divider, timing.division_packed - 1, timing.division_single_interval)
-
-    def of(self, name: str) -> tuple[FpuPipeline, int, int]:
-        """Pipeline, latency and interval of an instruction."""
-        base = name.split(".")[0]
-        if base in ("fdiv", "fsqrt"):
-            return self.double if name.endswith(".d") else self.single
-        if base in ("vfdiv", "vfsqrt"):
-            return self.packed
-        if base in ("vfsum", "vfdotpex"):
-            group = self.sums
-        elif base.startswith(("fcvt", "vfcpk")):
-            group = self.conversion
-        elif base in (*_MULTIPLY_ADDS, *_ARITHMETIC):
-            group = self.fma
-        else:
-            group = self.simple
-        return group, group.latency, 0
 
 
 class OperandView:
@@ -94,16 +49,15 @@ class FloatOperation:
 
     __slots__ = (
         "count",
+        "crosses",
         "direct",
         "flops",
         "function",
-        "group",
         "index",
         "instruction",
-        "interval",
+        "iterations",
         "kind",
-        "latency",
-        "order",
+        "pipeline",
         "plain",
         "size",
         "stalls",
@@ -113,22 +67,24 @@ class FloatOperation:
         "variants",
     )
 
-    def __init__(self, index: int, instruction: Instruction) -> None:
+    def __init__(self, index: int, instruction: Instruction, pipeline: FpuPipeline) -> None:
         self.index = index
         self.instruction = instruction
         self.kind = COMPUTE
+        self.crosses = False
+        """Whether it reads or writes integer registers."""
         self.direct = False
-        """Whether it bypasses the sequencer, once that is empty, as it writes integer registers or switches streams."""
+        """Whether it bypasses the sequencer, once that is empty: some moves between registers, switches of streams."""
         self.takes_integer = False
         self.function: Function = _nothing
-        self.group = FpuPipeline(1, 1)
-        self.latency = self.interval = 0
+        self.pipeline = pipeline
+        """The pipeline of the FPU; unused by loads, stores and switches of streams."""
+        self.iterations: Iterations | None = None
+        """Iterations of a division or root, as a function of the operands; None for other operations."""
         self.size = 3
         self.switch = False
         """Whether streams are on after the instruction."""
         self.flops = 0
-        self.order = 0
-        """Extra cycles of its result on the way to the core."""
         self.plain = self.streaming = OperandView((SPARE, SPARE, SPARE), SPARE, (), ())
         self.variants: dict[tuple[int, int], FloatOperation] = {}
         self.count = 0
@@ -148,7 +104,7 @@ class Decoder:
         self._lanes = lanes
         self._source = source
         self._functions = {**float_functions(), **packed_functions()}
-        self._groups = Groups(configuration.timing)
+        self._fpu = Fpu(configuration.timing)
 
     def trap(self, instruction: Instruction, message: str) -> SimulationError:
         """The error of an instruction."""
@@ -156,8 +112,8 @@ class Decoder:
 
     def decode(self, index: int, instruction: Instruction) -> FloatOperation:
         """The operation of an instruction. Raises SimulationError if it is not modelled."""
-        operation = FloatOperation(index, instruction)
         name = instruction.name
+        operation = FloatOperation(index, instruction, self._fpu.pipeline(name))
         letters = instruction.encoding.operands.split(",")
         operation.flops = flops_of(name)
         if name in SIZES:
@@ -175,27 +131,36 @@ class Decoder:
     def _compute(self, operation: FloatOperation, letters: list[str]) -> None:
         instruction = operation.instruction
         name = instruction.name
-        operation.group, operation.latency, operation.interval = self._groups.of(name)
         crossing = to_integer(name, instruction.rm) or packed_compare(name)
         incoming = from_integer(name)
-        timing = self._configuration.timing
         if crossing is not None:
-            operation.function, operation.direct = crossing, True
-            operation.order = timing.for_core(name) - operation.latency - 1
+            operation.function = crossing
         elif incoming is not None:
             operation.takes_integer = True
-            operation.direct = not self._configuration.integers_queue
             operation.function = lambda a, b, c: incoming(int(a))
         elif name in self._functions:
             operation.function = self._functions[name]
         else:
-            raise self.trap(instruction, "the simulator does not know this instruction")
-        if operation.interval and not self._configuration.division:
+            raise self.trap(instruction, refusal(name))
+        operation.crosses = crossing is not None or incoming is not None
+        operation.direct = operation.crosses and name not in self._configuration.crossings
+        if divides(name):
+            operation.iterations = self._iterations(instruction)
+        if "m" in letters and instruction.rm not in (ROUNDING["rne"], ROUNDING["dyn"]) and crossing is None:
+            raise self.trap(instruction, "only rounding to nearest is modelled")
+
+    def _iterations(self, instruction: Instruction) -> Iterations:
+        if not self._configuration.division:
             raise self.trap(
                 instruction, "this core has no divider (feature xdiv_sqrt of the machine, Configuration.division)"
             )
-        if "m" in letters and instruction.rm not in (ROUNDING["rne"], ROUNDING["dyn"]) and crossing is None:
-            raise self.trap(instruction, "only rounding to nearest is modelled")
+        name = instruction.name
+        letter = format_of(name)
+        get = getter(letter)
+        most = self._configuration.timing.iterations(letter)
+        return iterations(
+            name, letter, most, (lambda x: lanes_of(x, letter)) if name.startswith("v") else (lambda x: (get(x),))
+        )
 
     def _view(self, operation: FloatOperation, letters: list[str], *, streaming: bool) -> OperandView:
         i = operation.instruction
@@ -262,3 +227,12 @@ def flops_of(name: str) -> int:
 def trap(source: str, instruction: Instruction, message: str) -> SimulationError:
     """The error of an instruction."""
     return SimulationError(f"{source}:{instruction.line}:1: error: {message}\n  {instruction.text}")
+
+
+def refusal(name: str) -> str:
+    """The reason why an instruction of the assembler is not simulated."""
+    if name == "vfcpkb.s.s":
+        return "the core does not decode this instruction: registers have no elements 2 and 3 of 32 bits"
+    if name.endswith(".b"):
+        return "numbers of 8 bits are not modelled; the simulator computes with 64, 32 and 16 bits"
+    return "the simulator does not know this instruction"

@@ -135,8 +135,7 @@ class Complex:
         times += [queue[0][0] for lane in self.lanes for queue in (lane.fifo, lane.out) if queue]
         times += [queue[0].time for queue in (memory.core_requests, memory.float_requests) if queue]
         times += [queue[0].time for queue in (memory.core_responses, memory.float_responses) if queue]
-        if floats.pipe:
-            times.append(floats.pipe[0][0])
+        times += [result[0] for result in floats.pipe]
         if core.responses:
             times.append(core.responses[0][0])
         if core.step is not None:
@@ -145,7 +144,6 @@ class Complex:
         operation = head[0] if head is not None else core.offload[0].operation if core.offload else None
         if operation is not None:
             times += [floats.ready[r] for r in operation.plain.registers]
-            times.append(operation.group.free)
         if core.offload:
             times.append(core.divider_free)
         return [time for time in times if now < time < causes.INFINITE]

@@ -55,8 +55,8 @@ class StepDecoder:
         letters = i.encoding.operands.split(",")
         reads = [i.rs1 for letter in letters if letter in ("s", "o", "q")]
         reads += [i.rs2 for letter in letters if letter == "t"]
-        writes = [i.rd] if "d" in letters else []
-        step.waits = tuple(r for r in dict.fromkeys((*reads, *writes)) if r)
+        # The scoreboard takes bits 7 to 11 of every instruction for the number of an integer register (snitch.sv; m).
+        step.waits = tuple(r for r in dict.fromkeys((*reads, i.encode() >> 7 & 31)) if r)
         step.run = self._run(step, i, index)
         return step
 

@@ -14,11 +14,12 @@ from xdsl.parser import Parser
 from xdsl.universe import Universe
 
 from pdojo.backends.snitch.assembly import AssemblyFunction, Line, function_ops, operations
+from pdojo.backends.snitch.assignment import Assignment, check
 from pdojo.backends.snitch.code import SP, ZERO, CodeLine, FrameKind, Register, SnitchCode
 from pdojo.backends.snitch.finish import finish, with_far_branches
 from pdojo.backends.snitch.liveness import Flow, Numbering, live_after, without_dead_code
 from pdojo.backends.snitch.ops import TABLE
-from pdojo.backends.snitch.registers import Assignment, assign, check
+from pdojo.backends.snitch.registers import assign
 from pdojo.backends.snitch.repeats import without_repeats
 from pdojo.backends.snitch.targets import snitch_source
 from pdojo.dialect.machines.registry import machine
