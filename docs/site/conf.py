@@ -1,0 +1,47 @@
+"""Configuration of Sphinx: `make docs` builds the pages of the repository as a site that needs no network.
+
+The pages are those that the repository shows: README.md, docs and the results of measurements, with the same links. The
+map, docs/README.md, is the table of contents.
+"""
+
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+ROOT = Path(__file__).parents[2]
+
+project = "pdojo"
+copyright = "the authors of pdojo"
+release = version("pdojo")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.mermaid", "pages"]
+
+# The sources are the repository's; `include_patterns` are the pages.
+root_doc = "README"
+source_suffix = {".md": "markdown"}
+include_patterns = [
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+    *("docs/*.md", "docs/*/*.md", "examples/README.md", "test/README.md", "benchmarks/results/**.md"),
+]
+exclude_patterns = [".*", "build", "pdojo", "tools", "qa", "typings"]
+
+myst_heading_anchors = 4
+myst_fence_as_directive = ["mermaid"]
+
+# Docstrings are plain text with code in back quotes (`pages.docstring`); a package that is missing is imitated.
+autodoc_mock_imports = [name for name in ("torch", "onnx", "gymnasium") if find_spec(name) is None]
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+
+html_theme = "furo"
+html_title = f"pdojo {release}"
+html_static_path = ["static"]
+html_extra_path = ["extra"]
+html_css_files = ["pdojo.css"]
+html_show_sourcelink = False
+html_copy_source = False
+pygments_style = "default"
+pygments_dark_style = "monokai"

@@ -1,0 +1,152 @@
+"""What the site adds to the pages: a table of contents from the map, help of tools, docstrings, colours of kernels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from pygments.lexer import RegexLexer, bygroups
+from pygments.lexers.special import TextLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, Text
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.nodes import make_id
+
+MAP = "docs/README"
+RESULTS = "benchmarks/results"
+_SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+\.md)[^)]*\)")
+_QUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_SITE = re.compile(r"^<!-- site\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
+
+
+class NotationLexer(RegexLexer):
+    """Colours of kernels in the notation."""
+
+    name = "pdojo notation"
+    aliases = ("pdojo",)
+    tokens = {  # noqa: RUF012  # as in its base class
+        "root": [
+            (r"#.*", Comment),
+            (r"(kernel)( +)(\w+)", bygroups(Keyword, Text, Name.Function)),
+            (r"\b(heap|stack|shared|register|table|const|align|machine|numerics|inf)\b", Keyword),
+            (r"\b(f64|f32|f16|bf16|i64|i32|i16|i8|i1)\b", Keyword.Type),
+            (r"(\d+)(:\w+(?:\(\w+\))?)", bygroups(Number, Keyword)),
+            (r"\d+(\.\d+)?(e[-+]?\d+)?", Number),
+            (r"\{\d+\}", Name.Variable),
+            (r"\w+(?=\()", Name.Builtin),
+            (r"\w+", Name),
+            (r"[-+*/=<>|&%:]+", Operator),
+            (r"\s+", Text),
+            (r".", Text),
+        ]
+    }
+
+
+class MlirLexer(TextLexer):
+    """MLIR without colours."""
+
+    aliases = ("mlir",)
+
+
+def contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add what only the site has: comments `site`, the table of contents on the first page, those of folders."""
+    source[0] = _SITE.sub(r"\1", source[0])
+    if page == app.config.root_doc:
+        text = (Path(app.srcdir) / f"{MAP}.md").read_text(encoding="utf-8")
+        parts = _SECTION.split(text)
+        seen = {page}
+        source[0] += _tree("", [MAP], seen)
+        for title, part in zip(parts[1::2], parts[2::2], strict=True):
+            source[0] += _tree(title, _linked(app, MAP, part), seen)
+        found = sorted(each for each in app.env.found_docs if each.startswith(f"{RESULTS}/"))
+        source[0] += _tree("Measurements", found, seen)
+        source[0] += _tree("Project", sorted(_others(app) - seen), seen)
+    elif page.endswith("/README") and page != MAP:
+        source[0] += _tree("", _linked(app, page, source[0]), {page})
+
+
+def _others(app: Sphinx) -> set[str]:
+    """The pages that stand on no folder's page."""
+    folders = [page for page in app.env.found_docs if page.endswith("/README") and page != MAP]
+    below = {page for folder in folders for page in app.env.found_docs if page.startswith(folder[: -len("README")])}
+    return set(app.env.found_docs) - (below - set(folders))
+
+
+def _linked(app: Sphinx, page: str, text: str) -> list[str]:
+    """The pages of the site that a text links, in its order; for a folder's page, those of the folder."""
+    root = Path(app.srcdir).resolve()
+    folder = root / Path(page).parent
+    targets = [(folder / link).resolve() for link in _LINK.findall(text)]
+    names = [str(each.relative_to(root).with_suffix("")) for each in targets if each.is_relative_to(root)]
+    inside = names if page == MAP else [name for name in names if (root / name).is_relative_to(folder)]
+    return [name for name in dict.fromkeys(inside) if name in app.env.found_docs]
+
+
+def _tree(caption: str, pages: list[str], seen: set[str]) -> str:
+    new = [page for page in pages if page not in seen]
+    seen.update(new)
+    head = f":caption: {caption}\n" if caption else ""
+    return "\n\n```{toctree}\n:hidden:\n" + head + "\n" + "\n".join(f"/{page}" for page in new) + "\n```\n" if new else ""
+
+
+def unresolved(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:
+    """A link to a folder of the repository, which the site does not have, is text; all others are errors."""
+    if node.get("reftype") != "myst":
+        return None
+    target = (Path(app.srcdir) / Path(node["refdoc"]).parent / str(node["reftarget"])).resolve()
+    return content if target.is_dir() and target.is_relative_to(Path(app.srcdir).resolve()) else None
+
+
+def docstring(app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text: back quotes are code, and so are indented lines."""
+    found: list[str] = []
+    code = False
+    for line in lines:
+        indented = line.startswith("    ")
+        if indented and not code:
+            found += ["", "::", ""]
+        elif code and not indented and line.strip():
+            found.append("")
+        code = indented or (code and not line.strip())
+        found.append(line if indented or line.startswith((">>>", "...")) else _prose(line))
+    lines[:] = found
+
+
+def _prose(line: str) -> str:
+    pieces = _QUOTED.split(line)
+    plain = [re.sub(r"[*|\\]|_(?!\w)", r"\\\g<0>", piece) for piece in pieces[::2]]
+    coded = [rf"\ ``{piece}``\ " for piece in pieces[1::2]]
+    return "".join(a + b for a, b in zip(plain, [*coded, ""], strict=True))
+
+
+class ToolHelp(SphinxDirective):
+    """The help of every tool and of its commands, from the parsers."""
+
+    def run(self) -> list[nodes.Node]:
+        """A section for each tool."""
+        from pdojo_tools.completion import tool_parsers
+
+        found: list[nodes.Node] = []
+        for name, parser in sorted(tool_parsers().items()):
+            helps = [parser.format_help(), *(each.format_help() for each in parser.commands().values())]
+            identifier = make_id(self.env, self.state.document, "", name)
+            section = nodes.section(ids=[identifier], names=[name])
+            section += nodes.title(name, name)
+            section += [nodes.literal_block(text, text, language="text") for text in helps]
+            self.state.document.note_implicit_target(section, section)
+            found.append(section)
+        return found
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register all of it."""
+    app.add_lexer("pdojo", NotationLexer)
+    app.add_lexer("mlir", MlirLexer)
+    app.add_directive("tool-help", ToolHelp)
+    app.connect("source-read", contents)
+    app.connect("missing-reference", unresolved)
+    app.connect("autodoc-process-docstring", docstring)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
