@@ -102,7 +102,7 @@ def _add_costs(parser: Arguments) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", required=True, help="the cost model")
     add("--database", metavar="FILE", help="the measurements; the usual database by default")
-    add("--machine", metavar="NAME", required=True, help="the machine that they are for")
+    add("--machine", metavar="MACHINE", required=True, help="the name of the machine that they are for")
     add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator that they are by")
     add("--updates", type=positive, default=5000, metavar="N", help="most updates of the network (5000)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the network (0)")

@@ -55,34 +55,38 @@ def contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add what only the site has: comments `site`, the table of contents on the first page, those of folders."""
     source[0] = _SITE.sub(r"\1", source[0])
     if page == app.config.root_doc:
-        text = (Path(app.srcdir) / f"{MAP}.md").read_text(encoding="utf-8")
-        parts = _SECTION.split(text)
-        seen = {page}
+        text = _text(app, MAP)
+        seen = {page, *(below for folder in app.env.found_docs if _is_folder(folder) for below in _linked(app, folder))}
         source[0] += _tree("", [MAP], seen)
+        parts = _SECTION.split(text)
         for title, part in zip(parts[1::2], parts[2::2], strict=True):
             source[0] += _tree(title, _linked(app, MAP, part), seen)
-        found = sorted(each for each in app.env.found_docs if each.startswith(f"{RESULTS}/"))
-        source[0] += _tree("Measurements", found, seen)
-        source[0] += _tree("Project", sorted(_others(app) - seen), seen)
-    elif page.endswith("/README") and page != MAP:
-        source[0] += _tree("", _linked(app, page, source[0]), {page})
+        others = sorted(app.env.found_docs - seen)
+        source[0] += _tree("Project", [each for each in others if not each.startswith(RESULTS)], seen)
+        source[0] += _tree("Measurements", others, seen)
+    elif _is_folder(page):
+        source[0] += _tree("", _linked(app, page), {page})
 
 
-def _others(app: Sphinx) -> set[str]:
-    """The pages that stand on no folder's page."""
-    folders = [page for page in app.env.found_docs if page.endswith("/README") and page != MAP]
-    below = {page for folder in folders for page in app.env.found_docs if page.startswith(folder[: -len("README")])}
-    return set(app.env.found_docs) - (below - set(folders))
+def _is_folder(page: str) -> bool:
+    """True for a page with the table of contents of its folder."""
+    return page.endswith("/README") and page != MAP
 
 
-def _linked(app: Sphinx, page: str, text: str) -> list[str]:
-    """The pages of the site that a text links, in its order; for a folder's page, those of the folder."""
+def _text(app: Sphinx, page: str) -> str:
+    return (Path(app.srcdir) / f"{page}.md").read_text(encoding="utf-8")
+
+
+def _linked(app: Sphinx, page: str, text: str | None = None) -> list[str]:
+    """The pages that the tables and lists of a page link, in their order; for a folder's page, those of the folder."""
     root = Path(app.srcdir).resolve()
     folder = root / Path(page).parent
-    targets = [(folder / link).resolve() for link in _LINK.findall(text)]
-    names = [str(each.relative_to(root).with_suffix("")) for each in targets if each.is_relative_to(root)]
-    inside = names if page == MAP else [name for name in names if (root / name).is_relative_to(folder)]
-    return [name for name in dict.fromkeys(inside) if name in app.env.found_docs]
+    lines = (_text(app, page) if text is None else text).splitlines()
+    links = (link for line in lines if line.startswith(("|", "-")) for link in _LINK.findall(line))
+    targets = [(folder / link).resolve() for link in links]
+    inside = [each for each in targets if each.is_relative_to(folder if _is_folder(page) else root)]
+    names = dict.fromkeys(str(each.relative_to(root).with_suffix("")) for each in inside)
+    return [name for name in names if name in app.env.found_docs]
 
 
 def _tree(caption: str, pages: list[str], seen: set[str]) -> str:
@@ -103,15 +107,20 @@ def unresolved(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> node
 def docstring(app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
     """Docstrings are plain text: back quotes are code, and so are indented lines."""
     found: list[str] = []
-    code = False
+    block = ""
     for line in lines:
-        indented = line.startswith("    ")
-        if indented and not code:
-            found += ["", "::", ""]
-        elif code and not indented and line.strip():
+        kind = "code" if line.startswith("    ") else "session" if line.startswith(">>>") else ""
+        if not line.strip():
+            # Indented lines go on after a blank one, a session of Python ends.
+            block = block if block == "code" else ""
+        elif block == "code" and kind != "code":
             found.append("")
-        code = indented or (code and not line.strip())
-        found.append(line if indented or line.startswith((">>>", "...")) else _prose(line))
+            block = kind
+        elif block != "session":
+            if kind == "code" and block != "code":
+                found += ["", "::", ""]
+            block = kind
+        found.append(line if block else _prose(line))
     lines[:] = found
 
 

@@ -21,8 +21,6 @@ from pdojo_tools.parsing import EXIT_CODES, SHELLS, Arguments
 
 PARSERS = tool_parsers()
 SOFTMAX = "softmax:4x8"
-XDSL = {"--target", "--frontend"}
-"""Options that have short names because `xdsl-opt` has them."""
 
 
 def main(tool: str, *arguments: str) -> int:
@@ -39,12 +37,12 @@ def each_parser() -> Iterator[tuple[str, Arguments]]:
 
 
 def test_an_option_takes_the_same_everywhere() -> None:
-    """The same option has the same placeholder and the same number of values in all tools."""
+    """The same option has the same placeholder and the same number of values in all tools; a folder is a path, too."""
     forms: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for name, parser in each_parser():
         for action in parser.actions():
             for option in action.option_strings:
-                placeholder = str(action.metavar or "").partition(".")[0] or type(action).__name__
+                placeholder = str(action.metavar or "").partition(".")[0].replace("FOLDER", "FILE") or type(action).__name__
                 forms[option].setdefault(f"{placeholder} {action.nargs}", name)
     differing = {option: found for option, found in forms.items() if len(found) > 1}
     assert differing == {}
