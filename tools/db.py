@@ -82,8 +82,9 @@ def _days(text: str) -> timedelta:
 
 
 def _shown(path: Path) -> str:
-    """A path for argparse's help, with percent signs doubled."""
-    return str(path).replace("%", "%%")
+    """A path for argparse's help, with percent signs doubled, and `~` for the user's folder."""
+    home = Path.home()
+    return (f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)).replace("%", "%%")
 
 
 if __name__ == "__main__":

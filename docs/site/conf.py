@@ -4,6 +4,7 @@ The pages are those that the repository shows: README.md, docs and the results o
 map, docs/README.md, is the table of contents.
 """
 
+import os
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -11,7 +12,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-ROOT = Path(__file__).parents[2]
+
+# The help of the tools is the same wherever the site is built.
+os.environ.update(COLUMNS="110", NO_COLOR="1")
+for variable in ("XDG_DATA_HOME", "PDOJO_DATABASE"):
+    os.environ.pop(variable, None)
 
 project = "pdojo"
 copyright = "the authors of pdojo"
