@@ -94,7 +94,9 @@ class Arguments(argparse.ArgumentParser):
         """Add the options of every tool: `--version`, with other names of it, and `--completion`."""
         text = "print the versions of pdojo and of its packages"
         self.add_argument(*version, "--version", action=ShowText, const=versions, help=text)
-        text = f"""print the completion of all pdojo tools for a shell, {", ".join(SHELLS)}: eval "$({self.prog} --completion bash)\""""
+        shells = ", ".join(SHELLS)
+        line = f'eval "$({self.prog} --completion bash)"'
+        text = f"print the completion of all tools for a shell ({shells}), for example: {line}"
         self.add_argument("--completion", action=ShowCompletion, choices=SHELLS, metavar="SHELL", help=text)
 
     def actions(self) -> list[argparse.Action]:

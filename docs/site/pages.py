@@ -92,8 +92,10 @@ def _linked(app: Sphinx, page: str, text: str | None = None) -> list[str]:
 def _tree(caption: str, pages: list[str], seen: set[str]) -> str:
     new = [page for page in pages if page not in seen]
     seen.update(new)
-    head = f":caption: {caption}\n" if caption else ""
-    return "\n\n```{toctree}\n:hidden:\n" + head + "\n" + "\n".join(f"/{page}" for page in new) + "\n```\n" if new else ""
+    if not new:
+        return ""
+    options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join(["\n\n```{toctree}", *options, "", *(f"/{page}" for page in new), "```\n"])
 
 
 def unresolved(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:

@@ -174,7 +174,7 @@ def _train(
                 "report": str(folder.report),
                 "episodes": trainer.done,
                 "unit": unit,
-                "kernels": [_reached(kernel.title, rows, moves) for kernel, moves in zip(trainer.kernels, found, strict=True)],
+                "kernels": [_reached(title, rows, moves) for title, moves in zip(titles, found, strict=True)],
             }
         )
 

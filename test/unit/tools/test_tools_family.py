@@ -42,8 +42,8 @@ def test_an_option_takes_the_same_everywhere() -> None:
     for name, parser in each_parser():
         for action in parser.actions():
             for option in action.option_strings:
-                placeholder = str(action.metavar or "").partition(".")[0].replace("FOLDER", "FILE") or type(action).__name__
-                forms[option].setdefault(f"{placeholder} {action.nargs}", name)
+                word = str(action.metavar or "").partition(".")[0].replace("FOLDER", "FILE")
+                forms[option].setdefault(f"{word or type(action).__name__} {action.nargs}", name)
     differing = {option: found for option, found in forms.items() if len(found) > 1}
     assert differing == {}
 
@@ -63,7 +63,8 @@ def test_short_options_are_short_for_one_option() -> None:
 @pytest.mark.parametrize("tool", PARSERS)
 def test_options_are_not_abbreviated(tool: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(tool, "--vers") == 2
-    assert capsys.readouterr().err == f"error: there is no option '--vers'; did you mean '--version'?; see {tool} --help\n"
+    said = f"error: there is no option '--vers'; did you mean '--version'?; see {tool} --help\n"
+    assert capsys.readouterr().err == said
 
 
 # Help
