@@ -20,7 +20,7 @@ def main() -> None:
     assert all(tuned.is_verified for tuned in found.values())
     wide, narrow = ({str(step.move) for step in found[each.name].trace.steps} for each in machines)
     print("\n".join(f"only for {machines[1].name}: {move}" for move in sorted(narrow - wide)[:5]))
-    vectors = {each.name: each.vector_bytes for each in machines}
+    vectors = {each.name: max(each.vector_bytes) for each in machines}
     assert vectors == {"x86-64-avx512": 64, "my-board": 32}
     assert narrow != wide
     print(f"{len(narrow)} moves for {machines[1].name}, {len(wide)} for {machines[0].name}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,6 @@ LARGEST = 1 << 30
 
 def _open(given: Given, *, create: bool = False) -> Database:
     return Database(given.database, create=create)
-
 
 
 def _list(given: Given) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

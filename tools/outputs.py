@@ -38,8 +38,6 @@ def write_output(content: str | bytes, path: str | None) -> None:
         raise _cannot_write(path, error) from None
 
 
-
-
 def json_text(value: object) -> str:
     """A value as JSON; numbers that are not finite become null."""
     return json.dumps(_finite(value), indent=2, allow_nan=False) + "\n"

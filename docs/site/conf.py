@@ -5,8 +5,9 @@ map, docs/README.md, is the table of contents.
 """
 
 import os
+import shlex
 import sys
-from importlib.metadata import version
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,7 +21,7 @@ for variable in ("XDG_DATA_HOME", "PDOJO_DATABASE"):
 
 project = "pdojo"
 copyright = "the authors of pdojo"
-release = version("pdojo")
+release = metadata.version("pdojo")
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinxcontrib.mermaid", "pages"]
 
 # The sources are the repository's; `include_patterns` are the pages.
@@ -35,8 +36,14 @@ exclude_patterns = [".*", "build", "pdojo", "tools", "qa", "typings"]
 myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 
+# Diagrams are drawn when the site is built: pages load no code from elsewhere.
+mermaid_cmd = shlex.join([sys.executable, "-m", "mermaidx"])
+mermaid_params = ["--quiet", "--background", "white"]
+mermaid_output_format = "svg"
+
 # Docstrings are plain text with code in back quotes (`pages.docstring`); a package that is missing is imitated.
 autodoc_mock_imports = [name for name in ("torch", "onnx", "gymnasium") if find_spec(name) is None]
+autodoc_default_options = {"exclude-members": "get_irdl_definition, traits"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True

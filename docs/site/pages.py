@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from pygments.lexer import RegexLexer, bygroups
 from pygments.lexers.special import TextLexer
 from pygments.token import Comment, Keyword, Name, Number, Operator, Text
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.nodes import make_id
@@ -17,7 +17,7 @@ from sphinx.util.nodes import make_id
 MAP = "docs/README"
 RESULTS = "benchmarks/results"
 _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
-_LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+\.md)[^)]*\)")
+_LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+\.md)\)")
 _QUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SITE = re.compile(r"^<!-- site\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
 
@@ -98,12 +98,14 @@ def _tree(caption: str, pages: list[str], seen: set[str]) -> str:
     return "\n".join(["\n\n```{toctree}", *options, "", *(f"/{page}" for page in new), "```\n"])
 
 
-def unresolved(app: Sphinx, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:
-    """A link to a folder of the repository, which the site does not have, is text; all others are errors."""
-    if node.get("reftype") != "myst":
-        return None
-    target = (Path(app.srcdir) / Path(node["refdoc"]).parent / str(node["reftarget"])).resolve()
-    return content if target.is_dir() and target.is_relative_to(Path(app.srcdir).resolve()) else None
+def folders(app: Sphinx, document: nodes.document) -> None:
+    """A link to a folder of the repository, which the site does not have, becomes text."""
+    root = Path(app.srcdir).resolve()
+    here = (root / app.env.docname).parent
+    for link in list(document.findall(pending_xref)):
+        target = (here / str(link["reftarget"])).resolve()
+        if link["reftype"] == "myst" and target.is_dir() and target.is_relative_to(root):
+            link.replace_self(link.children)
 
 
 def docstring(app: Sphinx, what: str, name: str, it: object, options: object, lines: list[str]) -> None:
@@ -158,6 +160,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_lexer("mlir", MlirLexer)
     app.add_directive("tool-help", ToolHelp)
     app.connect("source-read", contents)
-    app.connect("missing-reference", unresolved)
+    app.connect("doctree-read", folders)
     app.connect("autodoc-process-docstring", docstring)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

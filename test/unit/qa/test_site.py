@@ -44,7 +44,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
             file = loaded.partition("?")[0].partition("#")[0]
             assert not file or (page.parent / file).exists(), f"{page.name}: there is no {loaded}"
     architecture = (site / "docs/architecture.html").read_text(encoding="utf-8")
-    assert architecture.count("<svg") + architecture.count(".svg\"") >= 5
+    assert architecture.count("<svg") + architecture.count('.svg"') >= 5
 
 
 @pytest.mark.slow

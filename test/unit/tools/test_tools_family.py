@@ -147,7 +147,7 @@ def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
     machines = printed("pdojo-machine", "list", "--json", capsys=capsys)
     assert machines == printed("pdojo-opt", "--list-machines", "--json", capsys=capsys)
     assert machines[0]["name"] == "host"
-    assert printed("pdojo-machine", "show", "x86-64-avx2", "--json", capsys=capsys)["vector_bytes"] == 32
+    assert printed("pdojo-machine", "show", "x86-64-avx2", "--json", capsys=capsys)["vector_bytes"] == [16, 32]
     kernels = printed("pdojo-tune", "--list-kernels", "--json", capsys=capsys)
     assert {"name": "softmax", "sizes": {"R": 24576, "C": 512}, "dtype": "f32"} in kernels
 
@@ -165,7 +165,7 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--machine", "snitch", "--dtype", "f64", "--pass", "heuristic", "--json"]
     found = printed("pdojo-tune", "axpy:1x32", "dot:4x16", *options, "-o", str(tmp_path / "traces"), capsys=capsys)
-    assert [each["kernel"] for each in found] == ["axpy:1x32", "dot:4x16"]
+    assert [each["kernel"] for each in found] == ["axpy:1x32 f64", "dot:4x16 f64"]
     for each in found:
         assert each["verified"]
         assert each["after"] < each["before"]
