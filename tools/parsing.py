@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias, cast
 
 from pdojo_tools.steps import suggestion
@@ -86,7 +86,7 @@ class Arguments(argparse.ArgumentParser):
     """
 
     def __init__(self, *, examples: Examples = (), **options: Any) -> None:
-        defaults = {"formatter_class": HelpText, "allow_abbrev": False, "epilog": _epilog(examples)}
+        defaults: dict[str, Any] = {"formatter_class": HelpText, "allow_abbrev": False, "epilog": _epilog(examples)}
         super().__init__(**{**defaults, **options})
         self.examples = tuple(examples)
 
@@ -105,14 +105,15 @@ class Arguments(argparse.ArgumentParser):
 
     def commands(self) -> dict[str, Arguments]:
         """The parsers of the tool's commands, by name."""
-        tables = [action.choices for action in self._actions if isinstance(action.choices, Mapping)]
-        return {name: each for table in tables for name, each in cast("Mapping[str, Arguments]", table).items()}
+        choices: list[object] = [action.choices for action in self._actions]
+        tables = [cast("Mapping[str, Arguments]", table) for table in choices if isinstance(table, Mapping)]
+        return {name: each for table in tables for name, each in table.items()}
 
     def options(self) -> set[str]:
         """The options of the tool and of its commands."""
         return set(self._option_string_actions).union(*(each.options() for each in self.commands().values()))
 
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
         """The parsed command line. Raises UsageError; a misspelled option comes before missing arguments."""
         words = list(sys.argv[1:] if args is None else args)
         known = self.options()

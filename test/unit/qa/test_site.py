@@ -36,7 +36,7 @@ def pages(tmp_path: Path) -> Path:
     (source / "pdojo").mkdir()
     files = {
         "README.md": "# Front\n\nSee [the map](docs/README.md), and [code](pdojo).\n",
-        "docs/README.md": "# Map\n\n## First\n\n- [One](one.md)\n\n## Second\n\n| [Why](decisions/README.md) |\n| --- |\n",
+        "docs/README.md": "# Map\n\n## First\n\n- [One](one.md)\n\n## Second\n\n- [Why](decisions/README.md)\n",
         "docs/one.md": "# One\n\n<!-- site\nOnly here.\n-->\n\n```pdojo\nkernel k(x) -> (y)\n```\n\n[up](#one)\n",
         "docs/decisions/README.md": "# Decisions\n\n- [So](so.md)\n",
         "docs/decisions/so.md": "# So\n\n[there](../one.md#one)\n",

@@ -19,6 +19,8 @@ from pdojo_tools.completion import completion, tool_parsers
 from pdojo_tools.outputs import json_text
 from pdojo_tools.parsing import EXIT_CODES, SHELLS, Arguments
 
+from pdojo.transforms.trace import Trace
+
 PARSERS = tool_parsers()
 SOFTMAX = "softmax:4x8"
 
@@ -172,7 +174,7 @@ def test_tune(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert each["program"].startswith("kernel ")
     traces = sorted((tmp_path / "traces").iterdir())
     assert len(traces) == 2
-    stored = [line for line in traces[0].read_text().splitlines() if not line.startswith("#")]
+    stored = Trace.load(str(traces[0])).moves
     assert len(stored) == len(found[0]["moves"])
     (reasons,) = printed("pdojo-tune", "axpy:1x32", "--why", *options, capsys=capsys)
     assert reasons["machine"] == "snitch"
