@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -259,3 +260,20 @@ def test_colours_on_a_terminal(variables: dict[str, str], coloured: bool) -> Non
     os.close(leader)
     assert "pdojo.kernel" in shown
     assert ("\x1b[" in shown) is coloured
+
+
+# The page
+
+
+def test_the_page_has_all_tools_options_and_exit_codes() -> None:
+    page = (Path(__file__).parents[3] / "docs/tools.md").read_text()
+    listed = re.findall(r"^\| `(pdojo-\w+)` \|", page, re.MULTILINE)
+    assert sorted(listed) == sorted(PARSERS)
+    codes = page.partition("## Exit codes")[2].partition("\n## ")[0]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", codes, re.MULTILINE)] == list(EXIT_CODES)
+    tools: defaultdict[str, set[str]] = defaultdict(set)
+    for name, parser in each_parser():
+        for option in parser.options():
+            tools[option].add(name.partition(" ")[0])
+    shared = {option for option, found in tools.items() if len(found) > 1 and option.startswith("--")}
+    assert [option for option in sorted(shared - {"--help"}) if f"`{option}" not in page] == []
