@@ -8,7 +8,6 @@ import os
 import shlex
 import sys
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -41,8 +40,7 @@ mermaid_cmd = shlex.join([sys.executable, "-m", "mermaidx"])
 mermaid_params = ["--quiet", "--background", "white"]
 mermaid_output_format = "svg"
 
-# Docstrings are plain text with code in back quotes (`pages.docstring`); a package that is missing is imitated.
-autodoc_mock_imports = [name for name in ("torch", "onnx", "gymnasium") if find_spec(name) is None]
+# Docstrings are plain text with code in back quotes (`pages.docstring`).
 autodoc_default_options = {"exclude-members": "get_irdl_definition, traits"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from docutils import nodes
@@ -19,7 +20,8 @@ RESULTS = "benchmarks/results"
 _SECTION = re.compile(r"^## (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+\.md)\)")
 _QUOTED = re.compile(r"(?<!`)`([^`]+)`(?!`)")
-_SITE = re.compile(r"^<!-- site\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
+_SITE = re.compile(r"^<!-- site(?: if (\w+))?\n(.*?)^-->$", re.MULTILINE | re.DOTALL)
+"""A comment with what only the site has, perhaps only where a package is installed."""
 
 
 class NotationLexer(RegexLexer):
@@ -53,7 +55,7 @@ class MlirLexer(TextLexer):
 
 def contents(app: Sphinx, page: str, source: list[str]) -> None:
     """Add what only the site has: comments `site`, the table of contents on the first page, those of folders."""
-    source[0] = _SITE.sub(r"\1", source[0])
+    source[0] = _SITE.sub(lambda found: "" if found[1] and find_spec(found[1]) is None else found[2], source[0])
     if page == app.config.root_doc:
         text = _text(app, MAP)
         seen = {page, *(below for folder in app.env.found_docs if _is_folder(folder) for below in _linked(app, folder))}
