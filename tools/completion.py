@@ -34,7 +34,9 @@ def completion(shell: str) -> str:
     scripts: list[str] = []
     for name, parser in tool_parsers().items():
         _mark(parser, kinds)
-        scripts.append(shtab.complete(parser, shell, root_prefix=name.replace("-", "_"), preamble=preamble))
+        scripts.append(
+            shtab.complete(parser, shell, root_prefix=name.replace("-", "_"), preamble=preamble.get(shell, ""))
+        )
     return "\n".join(scripts) + "\n"
 
 

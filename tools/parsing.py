@@ -113,7 +113,9 @@ class Arguments(argparse.ArgumentParser):
         """The options of the tool and of its commands."""
         return set(self._option_string_actions).union(*(each.options() for each in self.commands().values()))
 
-    def parse_args(self, args: Iterable[str] | None = None, namespace: Any = None) -> Any:
+    def parse_args(  # pyright: ignore[reportIncompatibleMethodOverride]  # its base has overloads for namespaces
+        self, args: Iterable[str] | None = None, namespace: Any = None
+    ) -> Any:
         """The parsed command line. Raises UsageError; a misspelled option comes before missing arguments."""
         words = list(sys.argv[1:] if args is None else args)
         known = self.options()
