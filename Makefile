@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/installed
 READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: all demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness conformance clean
+.PHONY: all docs demo bench bench-compare peers learn test test-all test-slow lint fuzz fuzz-inputs mutants completeness conformance clean
 all: test
 
 # pdojo alone. An interrupted installation leaves no stamp behind.
@@ -22,6 +22,11 @@ $(INSTALLED): pyproject.toml setup.py constraints.txt
 $(READY): $(INSTALLED)
 	$(PIP) --editable '.[dev]'
 	touch $@
+
+# The documentation as a site, from build/site/index.html on; a link that leads nowhere is an error.
+docs: $(INSTALLED)
+	$(PIP) --editable '.[docs]'
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
 
 # PyTorch, ONNX Runtime and JAX, for the demo and the benchmark to compare with, and matplotlib for plots.
 peers: $(INSTALLED)

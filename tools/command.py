@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import platform
 import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
-from typing import NoReturn
 
+from pdojo_tools.parsing import Arguments as Arguments
+from pdojo_tools.parsing import add_json as add_json
 from xdsl.utils.exceptions import DiagnosticException
 
 from pdojo.backends.common.gc_pause import collect_rarely
@@ -20,42 +20,6 @@ from pdojo.errors import PdojoError, UsageError
 
 _FULL = frozenset((errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT))
 """Errors of a pipe, terminal or file that takes no more data."""
-
-
-class ShowText(argparse.Action):
-    """Prints the text that `const` makes, and exits; other arguments may be missing."""
-
-    def __init__(
-        self, option_strings: Sequence[str], dest: str, const: Callable[[], str], help: str | None = None
-    ) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, const=const, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print the text."""
-        sys.stdout.write(self.const())
-        sys.stdout.flush()
-        parser.exit()
-
-
-def versions() -> str:
-    """The versions of pdojo and of everything its results depend on, pdojo's first."""
-    from importlib.metadata import version  # imports the standard library's mail parser
-
-    others = ", ".join(f"{name} {version(package)}" for name, package in (("xDSL", "xdsl"), ("llvmlite", "llvmlite")))
-    return f"pdojo {version('pdojo')} ({others}, Python {platform.python_version()})\n"
-
-
-class Arguments(argparse.ArgumentParser):
-    """An argument parser that raises UsageError for mistakes."""
-
-    def add_version(self, *options: str) -> None:
-        """Add the option `--version`, and other names of it."""
-        text = "print the versions of pdojo and of its packages"
-        self.add_argument(*options, "--version", action=ShowText, const=versions, help=text)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise UsageError."""
-        raise UsageError(f"{message}; see {self.prog} --help")
 
 
 def message(error: PdojoError) -> str:

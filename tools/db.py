@@ -8,9 +8,17 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from pdojo_tools.command import Arguments, run_tool
+from pdojo_tools.command import Arguments, add_json, run_tool
 
 from pdojo.files import default_database
+
+EXAMPLES = (
+    ("pdojo-db list", "print the best of every kernel and machine"),
+    ("pdojo-db show softmax --only trace -o best.trace", "store the trace of the best softmax"),
+    ("pdojo-db diff 3f2a 91bc", "compare two programs, by the digits that list and show print"),
+    ("pdojo-db prune --slower-than 3 --dry-run", "count the programs that would be forgotten"),
+    ("pdojo-db export -o all.jsonl", "write everything, for pdojo-db import elsewhere"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -19,32 +27,33 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
+    given = parser().parse_args(args)
     from pdojo_tools.db_commands import COMMANDS
 
     COMMANDS[given.command](given)
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-db", description=__doc__)
-    parser.add_version()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-db", description=__doc__, examples=EXAMPLES)
+    made.add_common()
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Arguments)
 
     def command(name: str, text: str) -> Callable[..., object]:
-        made = commands.add_parser(name, help=text, description=text)
-        made.add_argument("--database", metavar="FILE", help=f"the database; by default {_shown(default_database())}")
-        return made.add_argument
+        one = commands.add_parser(name, help=text, description=text)
+        one.add_argument("--database", metavar="FILE", help=f"the database; by default {_shown(default_database())}")
+        if name != "export":  # its lines are JSON
+            add_json(one)
+        return one.add_argument
 
     identifier = "a kernel (softmax, softmax:24576x512), or the first four digits or more of what list and show print"
     add = command("list", "the best of every kernel, shape, element type and machine")
     add("--kernel", metavar="NAME", help="only this kernel")
     add("--runs", action="store_true", help="the runs instead")
-    add("--json", action="store_true", help="as JSON")
     add = command("show", "a run, a program, a trace, or the best of a kernel: trace, cost, where they come from")
     add("id", metavar="ID", help=identifier)
     add("--only", choices=("trace", "program"), help="print only this, as a file that other tools read")
     add("-o", "--output", metavar="FILE", help="write what --only or --json prints into a file")
-    add("--json", action="store_true", help="as JSON")
     add = command("diff", "two programs and the moves that lead there")
     add("one", metavar="ID", help=identifier)
     add("other", metavar="ID", help="likewise")
@@ -59,7 +68,7 @@ def _arguments() -> Arguments:
     add("-o", "--output", metavar="FILE", help="by default standard output")
     add = command("import", "add what was exported, all or nothing")
     add("file", metavar="FILE", help="the export, - for standard input")
-    return parser
+    return made
 
 
 def _days(text: str) -> timedelta:
@@ -73,8 +82,9 @@ def _days(text: str) -> timedelta:
 
 
 def _shown(path: Path) -> str:
-    """A path for argparse's help, with percent signs doubled."""
-    return str(path).replace("%", "%%")
+    """A path for argparse's help, with percent signs doubled, and `~` for the user's folder."""
+    home = Path.home()
+    return (f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)).replace("%", "%%")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeAlias
 
 from pdojo_tools.db_tables import print_counts, print_details, print_differences, run_table, standing_table
 from pdojo_tools.inputs import read_long
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import write_json, write_output
 from rich.console import Console
 
 from pdojo.errors import UsageError
@@ -19,7 +19,7 @@ from pdojo.search.database import Database
 from pdojo.search.database.details import details
 from pdojo.search.database.exchange import export_lines, import_lines
 from pdojo.search.database.pruning import Pruning, prune
-from pdojo.search.database.queries import find, runs, standings, subject
+from pdojo.search.database.queries import find, moves_in, runs, standings, subject
 
 Given: TypeAlias = argparse.Namespace
 LARGEST = 1 << 30
@@ -28,10 +28,6 @@ LARGEST = 1 << 30
 
 def _open(given: Given, *, create: bool = False) -> Database:
     return Database(given.database, create=create)
-
-
-def _print_json(value: object, path: str | None = None) -> None:
-    write_output(json.dumps(value, indent=2) + "\n", path)
 
 
 def _list(given: Given) -> None:
@@ -47,7 +43,7 @@ def _list(given: Given) -> None:
             chosen = [standing for standing in found if given.kernel in (None, standing.kernel)]
             table = standing_table(chosen)
     if given.json:
-        _print_json([one.to_json() for one in chosen])
+        write_json([one.to_json() for one in chosen])
     else:
         Console().print(table)
 
@@ -68,7 +64,7 @@ def _show(given: Given) -> None:
             meant = subject(connection, found)
             write_output(meant.trace if given.only == "trace" else meant.program, given.output)
         elif given.json:
-            _print_json(details(connection, found), given.output)
+            write_json(details(connection, found), given.output)
         elif given.output is not None:
             raise UsageError("-o goes with --only or --json")
         else:
@@ -80,7 +76,10 @@ def _diff(given: Given) -> None:
         one, other = (
             subject(database.connection, find(database.connection, word)) for word in (given.one, given.other)
         )
-    print_differences(Console(), one, other)
+    if given.json:
+        write_json([{**asdict(each), "trace": moves_in(each.trace)} for each in (one, other)])
+    else:
+        print_differences(Console(), one, other)
 
 
 def _merge(given: Given) -> None:
@@ -90,7 +89,7 @@ def _merge(given: Given) -> None:
         raise UsageError(f"'{other}' is the database itself")
     with Database(other, create=False) as source, _open(given, create=True) as database:
         added = import_lines(database.connection, export_lines(source.connection), str(other))
-    print_counts(Console(), f"added from {other}", added)
+    _print_counts(given, f"added from {other}", added)
 
 
 def _prune(given: Given) -> None:
@@ -101,7 +100,7 @@ def _prune(given: Given) -> None:
         )
     with _open(given) as database:
         removed = prune(database.connection, what, dry_run=given.dry_run)
-    print_counts(Console(), "would be removed" if given.dry_run else "removed", removed)
+    _print_counts(given, "would be removed" if given.dry_run else "removed", removed)
 
 
 def _export(given: Given) -> None:
@@ -114,7 +113,15 @@ def _import(given: Given) -> None:
     source = "<stdin>" if given.file == "-" else given.file
     with _open(given, create=True) as database:
         added = import_lines(database.connection, text.split("\n"), source)
-    print_counts(Console(), f"added from {source}", added)
+    _print_counts(given, f"added from {source}", added)
+
+
+def _print_counts(given: Given, what: str, counts: Mapping[str, int]) -> None:
+    """Print the number of rows of each table."""
+    if given.json:
+        write_json(dict(counts))
+    else:
+        print_counts(Console(), what, counts)
 
 
 COMMANDS: Mapping[str, Callable[[Given], None]] = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+
+from pdojo_tools.outputs import json_text
 
 from pdojo.dialect.flow.recording import Question
 from pdojo.transforms.explain import Explanation, explain
@@ -23,11 +24,11 @@ SHOWN = 12
 """Greatest number of lines about a place, and of remedies, in the text."""
 
 
-def explain_moves(game: Game, moves: Sequence[Move], form: str) -> str:
+def explain_moves(game: Game, moves: Sequence[Move], *, as_json: bool = False) -> str:
     """Explanations of moves in the state of the game. Raises IllegalMove or LocationError for an impossible move."""
     found = [explain(game.program, move) for move in moves]
-    if form == "json":
-        return json.dumps([asdict(e) for e in found], indent=2) + "\n"
+    if as_json:
+        return json_text([asdict(e) for e in found])
     return "\n".join("".join(f"{line}\n" for line in _lines(e)) for e in found)
 
 

@@ -6,10 +6,17 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pdojo_tools.command import Arguments, positive, run_tool
+from pdojo_tools.command import Arguments, add_json, positive, run_tool
 
 if TYPE_CHECKING:
     from pdojo.dialect.machines.machine import Machine
+
+EXAMPLES = (
+    ("pdojo-machine list", "print the known machines"),
+    ("pdojo-machine show nvidia-sm90 > mine.toml", "begin a machine file of your own"),
+    ("pdojo-machine calibrate", "measure this processor for the expert pass"),
+    ("pdojo-machine list --json", "print names and descriptions for a program"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -17,13 +24,17 @@ def main(args: Sequence[str] | None = None) -> int:
     return run_tool(_run, args)
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-machine", description=__doc__)
-    parser.add_version()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    commands.add_parser("list", help="print the names of all machines")
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-machine", description=__doc__, examples=EXAMPLES)
+    made.add_common()
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Arguments)
+    names = commands.add_parser("list", help="print the names of all machines")
+    add_json(names, "names and descriptions")
     show = commands.add_parser("show", help="print a machine as a file")
-    show.add_argument("machine", nargs="?", default="host", help="a name or a TOML file; by default host")
+    text = "a name or a TOML file; by default host"
+    show.add_argument("machine", metavar="MACHINE", nargs="?", default="host", help=text)
+    add_json(show, "the machine")
     calibrate = commands.add_parser(
         "calibrate", help="measure bandwidths and rates of this processor, in some 20 seconds, for the pass to use"
     )
@@ -32,34 +43,46 @@ def _arguments() -> Arguments:
     )
     calibrate.add_argument("--name", default="calibrated", help="the machine's name in that file (calibrated)")
     calibrate.add_argument("--threads", type=positive, metavar="N", help="threads; by default all processors")
-    return parser
+    return made
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
+    given = parser().parse_args(args)
     match given.command:
         case "list":
-            sys.stdout.write(list_machines())
+            print_machines(None, as_json=given.json)
         case "show":
-            _show(given.machine)
+            _show(given.machine, as_json=given.json)
         case _:
             _calibrate(given.output, given.name, given.threads)
 
 
-def list_machines() -> str:
-    """The known machines, one per line, with their descriptions."""
+def print_machines(path: str | None, *, as_json: bool) -> None:
+    """Write the known machines with their descriptions, one per line or as JSON."""
+    from pdojo_tools.outputs import write_json, write_output
+
     from pdojo.dialect.machines.descriptions import descriptions
 
     found = descriptions()
+    if as_json:
+        write_json([{"name": name, "description": description} for name, description in found.items()], path)
+        return
     width = max(map(len, found))
-    return "".join(f"{name:{width}}  {description}".rstrip() + "\n" for name, description in found.items())
+    lines = (f"{name:{width}}  {description}".rstrip() for name, description in found.items())
+    write_output("".join(f"{line}\n" for line in lines), path)
 
 
-def _show(name: str) -> None:
+def _show(name: str, *, as_json: bool) -> None:
+    from pdojo.dialect.machines.machine_file import machine_to_json
     from pdojo.dialect.machines.registry import machine
     from pdojo.dialect.machines.writing import machine_text
 
     described = machine(name)
+    if as_json:
+        from pdojo_tools.outputs import write_json
+
+        write_json(machine_to_json(described))
+        return
     sys.stdout.write(machine_text(described))
     sys.stdout.writelines(f"# {line}\n" for line in conclusions(described))
 

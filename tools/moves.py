@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 
+from pdojo_tools.outputs import json_text
 from pdojo_tools.steps import CommandStep, suggestion
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.rewriter import Rewriter
@@ -140,19 +140,19 @@ def _report(skipped: Skipped) -> None:
     sys.stderr.write(f"warning: {skipped}\n")
 
 
-def list_moves(game: Game, *, refused: bool, form: str, family: str = "", at: str = "") -> str:
+def list_moves(game: Game, *, refused: bool, as_json: bool = False, family: str = "", at: str = "") -> str:
     """The legal moves or the refused candidates, one per line or as JSON; of one family or at one location if given."""
     if refused:
         refusals = game.refused(family, at)
-        if form == "text":
+        if not as_json:
             return "".join(f"{refusal}\n" for refusal in refusals)
         rows = [{**_row(r.move), "reason": r.reason, "witness": r.witness} for r in refusals]
     else:
         moves = game.moves(family, at)
-        if form == "text":
+        if not as_json:
             return "".join(f"{move}\n" for move in moves)
         rows = [_row(move) for move in moves]
-    return json.dumps(rows, indent=2) + "\n"
+    return json_text(rows)
 
 
 def _row(move: Move) -> dict[str, object]:

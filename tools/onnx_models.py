@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from pdojo_tools.machines import named_machine
+from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from rich.console import Console
 
@@ -39,7 +40,7 @@ WARM = 0.1
 
 def run_model(given: argparse.Namespace) -> None:
     """Run the model of `pdojo-run`. Raises PdojoError."""
-    for option in ("kernel", "dtype", "trace", "cold", "align", "save"):
+    for option in ("kernel", "dtype", "trace", "cold", "align", "output"):
         if getattr(given, option):
             raise UsageError(f"--{option} is for kernels; '{given.program}' is a model")
     from pdojo import onnx
@@ -53,15 +54,28 @@ def run_model(given: argparse.Namespace) -> None:
         callable_model = model.compile(machine, threads=given.threads, database=database)
         compiled, arrays = callable_model.prepare(**inputs)
     static = compiled.model
-    sys.stdout.write(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
-    sys.stdout.write(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
+    say = (sys.stderr if given.json else sys.stdout).write
+    say(f"model '{model.name}': {len(static.calls)} calls of {len(static.kernels)} kernels, ")
+    say(f"{static.memory.bytes / 1e6:.3g} MB of intermediates\n")
+    facts: dict[str, Any] = {
+        "model": model.name,
+        "machine": machine.name,
+        "threads": given.threads or machine.threads,
+        "calls": len(static.calls),
+        "kernels": len(static.kernels),
+        "bytes": static.memory.bytes,
+    }
     outputs: Any = compiled(**arrays)
     found = cast("Sequence[NDArray[Any]]", outputs if isinstance(outputs, tuple) else [outputs])
     if given.check:
         with phase(console, "ONNX's reference computes the right results"):
-            check(model, inputs, found)
+            worst = check(model, inputs, found)
+        say(f"right: agrees with onnx.reference; largest error {worst:.1%} of what is allowed\n")
+        facts["error"] = worst
     if given.time:
-        time(compiled, arrays, given.program, inputs, given.threads or machine.threads)
+        facts["times"] = time(compiled, arrays, given.program, inputs, given.threads or machine.threads, say)
+    if given.json:
+        write_json(facts)
 
 
 def random_inputs(model: OnnxModel, sizes: str | None, seed: int) -> dict[str, NDArray[Any]]:
@@ -96,8 +110,8 @@ def _random(given: Input, extents: dict[str, int], random: np.random.Generator) 
     return random.uniform(-1, 1, shape).astype(given.dtype)
 
 
-def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDArray[Any]]) -> None:
-    """Compare outputs with ONNX's reference evaluator. Raises MeasurementError if they differ."""
+def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDArray[Any]]) -> float:
+    """The largest error beside ONNX's reference evaluator, over what is allowed. Raises MeasurementError above 1."""
     from pdojo.onnx.reference import reference
 
     try:
@@ -110,7 +124,7 @@ def check(model: OnnxModel, inputs: dict[str, NDArray[Any]], found: Sequence[NDA
     worst = 0.0
     for name, ours, theirs in zip(model.outputs, found, expected, strict=True):
         worst = max(worst, _difference(name, ours, np.asarray(theirs)))
-    sys.stdout.write(f"right: agrees with onnx.reference; largest error {worst:.1%} of what is allowed\n")
+    return worst
 
 
 def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
@@ -136,23 +150,27 @@ def _difference(name: str, ours: NDArray[Any], theirs: NDArray[Any]) -> float:
 
 
 def time(
-    compiled: CompiledModel, arrays: dict[str, NDArray[Any]], path: str, inputs: dict[str, NDArray[Any]], threads: int
-) -> None:
-    """Time the model, in turns with ONNX Runtime if it is installed."""
+    compiled: CompiledModel,
+    arrays: dict[str, NDArray[Any]],
+    path: str,
+    inputs: dict[str, NDArray[Any]],
+    threads: int,
+    say: Callable[[str], object],
+) -> dict[str, list[float]]:
+    """The seconds of each call, in turns with ONNX Runtime if it is installed; `say` prints them."""
     calls: dict[str, Callable[[], object]] = {"pdojo": lambda: compiled(**arrays)}
     if find_spec("onnxruntime") is not None:
         calls["ONNX Runtime"] = onnx_runtime(path, inputs, threads)
     times = in_turns(calls)
     medians = {name: median(samples) for name, samples in times.items()}
     for name, samples in times.items():
-        sys.stdout.write(f"time: {name} median {medians[name] * 1e3:.4g} ms, minimum {min(samples) * 1e3:.4g} ms\n")
+        say(f"time: {name} median {medians[name] * 1e3:.4g} ms, minimum {min(samples) * 1e3:.4g} ms\n")
     if len(medians) > 1:
         ratio = medians["ONNX Runtime"] / medians["pdojo"]
-        sys.stdout.write(f"pdojo takes {1 / ratio:.3g} times the time of ONNX Runtime, {threads} threads each\n")
+        say(f"pdojo takes {1 / ratio:.3g} times the time of ONNX Runtime, {threads} threads each\n")
     else:
-        sys.stdout.write(
-            "time: ONNX Runtime is not installed (pip install onnxruntime), so there is nothing to compare\n"
-        )
+        say("time: ONNX Runtime is not installed (pip install onnxruntime), so there is nothing to compare\n")
+    return times
 
 
 def onnx_runtime(path: str, inputs: dict[str, NDArray[Any]], threads: int) -> Callable[[], object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pdojo_tools.command import message
 from pdojo_tools.inputs import read_input
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import shows_colours, write_output
 from pdojo_tools.passes import parse_passes
 from pdojo_tools.steps import CommandStep, suggestion
 from xdsl.dialects.builtin import ModuleOp
@@ -71,13 +71,13 @@ class OptSession:
 
     def run(self) -> None:
         """Process the input; nothing is written before all of it succeeded, except with --verify-diagnostics."""
-        chunk = read_input(self.args.input_file)
+        chunk = read_input(self.args.program)
         if self._is_binary:
-            write_output(self._binary(chunk), self.args.output_file)
+            write_output(self._binary(chunk), self.args.output)
             return
         chunks = list(split(chunk)) if self.args.split_input_file else [chunk]
         separator = "# -----\n" if self.target.name == "notation" else "// -----\n"
-        write_output(separator.join(self._run_chunk(chunk) for chunk in chunks), self.args.output_file)
+        write_output(separator.join(self._run_chunk(chunk) for chunk in chunks), self.args.output)
 
     @property
     def _is_binary(self) -> bool:
@@ -178,13 +178,13 @@ class OptSession:
             else:
                 session.take(step)
         if self.args.list_moves:
-            refused, form, family, at = self.args.refused, self.args.format, self.args.family, self.args.at
-            output.write(list_moves(session.game, refused=refused, form=form, family=family, at=at))
+            refused, family, at = self.args.refused, self.args.family, self.args.at
+            output.write(list_moves(session.game, refused=refused, as_json=self.args.json, family=family, at=at))
         if self.args.explain:
             from pdojo_tools.explaining import explain_moves
 
             moves = [move for text in self.args.explain for move in parse_moves(text)]
-            output.write(explain_moves(session.game, moves, self.args.format))
+            output.write(explain_moves(session.game, moves, as_json=self.args.json))
         only_moves = self.args.verify and not any(pipeline is not None for _, pipeline in self.steps)
         return {session.game.trace.kernel: session.game} if only_moves and self.steps else {}
 
@@ -217,7 +217,7 @@ class OptSession:
                 "print_generic_format": self.args.print_op_generic or target.print_generic_format,
                 "print_properties_as_attributes": self.args.print_no_properties,
                 "print_debuginfo": self.args.print_debuginfo,
-                "syntax_highlight": self.args.syntax_highlight,
+                "syntax_highlight": self.args.syntax_highlight and shows_colours(self.args.output),
             }
             target = replace(target, **options)
         if name in XDSL_UNIVERSE.all_targets and name != "mlir" and _has_kernels(prog):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from math import isfinite
 from pathlib import Path
+from typing import cast
 
 from pdojo.errors import UsageError
 from pdojo.files import replace_file
@@ -32,6 +36,31 @@ def write_output(content: str | bytes, path: str | None) -> None:
             replace_file(_meant(path), data)
     except OSError as error:
         raise _cannot_write(path, error) from None
+
+
+def json_text(value: object) -> str:
+    """A value as JSON; numbers that are not finite become null."""
+    return json.dumps(_finite(value), indent=2, allow_nan=False) + "\n"
+
+
+def write_json(value: object, path: str | None = None) -> None:
+    """Write a value as `json_text`. Raises UsageError if writing fails."""
+    write_output(json_text(value), path)
+
+
+def shows_colours(path: str | None) -> bool:
+    """True if output with colours may be written: to a terminal, unless NO_COLOR is set."""
+    return path in (None, "-") and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in cast("Sequence[object]", value)]
+    return value
 
 
 def check_writable(path: str) -> None:

@@ -6,9 +6,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_align, add_machine, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed, run_tool
 
 from pdojo.errors import UsageError
+
+EXAMPLES = (
+    ("pdojo-run softmax:64x512", "check and time a kernel of the library"),
+    ("pdojo-run kernel.pdojo --trace tuned.trace --threads 2", "make the moves of a trace first"),
+    ("pdojo-run softmax:64x512 --no-time --json", "only check, and print the result for a program"),
+    ("pdojo-run model.onnx --shape batch=4", "check and time an ONNX model, beside ONNX Runtime"),
+    ("pdojo-run axpy:1x32 --dtype f64 --machine snitch", "simulate a Snitch core"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -16,10 +24,11 @@ def main(args: Sequence[str] | None = None) -> int:
     return run_tool(_run, args)
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-run", description=__doc__)
-    parser.add_version()
-    add = parser.add_argument
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-run", description=__doc__, examples=EXAMPLES)
+    made.add_common()
+    add = made.add_argument
     what = "a .pdojo or MLIR file, - for standard input, a library kernel's name, or an .onnx model"
     add("program", metavar="KERNEL", help=what)
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
@@ -36,16 +45,17 @@ def _arguments() -> Arguments:
     add("--time", action=argparse.BooleanOptionalAction, default=True, help="time it")
     add("--cold", action="store_true", help="time it with arrays that are in no cache")
     add("--threads", type=positive, metavar="N", help="threads for parallel scopes; by default the machine's")
-    add_align(parser)
+    add_align(made)
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random inputs")
-    add_machine(parser, "compile for")
-    add("-o", "--save", metavar="FILE.npz", help="store inputs and outputs")
-    return parser
+    add_machine(made, "compile for")
+    add("-o", "--output", metavar="FILE.npz", help="store inputs and outputs")
+    add_json(made)
+    return made
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
-    if not (given.check or given.time or given.save):
+    given = parser().parse_args(args)
+    if not (given.check or given.time or given.output):
         raise UsageError("nothing is left to do with --no-check --no-time; see pdojo-run --help")
     if given.program.endswith(".onnx"):
         from pdojo_tools.onnx_models import run_model

@@ -7,12 +7,13 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from numpy.typing import NDArray
 from pdojo_tools.moves import report_trace
+from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from pdojo_tools.programs import load_kernel, machine_for
 from rich.console import Console
@@ -55,6 +56,7 @@ def run(given: argparse.Namespace) -> None:
     if trace is not None:
         kernel = make_moves(kernel, machine, None, trace).after
         report_trace(str(given.trace), len(trace.steps), trace, kernel)
+    facts: dict[str, Any] = {"kernel": kernel.sym_name.data, "machine": machine.name, "threads": machine.threads}
     reference = _reference(plain, kernel, machine)
     backend = backend_of(machine)
     if given.check or given.time:
@@ -69,10 +71,15 @@ def run(given: argparse.Namespace) -> None:
             phases = {**PHASES, "reference": f"the {by} computes the right results"}
             with phase(Console(stderr=True), "running") as tell:
                 (outcome,) = runs.compare([program], options, reference, lambda event: tell(phases[event.phase]))
-        _report(kernel, machine, outcome, timed=given.time)
-    if given.save is not None:
-        _save(given.save, run_on_random(kernel, machine, given.seed))
-        sys.stdout.write(f"saved inputs and outputs in {given.save}\n")
+        success = _success(kernel, machine, outcome)
+        _report(kernel, machine, success, sys.stderr if given.json else sys.stdout, timed=given.time)
+        facts |= _facts(kernel, success, timed=given.time)
+    if given.output is not None:
+        _save(given.output, run_on_random(kernel, machine, given.seed))
+        facts["output"] = given.output
+        (sys.stderr if given.json else sys.stdout).write(f"saved inputs and outputs in {given.output}\n")
+    if given.json:
+        write_json(facts)
 
 
 def _reference(plain: KernelOp, kernel: KernelOp, machine: Machine) -> KernelReference:
@@ -86,15 +93,32 @@ def _reference(plain: KernelOp, kernel: KernelOp, machine: Machine) -> KernelRef
     return KernelReference(text, compiled=moved and is_large and not backend_of(machine).is_simulated)
 
 
-def _report(kernel: KernelOp, machine: Machine, outcome: Outcome, *, timed: bool) -> None:
-    """Print the outcome. Raises MeasurementError if it is a failure."""
+def _success(kernel: KernelOp, machine: Machine, outcome: Outcome) -> Success:
+    """The outcome. Raises MeasurementError if it is a failure."""
     name = kernel.sym_name.data
     if not isinstance(outcome, Success):
         detail = getattr(outcome, "detail", "")
         raise MeasurementError(
             f"kernel '{name}' on {machine.name}: {outcome.summary}" + (f"\n{detail}" if detail else "")
         )
-    write = sys.stdout.write
+    return outcome
+
+
+def _facts(kernel: KernelOp, outcome: Success, *, timed: bool) -> dict[str, Any]:
+    """The outcome for programs."""
+    return {
+        "right": outcome.rightness,
+        "check": None if outcome.check is None else asdict(outcome.check),
+        "cost": outcome.cost if timed else None,
+        "unit": outcome.unit,
+        "bytes": data_bytes(parameters_of(nest_of(kernel))),
+        "outcome": outcome.to_json() if timed else None,
+    }
+
+
+def _report(kernel: KernelOp, machine: Machine, outcome: Success, output: TextIO, *, timed: bool) -> None:
+    """Print the outcome for people."""
+    name, write = kernel.sym_name.data, output.write
     threads = "thread" if machine.threads == 1 else "threads"
     how = "simulated"
     if isinstance(outcome, Ok):

@@ -11,11 +11,11 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import write_json, write_output
 
 from pdojo.backends.snitch.assembler import AssembledProgram, assemble, rewrite
 from pdojo.backends.snitch.simulator import Configuration, Placement, Result, simulate
-from pdojo.backends.snitch.simulator.report import cycles, listing, summary
+from pdojo.backends.snitch.simulator.report import cycles, line_figures, listing, summary
 from pdojo.dialect.machines.registry import machine
 from pdojo.errors import SimulationError, UsageError
 from pdojo.files import decode, read_bounded, read_text
@@ -36,10 +36,10 @@ def run(given: argparse.Namespace) -> None:
     values = [_argument(text, placement, rng, f"argument {k}") for k, text in enumerate(given.arg)]
     run = SnitchRun(program, configuration, placement, given.entry, values, given.limit)
     if given.elf is not None or given.snitch_sim is not None:
-        _external(given.elf, given.snitch_sim, run)
+        _external(given, run)
         return
-    result = run.simulate(trace=given.trace or given.html is not None)
-    _report(result, placement, given.arg, trace=given.trace, lines=given.lines, show=given.show)
+    result = run.simulate(trace=given.cycles or given.html is not None)
+    _report(result, placement, given)
     if given.html is not None:
         from pdojo.backends.snitch.simulator.page import page
 
@@ -86,7 +86,7 @@ def _write(path: str, text: str) -> None:
         sys.stdout.write(text)
         return
     write_output(text, path)
-    sys.stdout.write(f"wrote {path}\n")
+    sys.stderr.write(f"wrote {path}\n")
 
 
 def _argument(text: str, placement: Placement, rng: np.random.Generator, name: str) -> int:
@@ -116,27 +116,42 @@ def _argument(text: str, placement: Placement, rng: np.random.Generator, name: s
     return placement.place(array, name).address
 
 
-def _report(result: Result, placement: Placement, given: list[str], *, trace: bool, lines: bool, show: bool) -> None:
-    write = sys.stdout.write
-    if trace:
+def _report(result: Result, placement: Placement, given: argparse.Namespace) -> None:
+    """Print the simulation. Raises SimulationError if an output was not written completely."""
+    write = (sys.stderr if given.json else sys.stdout).write
+    if given.cycles:
         for line in cycles(result):
             write(f"{line}\n")
         write("\n")
-    if lines:
+    if given.lines:
         write(f"{listing(result)}\n")
     write(summary(result))
-    if show:
+    if given.show:
         for placed in placement.arrays:
             write(f"{placed.name} at {placed.address:#x}:\n{placed.values}\n")
-    outputs = {f"argument {k}" for k, text in enumerate(given) if text.replace(" ", "").endswith("=out")}
+    outputs = {f"argument {k}" for k, text in enumerate(given.arg) if text.replace(" ", "").endswith("=out")}
     for placed in placement.arrays:
         if placed.name in outputs and placed.poisoned:
             raise SimulationError(
                 f"{placed.poisoned} of {placed.values.size} elements of {placed.name} were not written"
             )
+    if given.json:
+        write_json(_facts(result))
 
 
-def _external(elf: str | None, command: str | None, run: SnitchRun) -> None:
+def _facts(result: Result) -> dict[str, object]:
+    """The simulation for programs."""
+    counts = ("cycles", "core_cycles", "core_instructions", "fp_instructions", "fpu_operations", "flops")
+    others = ("instructions", "utilisation", "bank_conflicts", "stream_elements", "fp_stalls", "core_stalls")
+    lines = [
+        {"line": number, "text": result.program.text.splitlines()[number - 1], "issued": issued, "stalls": stalls}
+        for number, (issued, stalls) in sorted(line_figures(result).items())
+    ]
+    return {**{name: getattr(result, name) for name in (*counts, *others)}, "lines": lines}
+
+
+def _external(given: argparse.Namespace, run: SnitchRun) -> None:
+    """Build a program for other simulators, and run one."""
     from pdojo.backends.snitch.assembler.build import build
     from pdojo.backends.snitch.assembler.external import run_external
 
@@ -146,9 +161,12 @@ def _external(elf: str | None, command: str | None, run: SnitchRun) -> None:
     after = bytes(run.placement.memory[:used])
     size = run.configuration.memory_bytes
     with tempfile.TemporaryDirectory(prefix="pdojo-snitch-") as folder:
-        path = Path(elf) if elf is not None else Path(folder) / "program.elf"
+        path = Path(given.elf) if given.elf is not None else Path(folder) / "program.elf"
         build(run.program, run.entry, run.arguments, before, after, path, memory_bytes=size)
-        if elf is not None:
-            sys.stdout.write(f"wrote {elf}\n")
-        if command is not None:
-            sys.stdout.write(f"cycles: {run_external(command, path)}\n")
+        if given.elf is not None:
+            sys.stderr.write(f"wrote {given.elf}\n")
+        measured = None if given.snitch_sim is None else run_external(given.snitch_sim, path)
+    if given.json:
+        write_json({"elf": given.elf, "cycles": measured})
+    elif measured is not None:
+        sys.stdout.write(f"cycles: {measured}\n")

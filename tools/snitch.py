@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_json, positive, random_seed, run_tool
+
+EXAMPLES = (
+    ("pdojo-snitch axpy.s --arg f64[16]=2 --arg f64[16] --arg f64[16]=out", "call a function on three arrays"),
+    ("pdojo-snitch axpy.s --arg f64[16] --lines", "print the source with counts and stalls"),
+    ("pdojo-snitch axpy.s --arg f64[16] --html trace.html", "write every cycle as a page"),
+    ("pdojo-snitch axpy.s --rewrite -", "print text for an ordinary assembler"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -13,10 +20,11 @@ def main(args: Sequence[str] | None = None) -> int:
     return run_tool(_run, args)
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-snitch", description=__doc__)
-    parser.add_version()
-    add = parser.add_argument
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-snitch", description=__doc__, examples=EXAMPLES)
+    made.add_common()
+    add = made.add_argument
     add("program", metavar="FILE.s", help="assembly in GNU syntax with Snitch's instructions; - for standard input")
     add("--entry", metavar="LABEL", default="", help="the function to call; by default the first one")
     add(
@@ -31,7 +39,7 @@ def _arguments() -> Arguments:
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the random numbers")
     add("--limit", type=positive, default=10_000_000, metavar="N", help="most cycles")
     add("--lines", action="store_true", help="print the source with counts and stalls")
-    add("--trace", action="store_true", help="print every cycle")
+    add("--cycles", action="store_true", help="print every cycle")
     add("--show", action="store_true", help="print the arrays afterwards")
     add("--html", metavar="FILE", help="write the trace as a page that needs nothing else")
     add("--rewrite", metavar="FILE", help="write text for ordinary assemblers, - for standard output; nothing is run")
@@ -41,11 +49,12 @@ def _arguments() -> Arguments:
         metavar="COMMAND",
         help="build that program, run COMMAND FILE, and print the cycles that it prints",
     )
-    return parser
+    add_json(made)
+    return made
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _arguments().parse_args(args)
+    given = parser().parse_args(args)
     from pdojo_tools.simulating import run
 
     run(given)

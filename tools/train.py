@@ -6,13 +6,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from pdojo_tools.command import Arguments, add_machine, positive, random_seed, run_tool
+from pdojo_tools.command import Arguments, add_json, add_machine, positive, random_seed, run_tool
 
 from pdojo.errors import UsageError
 from pdojo.search.contract.names import EVALUATORS
 from pdojo.search.perfllm.settings import Settings
 
 DESCRIPTION = "Train what searches learn from: agents of PerfLLM, and cost models. docs/perfllm.md says more."
+EXAMPLES = (
+    ("pdojo-train agent softmax:16x16 matmul:16x16x16 -o agent --machine snitch", "one policy for two kernels"),
+    ("pdojo-tune softmax:32x32 --machine snitch --search perfllm --agent policy=agent/policy", "search with it"),
+    ("pdojo-train costs -o costs --machine host --evaluator runtime", "a cost model over the database"),
+)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -21,7 +26,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> None:
-    given = _parser().parse_args(args)
+    given = parser().parse_args(args)
     given.train(given)
 
 
@@ -37,17 +42,18 @@ def _costs(given: argparse.Namespace) -> None:
     train_costs(given)
 
 
-def _parser() -> Arguments:
-    parser = Arguments(prog="pdojo-train", description=DESCRIPTION)
-    parser.add_version()
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Arguments)
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-train", description=DESCRIPTION, examples=EXAMPLES)
+    made.add_common()
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Arguments)
     agent = commands.add_parser("agent", help="one policy over many kernels, for --agent policy=FOLDER/policy")
     _add_agent(agent)
     agent.set_defaults(train=_agent)
     costs = commands.add_parser("costs", help="a cost model over the database, for --agent screen=FILE")
     _add_costs(costs)
     costs.set_defaults(train=_costs)
-    return parser
+    return made
 
 
 def _add_agent(parser: Arguments) -> None:
@@ -89,16 +95,18 @@ def _add_agent(parser: Arguments) -> None:
         help="first show what is known: pass (the expert pass), database (its best)",
     )
     add("--tensorboard", action="store_true", help="also write FOLDER/tensorboard")
+    add_json(parser)
 
 
 def _add_costs(parser: Arguments) -> None:
     add = parser.add_argument
     add("-o", "--output", metavar="FILE", required=True, help="the cost model")
     add("--database", metavar="FILE", help="the measurements; the usual database by default")
-    add("--machine", metavar="NAME", required=True, help="the machine that they are for")
+    add("--machine", metavar="MACHINE", required=True, help="the name of the machine that they are for")
     add("--evaluator", choices=EVALUATORS, required=True, help="the evaluator that they are by")
     add("--updates", type=positive, default=5000, metavar="N", help="most updates of the network (5000)")
     add("--seed", type=random_seed, default=0, metavar="N", help="seed of the network (0)")
+    add_json(parser)
 
 
 def _settings(text: str) -> Settings:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pdojo_tools.command import run_tool
 from pdojo_tools.tuning.arguments import parse
+from pdojo_tools.tuning.arguments import parser as parser
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -17,6 +18,11 @@ def main(args: Sequence[str] | None = None) -> int:
 def _run(args: Sequence[str] | None) -> None:
     command = list(sys.argv[1:] if args is None else args)
     given = parse(command)
+    if given.list_kernels:
+        from pdojo_tools.kernels import print_kernels
+
+        print_kernels(as_json=given.json)
+        return
     from pdojo_tools.tuning.begin import begin
 
     begin(given, command)

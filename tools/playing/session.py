@@ -121,7 +121,7 @@ class PlaySession:
 
     def explain(self, move: Move) -> list[str]:
         """The explanation of a move. Raises LocationError or IllegalMove for an impossible move."""
-        return explain_moves(self.game, [move], "text").splitlines()
+        return explain_moves(self.game, [move]).splitlines()
 
     def _steps(self) -> tuple[Step, ...]:
         return tuple(self.game.trace.steps)

@@ -9,7 +9,7 @@ from math import log
 from random import Random
 
 import numpy
-from pdojo_tools.outputs import check_writable, write_output
+from pdojo_tools.outputs import check_writable, write_json, write_output
 from pdojo_tools.phases import phase
 from rich.console import Console
 from rich.progress import track
@@ -33,7 +33,7 @@ FEWEST = 100
 
 def train_costs(given: argparse.Namespace) -> None:
     """Train a cost model, report its ranking of held-out kernels, and write it. Raises UsageError."""
-    console = Console(markup=False)
+    console = Console(markup=False, stderr=given.json)
     check_writable(given.output)
     with Database(given.database, create=False) as database:
         found = measured_programs(database, given.machine, given.evaluator)
@@ -62,6 +62,9 @@ def train_costs(given: argparse.Namespace) -> None:
     stamp = {"kind": KIND, "features": str(VERSION), "machine": given.machine, "evaluator": given.evaluator}
     write_output(dump(ranking.state(), stamp), given.output)
     console.print(f"wrote {given.output}", highlight=False, soft_wrap=True)
+    if given.json:
+        counts = {"programs": len(learned), "kernels": len(problems) - len(held), "held_out": len(held)}
+        write_json({"output": given.output, **counts, "correlation": max(correlations, default=None)})
 
 
 def samples_of(console: Console, found: Sequence[MeasuredCost], machine: str) -> list[RankedSample]:

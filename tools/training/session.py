@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import write_json, write_output
 from pdojo_tools.programs import load_named, machine_for
 from pdojo_tools.training.folder import Folder
 from pdojo_tools.training.live import TrainingDisplay
@@ -37,7 +37,7 @@ SAVE_EVERY = 30.0
 
 def train_agent(given: argparse.Namespace) -> None:
     """Train, or resume a training. Raises UsageError for mistakes in the command line."""
-    console = Console(markup=False)
+    console = Console(markup=False, stderr=given.json)
     folder = Folder(Path(given.output))
     kernels = kernels_of(given, None if given.ray else given.database or folder.database)
     shown = [demonstrations(kernel, given.demonstrations) for kernel in kernels]
@@ -163,14 +163,32 @@ def _train(
             if board is not None:
                 board.close()
     console.print(display.table())
-    for kernel, moves in zip(trainer.kernels, best_moves(trainer), strict=True):
+    found = best_moves(trainer)
+    for kernel, moves in zip(trainer.kernels, found, strict=True):
         _write_trace(folder.path / "traces", kernel, moves)
     console.print(f"policy: {folder.policy}\nreport: {folder.report}", highlight=False, soft_wrap=True)
+    if given.json:
+        write_json(
+            {
+                "policy": str(folder.policy),
+                "report": str(folder.report),
+                "episodes": trainer.done,
+                "unit": unit,
+                "kernels": [_reached(title, rows, moves) for title, moves in zip(titles, found, strict=True)],
+            }
+        )
 
 
 def best_moves(trainer: Trainer) -> list[list[str]]:
     """The moves, by identifier, to the best program of each kernel; none if no program is faster than the plain one."""
     return [list(archive.elites[0].path[-1]) if archive.elites else [] for archive in trainer.archives]
+
+
+def _reached(title: str, rows: Sequence[EpisodeRow], moves: Sequence[str]) -> dict[str, Any]:
+    """The result of the training for a kernel: the best cost, and the moves that lead there."""
+    last = next((row for row in reversed(rows) if row.kernel == title), None)
+    best = {"cost": None, "speedup": None} if last is None else {"cost": last.cost, "speedup": last.best}
+    return {"kernel": title, **best, "moves": list(moves)}
 
 
 def _write_trace(path: Path, kernel: TrainingKernel, moves: Sequence[str]) -> None:

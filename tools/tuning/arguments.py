@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
-from pdojo_tools.command import Arguments, ShowText, add_align, add_machine, positive, random_seed
+from pdojo_tools.command import Arguments, add_align, add_json, add_machine, positive, random_seed
 
 from pdojo.errors import UsageError, did_you_mean
 from pdojo.search.contract.names import EVALUATORS, EXPERT_PASSES, NEIGHBOURHOODS, STRATEGIES
@@ -16,6 +16,14 @@ DESCRIPTION = """Tune kernels by an expert pass and by search, verify them, and 
 
 Kernels are .pdojo or MLIR files, library kernels (`softmax`), and those at sizes (`softmax:24576x512`). docs/tuning.md
 says more."""
+EXAMPLES = (
+    ("pdojo-tune softmax:64x512 -o softmax.trace --emit softmax.pdojo", "tune a kernel, and store moves and program"),
+    ("pdojo-tune softmax:64x512 --why", "print the moves of the expert pass with their reasons"),
+    ("pdojo-tune softmax:64x512 --search anneal --budget 10m --report softmax.html", "search on, and write a report"),
+    ("pdojo-tune model.onnx --shape batch=4", "tune the kernels of an ONNX model"),
+    ("pdojo-tune --torch model.py:net", "tune the kernels of a PyTorch model"),
+    ("pdojo-tune softmax:64x512 --json > result.json", "print moves, program and times for a program"),
+)
 COMPARED_BUDGET = 250
 """Default number of evaluations of each search of a comparison."""
 SEEDS = 5
@@ -25,11 +33,16 @@ _OF_SEARCH = ("neighbourhood", "budget", "evaluator", "agent", "start", "propose
 
 def parse(args: Sequence[str] | None) -> argparse.Namespace:
     """The arguments, with defaults that depend on other arguments. Raises UsageError."""
-    given = _arguments().parse_args(args)
+    made = parser()
+    given = made.parse_args(args)
+    if given.list_kernels:
+        return given
+    if not given.programs:
+        made.error("the following arguments are required: KERNEL")
     if given.compare:
         _check_comparison(given)
     else:
-        _check_explanation(given)
+        _check_why(given)
         _check_tuning(given)
     _check_all(given)
     evaluations = COMPARED_BUDGET if given.compare else EVALUATIONS
@@ -40,24 +53,25 @@ def parse(args: Sequence[str] | None) -> argparse.Namespace:
     return given
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-tune", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_version()
-    _add_kernels(parser)
-    _add_search(parser)
-    _add_comparison(parser)
-    _add_cluster(parser)
-    _add_results(parser)
-    return parser
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-tune", description=DESCRIPTION, examples=EXAMPLES)
+    made.add_common()
+    _add_kernels(made)
+    _add_search(made)
+    _add_comparison(made)
+    _add_cluster(made)
+    _add_results(made)
+    return made
 
 
 def _add_kernels(parser: Arguments) -> None:
     add = parser.add_argument
-    add("--list-kernels", action=ShowText, const=_list_kernels, help="print the library kernels and their sizes")
+    add("--list-kernels", action="store_true", help="print the library kernels and their sizes, and nothing else")
     add(
         "programs",
         metavar="KERNEL",
-        nargs="+",
+        nargs="*",
         help="a file, - for standard input, or a library kernel: softmax:64x512",
     )
     add("--kernel", metavar="NAME", help="which kernel, where the file has several")
@@ -144,7 +158,7 @@ def _add_cluster(parser: Arguments) -> None:
 
 def _add_results(parser: Arguments) -> None:
     add = parser.add_argument_group("results").add_argument
-    add("--explain", action="store_true", help="only print the pass's moves, and why each was made")
+    add("--why", action="store_true", help="only print the pass's moves, and why each was made")
     add("--no-measure", action="store_true", help="neither run nor time the programs; a search estimates")
     add("--no-plain", action="store_true", help="leave the plain kernel out of the last measurement")
     add("--no-calibrate", action="store_true", help="do not measure this processor if nobody has yet")
@@ -157,12 +171,7 @@ def _add_results(parser: Arguments) -> None:
     add("--emit", metavar="FILE", help="store the tuned program, in the notation (a folder for several kernels)")
     add("--report", metavar="FILE.html", help="write a report of everything, as one file")
     add("--inductor", action="store_true", help="with --torch and --report: time the model beside PyTorch's Inductor")
-
-
-def _list_kernels() -> str:
-    from pdojo_tools.kernels import list_kernels
-
-    return list_kernels()
+    add_json(parser)
 
 
 def _names(kind: str, known: Sequence[str]) -> Callable[[str], list[str]]:
@@ -193,6 +202,8 @@ def _budget(text: str) -> Budget:
 
 
 def _check_all(given: argparse.Namespace) -> None:
+    if given.json and "-" in (given.output, given.emit):
+        raise UsageError("--json and a result named - both go to standard output; name a file")
     if len(given.programs) > 1:
         for name in ("kernel", "shape", "trace"):
             if getattr(given, name) is not None:
@@ -227,10 +238,10 @@ def _check_tuning(given: argparse.Namespace) -> None:
         raise UsageError("a run is known by its seed: --fresh takes one that had none, so leave out --seed")
 
 
-def _check_explanation(given: argparse.Namespace) -> None:
+def _check_why(given: argparse.Namespace) -> None:
     for name in ("search", "output", "emit", "report"):
-        if given.explain and getattr(given, name) is not None:
-            raise UsageError(f"--explain only prints the moves of the pass; leave out --{name}")
+        if given.why and getattr(given, name) is not None:
+            raise UsageError(f"--why only prints the moves of the pass; leave out --{name}")
 
 
 def _check_cluster(given: argparse.Namespace) -> None:
@@ -242,7 +253,7 @@ def _check_cluster(given: argparse.Namespace) -> None:
 
 
 def _check_comparison(given: argparse.Namespace) -> None:
-    for name in ("explain", "no_measure", "fresh", "proposers", "emit", "report", "ray"):
+    for name in ("why", "no_measure", "fresh", "proposers", "emit", "report", "ray"):
         if getattr(given, name):
             raise UsageError(f"--compare and --{name.replace('_', '-')} do not go together")
     if given.budget is not None and (given.budget.evaluations is None or given.budget.seconds is not None):

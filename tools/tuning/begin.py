@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pdojo_tools.calibrating import calibrate_once
+from pdojo_tools.outputs import write_json
 from pdojo_tools.phases import phase
 from pdojo_tools.tables import print_trace
 from pdojo_tools.tuning.choices import check_search, check_subject
@@ -17,6 +18,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from pdojo.search.evaluators.cluster import Connection
+    from pdojo.search.tuning.task import TuningTask
 
 WIDTH = 140
 """Width of comparison tables in files."""
@@ -25,10 +27,10 @@ WIDTH = 140
 def begin(given: argparse.Namespace, command: Sequence[str]) -> None:
     """Run the command line. Raises PdojoError."""
     check_search(given)
-    console = Console()
+    console = Console(stderr=given.json)
     if given.compare:
         if not console.is_terminal:
-            console = Console(width=WIDTH)
+            console = Console(width=WIDTH, stderr=given.json)
         from pdojo_tools.tuning.comparing import compare
 
         compare(console, given)
@@ -64,11 +66,8 @@ def _tune(
         there = len(os.sched_getaffinity(0))
         if connection is None and not given.no_measure and threads > there:
             console.print(f"{threads} threads share {there} processors, and wait for each other", style="yellow")
-    if given.explain:
-        for subject in subjects:
-            with phase(console, "expert pass"):
-                passed = subject.passed
-            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", passed)
+    if given.why:
+        _print_reasons(console, given, subjects)
         return
     targets = Targets.of(given.output, given.emit, given.report, subjects)
     session = TuneSession(console, given, command, targets)
@@ -91,3 +90,18 @@ def _tune(
         tune_on_cluster(session, subjects, cluster)
     finally:
         cluster.close()
+
+
+def _print_reasons(console: Console, given: argparse.Namespace, subjects: Sequence[TuningTask]) -> None:
+    """Print the moves of the expert pass with their reasons."""
+    from pdojo_tools.tuning.result_json import reasons_json
+
+    found: list[dict[str, object]] = []
+    for subject in subjects:
+        with phase(console, "expert pass"):
+            passed = subject.passed
+        if not given.json:
+            print_trace(console, "why" if len(subjects) == 1 else f"{subject.title}: why", passed)
+        found.append({"kernel": subject.title, "machine": subject.machine.name, "moves": reasons_json(passed)})
+    if given.json:
+        write_json(found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from pdojo_tools.outputs import check_writable
+from pdojo_tools.outputs import check_writable, write_json
 from pdojo_tools.tuning.arguments import SEEDS
 from pdojo_tools.tuning.choices import check_subject, neighbourhoods_for
 from pdojo_tools.tuning.comparing_plot import MISSING, write_plots
@@ -62,6 +62,8 @@ def compare(console: Console, given: argparse.Namespace) -> None:
     _say(console, f"curves in {path}")
     drawn = write_plots(comparison, path)
     _say(console, f"plots in {', '.join(map(str, drawn))}" if drawn else MISSING)
+    if given.json:
+        write_json(comparison.to_json())
     failed = [subject.title for subject in subjects if comparison.best_known(subject.title) == inf]
     if failed:
         raise MeasurementError(f"no program of {', '.join(failed)} could be run")

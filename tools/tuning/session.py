@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pdojo_tools.outputs import write_output
+from pdojo_tools.outputs import write_json, write_output
 from pdojo_tools.phases import phase
 from pdojo_tools.tuning.choices import plan_of
 from pdojo_tools.tuning.console_reporter import ConsoleReporter
@@ -19,6 +19,7 @@ from pdojo_tools.tuning.provenance import provenance
 from pdojo_tools.tuning.report.chapter import Chapter
 from pdojo_tools.tuning.report.elements import Html
 from pdojo_tools.tuning.result_files import Targets
+from pdojo_tools.tuning.result_json import result_json
 from rich.console import Console
 from rich.markup import escape
 from rich.rule import Rule
@@ -72,6 +73,8 @@ class TuneSession:
                     failed.append(subject.title)
         finally:
             self._report()
+            if self.given.json:
+                write_json([result_json(chapter) for chapter in self.chapters])
         if len(subjects) > 1:
             self._overview()
         if failed:

@@ -90,7 +90,7 @@ def test_a_backend_of_another_package(installed: Path, tmp_path: Path) -> None:
 def test_a_backend_of_another_package_runs_on_given_arrays(installed: Path, tmp_path: Path) -> None:
     kernel, saved = tmp_path / "twice.pdojo", tmp_path / "arrays.npz"
     kernel.write_text(TWICE)
-    ran = run(installed, str(kernel), "--machine=acme-2", "--no-time", f"--save={saved}", tool="run")
+    ran = run(installed, str(kernel), "--machine=acme-2", "--no-time", f"--output={saved}", tool="run")
     assert ran.returncode == 0, ran.stderr
     arrays = np.load(saved)
     assert sorted(arrays) == ["x", "x_before"]

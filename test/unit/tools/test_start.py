@@ -11,7 +11,7 @@ import pytest
 
 TOOLS = sorted(tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["scripts"])
 HEAVY = ("numpy", "islpy", "llvmlite", "rich", "textual", "torch")
-ENGINE = ("xdsl.ir", "pdojo.dialect.functions", "pdojo.transforms.game", "sqlite3", *HEAVY)
+ENGINE = ("xdsl.ir", "pdojo.dialect.functions", "pdojo.transforms.game", "sqlite3", "shtab", *HEAVY)
 """Modules that no command line needs in order to be declared and refused."""
 PROGRAM = """
 import sys
@@ -65,9 +65,21 @@ def test_a_mistake_loads_no_engine(tool: str, arguments: tuple[str, ...]) -> Non
 
 def test_lists_load_no_engine() -> None:
     """A list of machines reads no machine, a list of kernels parses none."""
-    for tool, option in (("pdojo-opt", "--list-machines"), ("pdojo-machine", "list"), ("pdojo-tune", "--list-kernels")):
-        done = start(tool, option, heavy=ENGINE)
+    for tool, options in (
+        ("pdojo-opt", ("--list-machines",)),
+        ("pdojo-machine", ("list",)),
+        ("pdojo-machine", ("list", "--json")),
+        ("pdojo-tune", ("--list-kernels",)),
+        ("pdojo-tune", ("--list-kernels", "--json")),
+    ):
+        done = start(tool, *options, heavy=ENGINE)
         assert done.returncode == 0, done.stderr
+
+
+def test_completion_loads_nothing_heavy() -> None:
+    """A shell asks for it whenever it starts."""
+    done = start("pdojo-opt", "--completion", "bash")
+    assert done.returncode == 0, done.stderr
 
 
 def test_reading_and_printing_imports_nothing_heavy() -> None:

@@ -52,7 +52,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
 
 def test_run(tmp_path: Path, said: Said, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = tmp_path / "arrays.npz"
-    assert run.main(["axpy:1x32", "--dtype", "f64", "--machine", "snitch", "--save", str(arrays)]) == 0
+    assert run.main(["axpy:1x32", "--dtype", "f64", "--machine", "snitch", "--output", str(arrays)]) == 0
     out = said()
     assert "kernel 'axpy' on snitch, simulated\nright: agrees with the interpreter" in out
     assert "the same bits" in out

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from pdojo_tools import opt
+from pdojo_tools import opt, tune
 
 import pdojo
 from pdojo.dialect.machines.registry import machine
@@ -48,7 +48,8 @@ def test_version(module: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_kernels_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = printed("pdojo_tools.tune", "--list-kernels", capsys).splitlines()
+    assert tune.main(["--list-kernels"]) == 0
+    rows = capsys.readouterr().out.splitlines()
     assert {row.split()[0] for row in rows} == {*pdojo.kernels(), *PRESETS}
     assert "softmax             R=24576 C=512  f32" in rows
 

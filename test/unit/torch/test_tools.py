@@ -76,7 +76,7 @@ def test_a_function_of_a_module_and_calls_of_pytorch(
     monkeypatch.setattr(torch_models, "SECONDS", 0.0)
     html = torch_models.sections(["small:function"], None, with_inductor=False)
     assert "aten.special_i0.default (no kernel is known for this operator)" in html or "aten.i0.default" in html
-    assert tune(["--torch", "small:function", "--explain"]) == 0
+    assert tune(["--torch", "small:function", "--why"]) == 0
     assert "\nwhy: " in capsys.readouterr().out
 
 

@@ -209,7 +209,7 @@ def test_machine_code_as_text() -> None:
 @pytest.mark.parametrize("name", ["nvidia-sm90", "amd-gfx942"])
 def test_tools_say_it_once(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     saved = str(tmp_path / "arrays.npz")
-    for arguments in (["--no-time"], ["--no-check"], ["--no-check", "--no-time", "--save", saved]):
+    for arguments in (["--no-time"], ["--no-check"], ["--no-check", "--no-time", "--output", saved]):
         assert run.main(["add:64x64", "--machine", name, *arguments]) == 1
         said = capsys.readouterr().err
         assert said.startswith("error: there is no driver for ")
