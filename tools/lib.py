@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +11,13 @@ from pdojo_tools.command import Arguments, positive, run_tool
 
 from pdojo.files import default_database
 
+EXAMPLES = (
+    ("pdojo-lib build examples/library/spec.toml -o dist", "build a library for C, C++ and Python"),
+    ("pdojo-lib build -o dist --from model.onnx", "build the kernels of a model"),
+    ("pdojo-lib verify dist", "replay all moves, make the same bytes again, run every entry"),
+    ("pdojo-lib bench dist", "time every entry beside other libraries, in a checkout"),
+)
+
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the tool; returns the exit code."""
@@ -17,15 +25,13 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> None:
-    parser = _arguments()
-    given, rest = parser.parse_known_args(args)
-    if given.command == "bench":
+    arguments = list(sys.argv[1:] if args is None else args)
+    if arguments[:1] == ["bench"]:
         from pdojo_tools.library.comparing import bench
 
-        bench(rest)
+        bench(arguments[1:])
         return
-    if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    given = parser().parse_args(arguments)
     if given.command == "verify":
         from pdojo_tools.library.proving import prove
 
@@ -36,17 +42,18 @@ def _run(args: Sequence[str] | None) -> None:
     build(given)
 
 
-def _arguments() -> Arguments:
-    parser = Arguments(prog="pdojo-lib", description=__doc__)
-    parser.add_version()
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+def parser() -> Arguments:
+    """The command line."""
+    made = Arguments(prog="pdojo-lib", description=__doc__, examples=EXAMPLES)
+    made.add_common()
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Arguments)
     text = "build a library; the same command goes on with a build that was interrupted"
     add = commands.add_parser("build", help=text, description=f"{text}. docs/library.md describes specifications.")
     add.add_argument("spec", metavar="SPEC.toml", nargs="?", type=Path, help="kernels, sizes, types, machines, effort")
     add.add_argument("-o", "--output", metavar="FOLDER", type=Path, required=True, help="the folder of the library")
     add.add_argument("--force", action="store_true", help="replace a library that is in the folder")
     add.add_argument("--from", dest="onnx", metavar="MODEL.onnx", help="the kernels of an ONNX model, as operators")
-    add.add_argument("--shape", metavar="NAME=N,...", help="unknown extents of the ONNX model, 1 by default")
+    add.add_argument("--shape", metavar="AxBxC", help="unknown extents of the ONNX model by name, N=2; 1 by default")
     add.add_argument(
         "--from-torch",
         metavar="MODULE:FUNCTION",
@@ -59,8 +66,10 @@ def _arguments() -> Arguments:
     text = "prove a library: replay its moves, make its bytes again, run every entry"
     add = commands.add_parser("verify", help=text, description=f"{text}. docs/library.md describes the steps.")
     add.add_argument("library", metavar="FOLDER", type=Path, help="the folder of the library")
-    commands.add_parser("bench", help="time a library beside others (in a checkout); see bench --help", add_help=False)
-    return parser
+    text = "time a library beside others (in a checkout); see bench --help"
+    add = commands.add_parser("bench", help=text, add_help=False)
+    add.add_argument("arguments", metavar="FOLDER", nargs=argparse.REMAINDER, help="the folder, and options")
+    return made
 
 
 if __name__ == "__main__":
