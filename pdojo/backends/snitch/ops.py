@@ -57,6 +57,9 @@ _FLOAT_BINARY = (
     "fadd.h fsub.h fmul.h fdiv.h fmin.h fmax.h fsgnj.h fsgnjn.h fsgnjx.h fsgnj.d fsgnjn.d fsgnjx.d vfmax.h "
     "vfmin.s vfmin.h vfdiv.s vfdiv.h vfsgnj.s vfsgnjn.s vfsgnjx.s vfsgnj.h vfsgnjn.h vfsgnjx.h"
 ).split()
+_FLOAT_BINARY += [
+    f"v{name}.r.{letter}" for name in "fadd fsub fmul fdiv fmin fmax fsgnj fsgnjn fsgnjx".split() for letter in "sh"
+]
 _FLOAT_UNARY = "fsqrt.h fsqrt.d fcvt.s.d fcvt.d.s fcvt.s.h fcvt.h.s fcvt.d.h fcvt.h.d vfsqrt.s vfsqrt.h".split()
 _COMPARES = "feq.d flt.d fle.d feq.h flt.h fle.h".split()
 _TO_INTEGER = "fcvt.w.d fcvt.wu.d fcvt.w.h fcvt.wu.h fclass.d fmv.x.h".split()
@@ -246,7 +249,7 @@ TABLE: dict[str, type[Operation]] = {
         (_Truncated, _TRUNCATED),
         (_FromInteger, _FROM_INTEGER),
         (_FloatFused, _FUSED),
-        (_FloatMac, ["vfmac.h"]),
+        (_FloatMac, ["vfmac.h", "vfmac.r.s", "vfmac.r.h"]),
         (_IntegerLoad, "lb lbu lh lhu".split()),
         (_IntegerStore, "sb sh".split()),
         (_FloatLoad, ["flh"]),

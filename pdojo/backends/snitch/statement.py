@@ -18,7 +18,7 @@ from pdojo.backends.snitch.streaming import Regions
 from pdojo.backends.snitch.values import Value, fresh, integer, move
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.functions import byte_width, is_float
-from pdojo.dialect.rules.streams import exact_reciprocal
+from pdojo.dialect.rules.hardware_loops import exact_reciprocal
 from pdojo.dialect.view.nest import Access, Buffer, Constant, Index, Input, Leaf, Nest, Scope
 
 

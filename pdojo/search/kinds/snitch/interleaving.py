@@ -1,0 +1,121 @@
+"""Interleaving: several results at a time, innermost, because an addition takes four cycles."""
+
+from __future__ import annotations
+
+from pdojo.dialect.attributes import Mapping, Memory
+from pdojo.dialect.view.nest import Access, Leaf, Scope
+from pdojo.search.kinds.common.builder import PassBuilder
+from pdojo.search.kinds.common.loops import sink, tile
+from pdojo.search.kinds.snitch.hardware import is_streamable, share_innermost
+from pdojo.search.kinds.snitch.packing import partial_sums
+
+COPIES = 4
+"""Number of interleaved results: the latency in cycles from an operation to its use."""
+SHARED = 8
+"""Most interleaved results if they share a value that no stream delivers, so that one load serves all."""
+
+
+def interleave(builder: PassBuilder, identifier: str) -> None:
+    """Interleave several iterations of one of a nest's loops innermost; a single sum gets four partial sums."""
+    scope = builder.scope(identifier)
+    if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
+        return
+    if any(s.mapping is Mapping.UNROLL for leaf in scope.leaves for s in leaf.chain):
+        # Its sums are already interleaved.
+        return
+    only = scope.children[0]
+    is_sum = len(scope.children) == 1 and isinstance(only, Leaf) and only.accumulate is not None
+    if is_sum and not any(e.uses(scope.depth) for leaf in scope.leaves for e in leaf.output.index):
+        if scope.extent % COPIES == 0:
+            why = "four partial sums hide the latency of the FPU"
+            builder.transact(lambda: partial_sums(builder, identifier, 1, COPIES, why))
+        return
+    shared = share_innermost(builder, identifier)
+    if shared is not None:
+        moved = builder.scope(shared)
+        assert moved is not None
+        scope = moved.chain[scope.depth]
+    loops = [loop for loop in _loops(scope) if loop.id != shared]
+    for loop, copies in sorted(((loop, _copies(loop)) for loop in loops), key=lambda pair: _loads(pair[0])):
+        if copies > 1 and builder.transact(lambda i=loop.id, n=copies: _several_at_a_time(builder, i, n)):
+            return
+    if not any(loop.extent % COPIES == 0 for loop in loops):
+        for child in [child.id for child in loops[-1].children]:
+            interleave(builder, child)
+
+
+def _loops(scope: Scope) -> list[Scope]:
+    """A loop and the loops that are the only children, outermost first, as long as all results depend on them."""
+    found = [scope]
+    while len(found[-1].children) == 1:
+        (child,) = found[-1].children
+        if not isinstance(child, Scope) or child.mapping is not Mapping.SEQUENTIAL:
+            break
+        if not all(any(e.uses(child.depth) for e in leaf.output.index) for leaf in child.leaves):
+            break
+        found.append(child)
+    return found
+
+
+def _loads(loop: Scope) -> int:
+    """Number of reads that no stream can make and that differ from iteration to iteration of a loop."""
+    return sum(any(e.uses(loop.depth) for e in access.index) for access in _unstreamed(loop))
+
+
+def _unstreamed(loop: Scope) -> list[Access]:
+    """The reads of memory, in a loop's innermost statements, that no stream can make."""
+    depth = max(len(leaf.chain) for leaf in loop.leaves)
+    innermost = [leaf for leaf in loop.leaves if len(leaf.chain) == depth]
+    return [
+        access
+        for leaf in innermost
+        for access in leaf.reads
+        if access.array.buffer.memory is Memory.HEAP and not is_streamable(access, leaf)
+    ]
+
+
+def _copies(loop: Scope) -> int:
+    """The number of iterations of a loop to interleave; 1 if they are no multiple of four."""
+    if loop.extent % COPIES:
+        return 1
+    shares = any(not e.uses(loop.depth) for access in _unstreamed(loop) for e in access.index)
+    return SHARED if shares and loop.extent % SHARED == 0 and not _loads(loop) else COPIES
+
+
+def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bool:
+    why = f"{copies} results at a time hide the latency of the FPU"
+    tiles = tile(builder, identifier, copies, why)
+    _stage_sums(builder, tiles.inner)
+    parts = sink(builder, tiles.inner, why)
+    for part in parts:
+        builder.attempt("unroll", f"%{part}", why)
+    _cut_temporaries(builder, copies, why)
+    return bool(parts)
+
+
+def _stage_sums(builder: PassBuilder, identifier: str) -> None:
+    """Accumulate inside the interleaved iterations into registers, so that the loops can be split."""
+    scope = builder.scope(identifier)
+    assert scope is not None
+    names = dict.fromkeys(
+        leaf.output.array.name
+        for leaf in scope.leaves
+        if leaf.accumulate is not None and leaf.output.array.buffer.op is None
+    )
+    for name in names:
+        why = "sums are in registers until they are complete"
+        builder.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
+
+
+def _cut_temporaries(builder: PassBuilder, copies: int, why: str) -> None:
+    """Reduce the temporaries' dimensions that the tiled loop indexes to the elements of one tile."""
+    for name in list(builder.temporaries()):
+        for dimension, extent in enumerate(builder.nest.arrays[name].shape):
+            if extent > copies and extent % copies == 0:
+                builder.transact(lambda name=name, d=dimension: _cut(builder, name, d, copies, why))
+
+
+def _cut(builder: PassBuilder, name: str, dimension: int, copies: int, why: str) -> None:
+    place = f"{name}:{dimension}"
+    builder.make("tile_dim", place, why, size=copies)
+    builder.make("reuse_dims", place, why)
