@@ -83,13 +83,35 @@ def _keep_sums(builder: PassBuilder) -> None:
 def _in_registers(builder: PassBuilder, scope: Scope, name: str) -> None:
     """Let a scope accumulate one element, or a few unrolled ones, in registers."""
     why = "sums are in registers until they are complete"
-    if len(builder.nest.siblings(scope)) > 1 and scope.parent is not None:
+    depth = scope.depth
+    wraps = len(builder.nest.siblings(scope)) > 1 and scope.parent is not None
+    if wraps and scope.parent is not None:
         # Include the zeros before the loop and the statements behind it.
         scope = _scope(builder, tile(builder, scope.parent, 1, why).inner)
     before = set(builder.nest.arrays)
     builder.make("stage_out", scope, why, array=name, location="stack")
     (copy,) = set(builder.nest.arrays) - before
-    _settle(builder, copy, scope.depth, why)
+    if wraps:
+        builder.transact(lambda: _unwrap(builder, scope, why))
+    _settle(builder, copy, depth, why)
+
+
+def _unwrap(builder: PassBuilder, scope: Scope, why: str) -> None:
+    """Remove a loop of one iteration, whose children are scopes."""
+    children = [child.id for child in scope.children]
+    for place in reversed(range(1, len(children))):
+        builder.make("split_scopes", f"%{scope.id}", why, after=place)
+    for child in children:
+        inner = _scope(builder, child)
+        around = inner.chain[-2].id
+        is_unrolled = inner.mapping is Mapping.UNROLL
+        if is_unrolled:
+            builder.make("unmap", inner, why)
+        known = builder.nest.by_id.keys()
+        builder.make("collapse_scopes", f"%{around}", why)
+        if is_unrolled:
+            kept = child if child in builder.nest.by_id else next(i for i in builder.nest.by_id if i not in known)
+            builder.make("unroll", f"%{kept}", why)
 
 
 def _settle(builder: PassBuilder, copy: str, depth: int, why: str) -> None:
@@ -102,8 +124,9 @@ def _settle(builder: PassBuilder, copy: str, depth: int, why: str) -> None:
         for inner in leaf.chain[depth:]:
             indexes = any(e.uses(inner.depth) for access in accesses for e in access.index)
             if inner.mapping is Mapping.SEQUENTIAL and indexes:
-                is_lanes = packed and inner is leaf.parent
-                builder.attempt("vectorize" if is_lanes else "unroll", f"%{inner.id}", why)
+                is_packed = packed and inner is leaf.parent and builder.attempt("vectorize", f"%{inner.id}", why)
+                if not is_packed:
+                    builder.attempt("unroll", f"%{inner.id}", why)
     builder.make("set_location", copy, why, location="register")
 
 
@@ -260,6 +283,8 @@ def _stream(builder: PassBuilder, identifier: str) -> None:
     if scope is None or scope.mapping is not Mapping.SEQUENTIAL:
         return
     if _is_innermost(scope):
+        if scope.extent == 1:
+            return
         _spare_in_loop(builder, identifier)
         builder.transact(lambda: _wrapped(builder, scope))
         return

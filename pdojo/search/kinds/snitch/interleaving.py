@@ -78,14 +78,19 @@ def _copies(loop: Scope) -> int:
     """The number of iterations of a loop to interleave; 1 if they are no multiple of four."""
     if loop.extent % COPIES:
         return 1
-    shares = any(not e.uses(loop.depth) for access in _unstreamed(loop) for e in access.index)
-    return SHARED if shares and loop.extent % SHARED == 0 and not _loads(loop) else COPIES
+    return SHARED if loop.extent % SHARED == 0 and _shares_loads(loop) else COPIES
+
+
+def _shares_loads(loop: Scope) -> bool:
+    """True if the iterations of a loop need the same loads, which differ inside of it."""
+    unstreamed = _unstreamed(loop)
+    inside = any(v > loop.depth for access in unstreamed for e in access.index for v in e.variables())
+    return inside and not any(e.uses(loop.depth) for access in unstreamed for e in access.index)
 
 
 def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bool:
     why = f"{copies} results at a time hide the latency of the FPU"
     tiles = tile(builder, identifier, copies, why)
-    _stage_sums(builder, tiles.inner)
     parts = sink(builder, tiles.inner, why)
     for part in parts:
         builder.attempt("unroll", f"%{part}", why)
@@ -93,29 +98,33 @@ def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bo
     return bool(parts)
 
 
-def _stage_sums(builder: PassBuilder, identifier: str) -> None:
-    """Accumulate inside the interleaved iterations into registers, so that the loops can be split."""
-    scope = builder.scope(identifier)
-    assert scope is not None
-    names = dict.fromkeys(
-        leaf.output.array.name
-        for leaf in scope.leaves
-        if leaf.accumulate is not None and leaf.output.array.buffer.op is None
-    )
-    for name in names:
-        why = "sums are in registers until they are complete"
-        builder.attempt("stage_out", f"%{identifier}", why, array=name, location="register")
-
-
 def _cut_temporaries(builder: PassBuilder, copies: int, why: str) -> None:
     """Reduce the temporaries' dimensions that the tiled loop indexes to the elements of one tile."""
     for name in list(builder.temporaries()):
         for dimension, extent in enumerate(builder.nest.arrays[name].shape):
-            if extent > copies and extent % copies == 0:
-                builder.transact(lambda name=name, d=dimension: _cut(builder, name, d, copies, why))
+            size = copies * _lanes_along(builder, name, dimension)
+            if extent > size and extent % size == 0:
+                builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
 
 
-def _cut(builder: PassBuilder, name: str, dimension: int, copies: int, why: str) -> None:
+def _lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:
+    """Number of lanes of the vectors that index a dimension of an array; 1 if none do."""
+    users = dict.fromkeys((*builder.nest.writers[name], *builder.nest.readers[name]))
+    return max(
+        (
+            scope.extent
+            for leaf in users
+            for access in leaf.accesses
+            for scope in leaf.chain[-1:]
+            if access.array.name == name
+            and scope.mapping is Mapping.VECTOR
+            and access.index[dimension].uses(scope.depth)
+        ),
+        default=1,
+    )
+
+
+def _cut(builder: PassBuilder, name: str, dimension: int, size: int, why: str) -> None:
     place = f"{name}:{dimension}"
-    builder.make("tile_dim", place, why, size=copies)
+    builder.make("tile_dim", place, why, size=size)
     builder.make("reuse_dims", place, why)

@@ -64,6 +64,8 @@ class _Shortening:
         behind = len(self._parent().children) - end.position - 1
         first, last = self._after(self.zeros, 1), self.copies
         unrolled = [self.zeros, _innermost(first).id, *([last] if last is not None else [])]
+        name = self._array()
+        builder.make("set_location", name, why, location="stack")
         for scope in unrolled:
             builder.make("unmap", f"%{scope}", why)
         if last is not None:
@@ -75,7 +77,14 @@ class _Shortening:
             for scope in reversed(_loops(child)) if self.levels > 1 else _loops(child)[-1:]:
                 if scope.mapping is Mapping.SEQUENTIAL:
                     builder.make("unroll", scope, why)
+        builder.make("set_location", name, why, location="register")
         return streams_needed(builder, self._parent()) <= max(needed, builder.game.machine.snitch.stream_registers)
+
+    def _array(self) -> str:
+        """The first array in the memory of the sum."""
+        zeros = self.builder.scope(self.zeros)
+        assert zeros is not None
+        return zeros.leaves[0].output.array.buffer.names[0]
 
     def _parent(self) -> Scope:
         scope = self.builder.scope(self.parent)
