@@ -31,9 +31,16 @@ def is_streamable(access: Access, leaf: Leaf) -> bool:
 
 def use_registers(builder: PassBuilder) -> None:
     """Keep sums, values that all iterations of a loop read, and temporaries in registers."""
+    _locate(builder)
     _keep_sums(builder)
     keep_invariants(builder)
-    for name in list(builder.temporaries()):
+    _locate(builder)
+
+
+def _locate(builder: PassBuilder) -> None:
+    """Put temporaries into registers."""
+    # The room in registers is limited, so those that are used come first.
+    for name in sorted(builder.temporaries(), key=lambda name: not builder.nest.writers[name]):
         builder.attempt("set_location", name, "only constants index it: registers", location="register")
 
 
@@ -261,7 +268,8 @@ def _spare_in_loop(builder: PassBuilder, identifier: str) -> None:
         for access in builder.leaf(leaf).reads:
             if streams_needed(builder, _scope(builder, identifier)) <= most:
                 return
-            inside = builder.leaf(leaf).chain[_scope(builder, identifier).depth + 1 :]
+            chain = builder.leaf(leaf).chain[_scope(builder, identifier).depth + 1 :]
+            inside = [s for s in chain if s.mapping is Mapping.UNROLL]
             is_shared = inside and not any(e.uses(s.depth) for s in inside for e in access.index)
             if access.array.buffer.memory is Memory.HEAP and is_shared:
                 builder.transact(lambda at=inside[0], name=access.array.name: _load(builder, at, name, why))

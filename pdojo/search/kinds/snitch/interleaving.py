@@ -94,17 +94,30 @@ def _several_at_a_time(builder: PassBuilder, identifier: str, copies: int) -> bo
     parts = sink(builder, tiles.inner, why)
     for part in parts:
         builder.attempt("unroll", f"%{part}", why)
-    _cut_temporaries(builder, copies, why)
+    _cut_temporaries(builder, tiles.outer, copies, why)
     return bool(parts)
 
 
-def _cut_temporaries(builder: PassBuilder, copies: int, why: str) -> None:
-    """Reduce the temporaries' dimensions that the tiled loop indexes to the elements of one tile."""
+def _cut_temporaries(builder: PassBuilder, identifier: str, copies: int, why: str) -> None:
+    """Reduce the temporaries' dimensions that the loop over tiles indexes to the elements of one tile."""
     for name in list(builder.temporaries()):
         for dimension, extent in enumerate(builder.nest.arrays[name].shape):
+            if not _indexes(builder, identifier, name, dimension):
+                continue
             size = copies * _lanes_along(builder, name, dimension)
             if extent > size and extent % size == 0:
                 builder.transact(lambda name=name, d=dimension, n=size: _cut(builder, name, d, n, why))
+
+
+def _indexes(builder: PassBuilder, identifier: str, name: str, dimension: int) -> bool:
+    """True if a loop indexes a dimension of an array."""
+    loop = builder.scope(identifier)
+    return loop is not None and any(
+        access.index[dimension].uses(loop.depth)
+        for leaf in loop.leaves
+        for access in leaf.accesses
+        if access.array.name == name
+    )
 
 
 def _lanes_along(builder: PassBuilder, name: str, dimension: int) -> int:

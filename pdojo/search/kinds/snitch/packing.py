@@ -59,11 +59,33 @@ def _vectorize(builder: PassBuilder, identifier: str, copies: int) -> None:
         return
     if not sums:
         builder.transact(lambda: _packed(builder, identifier, lanes))
-    elif len(scope.children) == 1 and scope.children[0] is sums[0] and sums[0].accumulate is not None:
+    elif len(scope.children) > 1:
+        builder.transact(lambda: _apart(builder, identifier, copies))
+    elif scope.children[0] is sums[0] and sums[0].accumulate is not None:
         alone = all(s.extent % copies for s in scope.chain[:-1]) and scope.extent % (copies * lanes) == 0
         parts = copies if alone else 1
         why = f"{lanes * parts} partial sums, {lanes} in a register"
         builder.transact(lambda: partial_sums(builder, identifier, lanes, parts, why))
+
+
+def _apart(builder: PassBuilder, identifier: str, copies: int) -> bool:
+    """Pack the statements of a loop separately, because a loop around a sum and other statements gets no partial sums.
+
+    Returns False if some of them cannot be packed.
+    """
+    _materialize(builder, identifier)
+    scope = builder.scope(identifier)
+    assert scope is not None
+    statements = [child.id for child in scope.children]
+    if not all(isinstance(child, Leaf) for child in scope.children):
+        return False
+    for place in reversed(range(1, len(statements))):
+        builder.make("split_scopes", f"%{identifier}", "each statement is packed by itself", after=place)
+    for statement in statements:
+        parent = builder.leaf(statement).parent
+        assert parent is not None
+        _vectorize(builder, parent.id, copies)
+    return all(any(s.mapping is Mapping.VECTOR for s in builder.leaf(statement).chain) for statement in statements)
 
 
 def _has_lanes(scope: Scope) -> bool:

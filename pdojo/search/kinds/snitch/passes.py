@@ -6,13 +6,14 @@ interleaves several results, which hides the latency of the FPU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from pdojo.dialect.attributes import Mapping
 from pdojo.dialect.rules.streams import FPU_FUNCTIONS
-from pdojo.dialect.view.nest import Leaf, Scope
+from pdojo.dialect.view.nest import Leaf, Node, Scope
 from pdojo.search.kinds.common.builder import PassBuilder
-from pdojo.search.kinds.common.fusion import CHEAP, recompute
+from pdojo.search.kinds.common.fusion import CHEAP, inline
 from pdojo.search.kinds.common.greedy import naive
 from pdojo.search.kinds.common.loops import drop_unit_loops, flatten, tile
 from pdojo.search.kinds.common.reciprocals import share_reciprocals
@@ -43,6 +44,7 @@ def heuristic(builder: PassBuilder) -> None:
     share_reciprocals(builder)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     _recompute(builder)
+    contract(builder)
     pack(builder, COPIES)
     _join_behind_zeros(builder)
     for node in list(builder.nest.children):
@@ -97,22 +99,32 @@ def _recompute(builder: PassBuilder) -> None:
         if not isinstance(leaf, Leaf) or leaf.function not in CHEAP or leaf.accumulate is not None:
             continue
         name = leaf.output.array.name
-        elsewhere = any(reader.parent is not leaf.parent for reader in builder.nest.readers[name])
-        if leaf.output.array.buffer.op is not None and builder.nest.writers[name] == [leaf] and elsewhere:
-            builder.transact(lambda leaf=leaf, name=name: recompute(builder, leaf, name))
+        elsewhere = [reader.id for reader in builder.nest.readers[name] if reader.parent is not leaf.parent]
+        if elsewhere and leaf.output.array.buffer.op is not None and builder.nest.writers[name] == [leaf]:
+            builder.transact(lambda i=identifier, name=name, readers=elsewhere: _inline(builder, i, name, readers))
+
+
+def _inline(builder: PassBuilder, identifier: str, name: str, readers: Sequence[str]) -> None:
+    """Inline a statement where some of its readers use it; without other readers, delete it."""
+    inline(builder, name, readers)
+    if not builder.nest.readers[name]:
+        builder.make("delete_op", f"%{identifier}", "nobody reads it any more")
 
 
 def _join_behind_zeros(builder: PassBuilder) -> None:
     """Join loops separated only by the initialisation of a sum, which can move before both."""
     why = "loops behind it can be fused"
-    for identifier in [leaf.id for leaf in builder.nest.leaves]:
-        leaf = builder.leaf(identifier)
-        while not leaf.reads and isinstance(before := builder.nest.previous_sibling(leaf), Scope):
+    for identifier in [leaf.id for leaf in builder.nest.leaves if not leaf.reads]:
+        while isinstance(before := builder.nest.previous_sibling(_whole(builder.leaf(identifier))), Scope):
             if not builder.attempt("swap_nodes", before, why):
                 break
-            leaf = builder.leaf(identifier)
     builder.exhaust(builder.scopes, "join_scopes", "fused loops keep values in registers")
     contract(builder)
+
+
+def _whole(leaf: Leaf) -> Node:
+    """A statement with its lanes."""
+    return leaf.parent if leaf.parent is not None and leaf.parent.mapping is Mapping.VECTOR else leaf
 
 
 def _simplify(builder: PassBuilder) -> None:
